@@ -1,0 +1,100 @@
+// The one error class and the one catalogue of codes. Whatever a client may be told stands in this table
+// (docs/ERRORS.md documents each row; a test holds the two together). It knows nothing of sockets or requests.
+
+/** One row: the HTTP status (RFC 9110) and the sentence a client reads when nothing more precise is said. */
+interface CatalogueRow {
+  readonly status: number;
+  readonly message: string;
+}
+
+export const CATALOGUE = {
+  MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
+  MALFORMED_HOST: { status: 400, message: 'The Host header is missing, repeated or not a host' },
+  MALFORMED_PATH: { status: 400, message: 'The request target cannot be decoded' },
+  TOO_MANY_HEADERS: { status: 400, message: 'The request has more header lines than are read' },
+  DUPLICATE_AUTHORIZATION: { status: 400, message: 'The request has more than one Authorization header' },
+  MALFORMED_JSON: { status: 400, message: 'The body is not valid JSON' },
+  MALFORMED_BODY: { status: 400, message: 'The body cannot be decoded as its content type says' },
+  FORBIDDEN_KEY: { status: 400, message: 'The body has a key that is not accepted' },
+  INVALID_REQUEST_DATA: { status: 400, message: 'The request data is not what this operation takes' },
+  CSRF_TOKEN_MISMATCH: { status: 400, message: 'The g_csrf_token of the form and of the cookie differ' },
+  INVALID_CREDENTIAL: { status: 401, message: 'The application credential is not valid' },
+  INVALID_ID_TOKEN: { status: 401, message: 'The identity token is not valid' },
+  NOT_REGISTERED: { status: 403, message: 'This identity has no registered application' },
+  REGISTRATION_CLOSED: { status: 403, message: 'This identity may not register' },
+  NOT_FOUND: { status: 404, message: 'Nothing is served outside /api' },
+  GROUP_NOT_FOUND: { status: 404, message: 'There is no such handler group' },
+  METHOD_NOT_ALLOWED: { status: 405, message: 'The method is not allowed here' },
+  REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive' },
+  ALREADY_REGISTERED: { status: 409, message: 'This identity has already registered an application of this name' },
+  BODY_TOO_LARGE: { status: 413, message: 'The body is larger than the limit' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The content type is not supported' },
+  UNSUPPORTED_CHARSET: { status: 415, message: 'The charset is not supported, only UTF-8 is' },
+  UNSUPPORTED_ENCODING: { status: 415, message: 'The content encoding is not supported' },
+  EXPECTATION_FAILED: { status: 417, message: 'The only expectation served is 100-continue' },
+  HEADERS_TOO_LARGE: { status: 431, message: 'The header section is larger than the limit' },
+  INTERNAL_ERROR: { status: 500, message: 'The request could not be answered' },
+  OPERATION_NOT_FOUND: { status: 500, message: 'The handler group has no operation for this request' },
+  GROUP_NOT_LOADABLE: { status: 500, message: 'The handler group cannot be loaded' },
+  DELEGATED_GROUP_NOT_FOUND: { status: 500, message: 'The request was delegated to a handler group that does not exist' },
+  UNENCODABLE_RESULT: { status: 500, message: 'The result cannot be encoded as JSON' },
+  UNSUPPORTED_TRANSFER_CODING: { status: 501, message: 'The only transfer coding served is chunked' },
+  IDENTITY_NOT_CONFIGURED: { status: 503, message: 'No identity provider is configured' },
+  IDENTITY_UNAVAILABLE: { status: 503, message: 'The keys of the identity provider cannot be had at the moment' },
+  REGISTRATION_UNAVAILABLE: { status: 503, message: 'The registration cannot be stored at the moment' },
+  OPERATION_TIMEOUT: { status: 503, message: 'The operation did not finish in time' },
+  OVERLOADED: { status: 503, message: 'The server has more requests under way than it takes' },
+  HTTP_VERSION_NOT_SUPPORTED: { status: 505, message: 'Only HTTP/1.0 and HTTP/1.1 are served' },
+} as const satisfies Record<string, CatalogueRow>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+const BRAND = Symbol.for('gatefold.HttpError');
+
+export interface HttpErrorOptions {
+  /** Further response headers, for example `{ 'Retry-After': '30' }`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What happened, for the log alone; a client never sees it. */
+  readonly cause?: unknown;
+}
+
+/**
+ * A refusal on purpose: the client gets `status`, `code` as `error_code`, and `message`.
+ *
+ * @example throw new HttpError(422, 'NAME_TAKEN', 'There is a user of this name');
+ * @throws TypeError when `status` is not a whole number from 400 to 599, `code` is not `[A-Z][A-Z0-9_]*`, or
+ *   `message` is not a string: the mistake shows where it was made.
+ */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    if (!Number.isInteger(status) || status < 400 || status > 599) {
+      throw new TypeError(`HttpError: the status is ${status}, it must be a whole number from 400 to 599`);
+    }
+    if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code)) {
+      throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);
+    }
+    if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');
+    this.status = status;
+    this.code = code;
+    this.headers = options.headers;
+  }
+}
+
+Object.defineProperty(HttpError.prototype, 'name', { value: 'HttpError', configurable: true, writable: true });
+// A global symbol, not `instanceof`: a controller may import another copy of this package than the one that serves it.
+Object.defineProperty(HttpError.prototype, BRAND, { value: true });
+
+export function isHttpError(value: unknown): value is HttpError {
+  return value instanceof Error && (value as { [BRAND]?: unknown })[BRAND] === true;
+}
+
+/** A refusal out of the catalogue, as a value to throw. `message` replaces the catalogue's sentence. */
+export function refusal(code: ErrorCode, message?: string, options?: HttpErrorOptions): HttpError {
+  const row = CATALOGUE[code];
+  return new HttpError(row.status, code, message ?? row.message, options);
+}

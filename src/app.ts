@@ -1,0 +1,165 @@
+// One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
+// environment; whoever creates it listens.
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { answerClientErrors } from './client-error.ts';
+import type { Settings } from './config.ts';
+import type { ControllerParams } from './controller.ts';
+import { type Call, createDispatcher } from './dispatcher.ts';
+import { refusal } from './errors.ts';
+import { Exchange } from './exchange.ts';
+import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
+import type { Groups } from './groups.ts';
+import type { LineSink, Log } from './log.ts';
+import { checkHead, Request } from './request-head.ts';
+import { createRequestIds } from './request-id.ts';
+import { createResponder, type RequestObserver } from './response.ts';
+import { createRouter, type RouteMatch, takesMethod } from './router.ts';
+import { ROUTES, type Route, type RouteTarget } from './routes.ts';
+import { checkTargetBytes, pathEnd } from './target.ts';
+
+/** What an explicit handler answers; it carries a secret, so it is never cached. */
+export interface ExplicitAnswer {
+  readonly status: number;
+  readonly body: object;
+}
+
+export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
+
+export interface AppParts {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Where the line of each request goes; undefined: nowhere. */
+  readonly requestLog?: LineSink | undefined;
+  readonly groups: Pick<Groups, 'find'>;
+  readonly credentials: CallerTable;
+  readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
+  readonly observer?: RequestObserver | undefined;
+  readonly routes?: readonly Route[];
+}
+
+export interface App {
+  /** Not listening. */
+  readonly server: Server;
+  /** From now on every answer ends its connection. */
+  setDraining(): void;
+  /** Requests that have come and are not answered yet. */
+  inFlight(): number;
+  /**
+   * A throw outside of any request: when it came out of the code of a group with exactly one request at work, that
+   * request gets its 500 now instead of waiting for its time limit.
+   */
+  failRequestAtHand(thrown: unknown): void;
+}
+
+/** The exchange last begun on a connection; a property of ours on Node's socket costs less than a Map. */
+const EXCHANGE = Symbol('exchange');
+type Connection = Duplex & { [EXCHANGE]?: Exchange };
+
+/** @throws Error when a route can never be reached */
+export function createApp({ settings, log, requestLog, groups, credentials, identity, observer, routes = ROUTES }: AppParts): App {
+  const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
+  const router = createRouter(routes);
+  const respond = createResponder({ log, requestLog, bodyLimit, development, observer });
+  const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout });
+  const requestIds = createRequestIds();
+  const targets: Record<RouteTarget, Gateway> = {
+    'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
+    'identity.signin': explicit('signin', identity.signin),
+    'identity.register': explicit('register', identity.register),
+  };
+  let inFlight = 0;
+
+  function explicit(name: string, handler: ExplicitHandler): Gateway {
+    const answer: Call['answer'] = (exchange, result) =>
+      respond.secret(exchange, (result as ExplicitAnswer).status, (result as ExplicitAnswer).body);
+    return (exchange, match) => {
+      exchange.page = match.page;
+      exchange.operation = name;
+      dispatcher.call(exchange, { receiver: identity, operation: handler, answer });
+    };
+  }
+
+  function serve(exchange: Exchange): void {
+    const { request, head } = exchange;
+    exchange.requestId = requestIds.of(head.requestId);
+    try {
+      checkHead(request, head);
+      const target = request.url as string;
+      if (target === '*' && exchange.verb === 'OPTIONS') return respond.preflight(exchange);
+      checkTargetBytes(target);
+      const end = pathEnd(target);
+      if (end < target.length) exchange.queryText = target.slice(end + 1);
+      const resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
+      exchange.resolved = resolved;
+      if (inFlight > maxInFlight) throw refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
+      const match = firstFit(resolved.matches, exchange.verb);
+      if (match === undefined) throw refusal('NOT_FOUND');
+      targets[match.route.target](exchange, match);
+    } catch (error) {
+      respond.fail(exchange, error);
+    }
+  }
+
+  function begin(request: Request, response: ServerResponse, expectsContinue: boolean): void {
+    const exchange = new Exchange(request, response, performance.now());
+    exchange.expectsContinue = expectsContinue;
+    (request.socket as Connection)[EXCHANGE] = exchange;
+    inFlight++;
+    response.once('close', () => {
+      inFlight--;
+      exchange.settled = true;
+    });
+    serve(exchange);
+  }
+
+  const server = createServer(
+    {
+      IncomingMessage: Request,
+      // Node checks every 30 s unless it is told to here.
+      connectionsCheckingInterval: 1000,
+      keepAliveTimeout: settings.keepAliveTimeout,
+      headersTimeout: settings.headersTimeout,
+      requestTimeout: settings.requestTimeout,
+      // Ours is checked in request-head.ts: Node's answer would be without envelope and CORS.
+      requireHostHeader: false,
+    },
+    (request, response) => begin(request, response, false),
+  );
+  // No limit that drops lines in silence; request-head.ts counts them.
+  server.maxHeadersCount = 0;
+  server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, true));
+  server.on('checkExpectation', (request: Request, response: ServerResponse) => {
+    const exchange = new Exchange(request, response, performance.now());
+    exchange.requestId = requestIds.of(exchange.head.requestId);
+    respond.fail(exchange, refusal('EXPECTATION_FAILED'));
+  });
+  answerClientErrors(server, {
+    respond,
+    newRequestId: () => requestIds.of(undefined),
+    exchangeOn: (socket) => {
+      const exchange = (socket as Connection)[EXCHANGE];
+      return exchange?.response.writableFinished ? undefined : exchange;
+    },
+  });
+
+  return {
+    server,
+    setDraining: respond.setDraining,
+    inFlight: () => inFlight,
+    failRequestAtHand(thrown) {
+      const stack = thrown instanceof Error ? String(thrown.stack) : '';
+      const suspects = Array.from(dispatcher.pending()).filter(
+        ({ page }) => page !== '' && stack.toLowerCase().includes(`${page.toLowerCase()}controller.`),
+      );
+      if (suspects.length === 1) respond.fail(suspects[0] as Exchange, thrown);
+    },
+  };
+}
+
+function firstFit(matches: readonly RouteMatch[], verb: string): RouteMatch | undefined {
+  for (const match of matches) {
+    if (takesMethod(match.route, verb)) return match;
+  }
+  return undefined;
+}

@@ -1,0 +1,115 @@
+// The dispatcher (the reference's `nodeApiControllerData`): chooses the operation of a handler group, gets it its request
+// data, calls it with a time limit, and hands what comes of it to the response.
+import type { ControllerParams } from './controller.ts';
+import { refusal } from './errors.ts';
+import type { Exchange } from './exchange.ts';
+import type { Log } from './log.ts';
+import { type Group, type Operation, VERB_OPERATIONS } from './operations.ts';
+import { Params, parseQuery, type Query } from './params.ts';
+import { readBody } from './request-data.ts';
+import type { Responder } from './response.ts';
+
+export interface DispatcherOptions {
+  readonly respond: Responder;
+  readonly log: Log;
+  readonly bodyLimit: number;
+  /** Milliseconds. */
+  readonly operationTimeout: number;
+}
+
+/** What is called, with what as `this`, and how its result becomes an answer. */
+export interface Call {
+  readonly receiver: object | undefined;
+  readonly operation: Operation;
+  readonly answer: (exchange: Exchange, result: unknown) => void;
+}
+
+export interface Dispatcher {
+  /**
+   * @param slugs the segments that may name an operation, the first that does wins
+   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, and the refusals of the request data
+   */
+  dispatch(exchange: Exchange, group: Group, slugs: readonly (string | undefined)[]): void;
+  call(exchange: Exchange, call: Call): void;
+  /** Requests whose operation is still at work. */
+  pending(): ReadonlySet<Exchange>;
+}
+
+export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: DispatcherOptions): Dispatcher {
+  const pending = new Set<Exchange>();
+
+  function dispatch(exchange: Exchange, group: Group, slugs: readonly (string | undefined)[]): void {
+    const name = chooseOperation(exchange.verb, group, slugs);
+    exchange.operation = name;
+    call(exchange, { receiver: group.controller, operation: group.operations.get(name) as Operation, answer: respond.result });
+  }
+
+  /** The query is always parsed; the body only where there is one, and then the operation runs when it has arrived. */
+  function call(exchange: Exchange, work: Call): void {
+    const query = parseQuery(exchange.queryText);
+    if (!exchange.hasBody) return run(exchange, work, query, query);
+    readBody(exchange, bodyLimit, {
+      done: (data) => run(exchange, work, data === undefined ? query : data, query),
+      fail: (error) => respond.fail(exchange, error),
+    });
+  }
+
+  function run(exchange: Exchange, { receiver, operation, answer }: Call, data: unknown, query: Query): void {
+    // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
+    try {
+      const result = operation.call(receiver, data, new Params(exchange, query) satisfies ControllerParams);
+      if (isThenable(result)) waitFor(exchange, result, answer);
+      else answer(exchange, result);
+    } catch (error) {
+      respond.fail(exchange, error);
+    }
+  }
+
+  function waitFor(exchange: Exchange, work: PromiseLike<unknown>, answer: Call['answer']): void {
+    pending.add(exchange);
+    const timer = setTimeout(() => {
+      pending.delete(exchange);
+      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${operationTimeout} ms`) }));
+      exchange.abort(new Error('the operation is out of time'));
+    }, operationTimeout);
+    const settle = (then: () => void) => {
+      clearTimeout(timer);
+      pending.delete(exchange);
+      if (exchange.settled)
+        log.debug('operation-finished-late', { request_id: exchange.requestId, page: exchange.page, operation: exchange.operation });
+      else then();
+    };
+    work.then(
+      (result) => settle(() => answer(exchange, result)),
+      (error) => settle(() => respond.fail(exchange, error)),
+    );
+  }
+
+  return { dispatch, call, pending: () => pending };
+}
+
+function chooseOperation(verb: string, group: Group, slugs: readonly (string | undefined)[]): string {
+  for (const slug of slugs) {
+    if (slug !== undefined && group.operations.has(slug)) return slug;
+  }
+  const name = VERB_OPERATIONS.get(verb);
+  if (name === undefined) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allowedVerbs(group) } });
+  if (!group.operations.has(name)) {
+    throw refusal('OPERATION_NOT_FOUND', undefined, {
+      cause: new Error(`group ${group.name} has no operation ${name}, which ${verb} asks for`),
+    });
+  }
+  return name;
+}
+
+/** OPTIONS is always served: without `Authorization` it is a preflight. */
+function allowedVerbs(group: Group): string {
+  return Array.from(VERB_OPERATIONS)
+    .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))
+    .map(([verb]) => verb)
+    .join(', ');
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

@@ -1,0 +1,45 @@
+// The naming half of the filesystem convention: which files of a folder are controllers, and which group each is.
+// The one copy of these rules; the gateway, the supervisor and the commands all ask here.
+import { type Dirent, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+const GROUP_NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;
+const CONTROLLER_FILE = /^([A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
+/** Earlier wins where one group has several files. */
+const EXTENSIONS = ['ts', 'mjs', 'js'];
+
+/** `test` → `Test`; undefined for what cannot name a group, such as `..`, `__proto__` or `a.b`. */
+export function groupNameOf(page: string): string | undefined {
+  return GROUP_NAME.test(page) ? page.charAt(0).toUpperCase() + page.slice(1) : undefined;
+}
+
+/**
+ * Group name → file name, of every controller in `dir`, names exactly as the folder lists them: a name out of a URL is
+ * only ever compared with these, so neither `..` nor the letter case of a lenient disk can reach another file.
+ *
+ * @throws what `readdir` throws: ENOENT, ENOTDIR, EACCES
+ */
+export function listControllers(dir: string): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    const match = CONTROLLER_FILE.exec(entry.name);
+    if (match === null || !isFile(dir, entry)) continue;
+    const [, group, extension] = match as unknown as [string, string, string];
+    const rival = files.get(group);
+    if (rival === undefined || EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(rival.slice(rival.lastIndexOf('.') + 1))) {
+      files.set(group, entry.name);
+    }
+  }
+  return files;
+}
+
+/** A file or a link to one (mounted volumes are links); a folder, a pipe or a dangling link is no controller. */
+function isFile(dir: string, entry: Dirent): boolean {
+  if (entry.isFile()) return true;
+  if (!entry.isSymbolicLink()) return false;
+  try {
+    return statSync(join(dir, entry.name)).isFile();
+  } catch {
+    return false;
+  }
+}

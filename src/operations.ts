@@ -1,0 +1,95 @@
+// The shape half of the filesystem convention: which methods of what a controller file exports are operations.
+// Names come from here, at load, and never from a request: a request can only pick one of this list.
+import type { ControllerParams } from './controller.ts';
+import type { HiddenMembers } from './member-modifiers.ts';
+
+/** HTTP method → operation, when no method slug applies (reference 4.1). Insertion order is that of `Allow`. */
+export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
+  ['GET', 'index'],
+  ['HEAD', 'index'],
+  ['POST', 'created'],
+  ['PUT', 'red'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'deleted'],
+  ['OPTIONS', 'options'],
+]);
+
+/** What a controller may inherit: a shared CRUD base class works, and its helpers stay unexposed (decisions 3.3). */
+const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
+const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+
+export type Operation = (data: unknown, params: ControllerParams) => unknown;
+
+/** A handler group, loaded. */
+export interface Group {
+  readonly name: string;
+  readonly controller: object;
+  readonly operations: ReadonlyMap<string, Operation>;
+}
+
+/** Looks up the marks in the source for a class by its name. */
+export type HiddenLookup = (className: string, own: boolean) => HiddenMembers['all'];
+
+/**
+ * The group that a module exports: a class (instantiated once, without arguments) or an object, as default or under the
+ * controller's own name.
+ *
+ * @throws Error one line, when there is none; whatever the constructor throws
+ */
+export function createGroup(name: string, module: Readonly<Record<string, unknown>>, hidden: HiddenLookup): Group {
+  const exported = exportOf(`${name}Controller`, module);
+  if (exported === undefined) {
+    throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
+  }
+  const controller: object = isClass(exported) ? new exported() : exported;
+  return { name, controller, operations: operationsOf(controller, hidden) };
+}
+
+function exportOf(controllerName: string, module: Readonly<Record<string, unknown>>): object | undefined {
+  const byDefault = module.default;
+  if (isGroup(byDefault)) {
+    // A CommonJS file arrives as a default that holds all its exports.
+    const nested = Object.hasOwn(byDefault, controllerName) ? (byDefault as Record<string, unknown>)[controllerName] : undefined;
+    return isGroup(nested) ? nested : byDefault;
+  }
+  const named = module[controllerName];
+  return isGroup(named) ? named : undefined;
+}
+
+function isGroup(value: unknown): value is object {
+  return isClass(value) || (typeof value === 'object' && value !== null && !Array.isArray(value));
+}
+
+function isClass(value: unknown): value is new () => object {
+  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
+}
+
+function operationsOf(controller: object, hidden: HiddenLookup): Map<string, Operation> {
+  const operations = new Map<string, Operation>();
+  const shadowed = new Set<string>();
+  // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
+  for (let level: object | null = isInstance(controller) ? Object.getPrototypeOf(controller) : controller, own = true; level !== null; ) {
+    if (level === Object.prototype) break;
+    const marked = hidden(classNameOf(level), own);
+    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+      if (shadowed.has(name)) continue;
+      shadowed.add(name);
+      if (name === 'constructor' || !OPERATION_NAME.test(name) || marked.has(name)) continue;
+      if (!own && !INHERITABLE.has(name)) continue;
+      if (typeof property.value === 'function' && !isClass(property.value)) operations.set(name, property.value as Operation);
+    }
+    level = Object.getPrototypeOf(level);
+    own = false;
+  }
+  return operations;
+}
+
+function isInstance(controller: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(controller);
+  return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
+}
+
+function classNameOf(level: object): string {
+  const maker: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
+  return typeof maker === 'function' ? maker.name : '';
+}

@@ -1,0 +1,51 @@
+// What a worker is made of: the folder's groups, the credentials table, the identity providers, and the app over them.
+import { type App, createApp } from './app.ts';
+import type { Settings } from './config.ts';
+import { createCredentials } from './credentials/live-table.ts';
+import { createGroups, type GroupLoad, type Groups } from './groups.ts';
+import { createIdentity } from './identity/handler.ts';
+import type { LineSink, Log } from './log.ts';
+import type { LoadedFile } from './module-loader.ts';
+import type { RequestObserver } from './response.ts';
+
+export interface WorkerPartsOptions {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Where the lines of the requests go. */
+  readonly sink: LineSink;
+  readonly observer?: RequestObserver;
+  /** A brand-new group was imported in place; with every file imported so far. */
+  readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void;
+}
+
+export interface WorkerParts {
+  readonly app: App;
+  readonly groups: Groups;
+  readonly credentials: ReturnType<typeof createCredentials>;
+  readonly identity: ReturnType<typeof createIdentity>;
+  /** Stops what watches the tables. */
+  close(): void;
+}
+
+/** @throws Error one line, when a table is there and cannot be read */
+export function createWorkerParts({ settings, log, sink, observer, onImported }: WorkerPartsOptions): WorkerParts {
+  const { dataDir, sessionKey, logLevel } = settings;
+  const groups: Groups = createGroups({
+    dir: settings.controllersDir,
+    log,
+    onImported: (load) => onImported?.(load, groups.closure()),
+  });
+  const credentials = createCredentials({ dataDir, sessionKey, log });
+  const identity = createIdentity({ dataDir, log, accounts: credentials });
+  const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
+  return {
+    app: createApp({ settings, log, requestLog, groups, credentials, identity, observer }),
+    groups,
+    credentials,
+    identity,
+    close() {
+      credentials.close();
+      identity.close();
+    },
+  };
+}

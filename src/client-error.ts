@@ -8,6 +8,7 @@ import { type Responder, rawRefusal } from './response.ts';
 
 /** Node's error code → ours; any other is a request that is not HTTP. */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map([
+  ['HPE_INVALID_URL', 'MALFORMED_PATH'],
   ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 'BODY_TOO_LARGE'],
   ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],

@@ -130,7 +130,7 @@ describe('routing table (reference 1)', () => {
     ['GET', 'http://example.test/api/absent', 404, 'GROUP_NOT_FOUND'],
     ['GET', 'http://user@example.test/api/test', 400, 'MALFORMED_PATH'],
     ['GET', 'ftp://example.test/api/test', 400, 'MALFORMED_PATH'],
-    ['GET', 'api/test', 400, 'MALFORMED_REQUEST'],
+    ['GET', 'api/test', 400, 'MALFORMED_PATH'],
   ];
   for (const [verb, target, status, code] of rows) {
     test(`${verb} ${target} → ${status} ${code}`, async () => {
@@ -193,7 +193,8 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
   test('HEAD is index without its body, with the same headers', async () => {
     const [head, get] = [await fetch(`${service.url}/api/test`, { method: 'HEAD' }), await fetch(`${service.url}/api/test`)];
     assert.equal(await head.text(), '');
-    const names = (response: Response) => [...response.headers.keys()].sort();
+    // Hop by hop: fetch asks for the end of the connection after a HEAD.
+    const names = (response: Response) => [...response.headers.keys()].filter((name) => name !== 'keep-alive' && name !== 'connection').sort();
     assert.deepEqual(names(head), names(get));
     assert.equal(head.headers.get('content-length'), get.headers.get('content-length'));
   });

@@ -13,7 +13,7 @@ const TOKEN = new RegExp(
   [
     /\/\/[^\n]*|\/\*[\s\S]*?\*\//, // a comment
     /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/, // a string
-    /#?[p{ID_Start}$_][p{ID_Continue}$\u200c\u200d]*/, // a name or keyword
+    /#?[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*/u, // a name or keyword
     /\d[\w.]*/, // a number
     /[^\s]/, // anything else, one character at a time
   ]

@@ -194,7 +194,8 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
     const [head, get] = [await fetch(`${service.url}/api/test`, { method: 'HEAD' }), await fetch(`${service.url}/api/test`)];
     assert.equal(await head.text(), '');
     // Hop by hop: fetch asks for the end of the connection after a HEAD.
-    const names = (response: Response) => [...response.headers.keys()].filter((name) => name !== 'keep-alive' && name !== 'connection').sort();
+    const names = (response: Response) =>
+      [...response.headers.keys()].filter((name) => name !== 'keep-alive' && name !== 'connection').sort();
     assert.deepEqual(names(head), names(get));
     assert.equal(head.headers.get('content-length'), get.headers.get('content-length'));
   });

@@ -206,26 +206,29 @@ describe('slow clients', () => {
     ],
   ];
   for (const [name, settings, bytes] of cases) {
-    test(`${name} are cut with 408`, async () => {
-      await using slow = await startService({ settings });
+    test(`${name} are cut with 408`, async (t) => {
+      const slow = await startService({ settings });
+      t.after(slow.close);
       assertEnvelope(parseRaw(await slow.raw(bytes)), 408, 'REQUEST_TIMEOUT');
     });
   }
 
-  test('a kept-alive connection is closed when it has idled too long', async () => {
-    await using idle = await startService({ settings: { KEEP_ALIVE_TIMEOUT: '50ms' } });
+  test('a kept-alive connection is closed when it has idled too long', async (t) => {
+    const idle = await startService({ settings: { KEEP_ALIVE_TIMEOUT: '50ms' } });
+    t.after(idle.close);
     const text = await idle.raw(get('Host: x\r\n'), 2);
     assert.match(text, /^HTTP\/1\.1 200 /);
   });
 });
 
 describe('overload', () => {
-  test('requests beyond MAX_IN_FLIGHT are refused at once with Retry-After', async () => {
+  test('requests beyond MAX_IN_FLIGHT are refused at once with Retry-After', async (t) => {
     const controllers = {
       'HeldController.mjs':
         'let release; const held = new Promise((done) => { release = done; }); export default { index: () => held, deleted: () => (release({ held: true }), "free") };',
     };
-    await using busy = await startService({ controllers, settings: { MAX_IN_FLIGHT: '2' }, expectedErrors: ['request-failed'] });
+    const busy = await startService({ controllers, settings: { MAX_IN_FLIGHT: '2' }, expectedErrors: ['request-failed'] });
+    t.after(busy.close);
     const first = fetch(`${busy.url}/api/held`);
     while (busy.app.inFlight() < 1) await once(busy.app.server, 'request');
     const second = fetch(`${busy.url}/api/held`);
@@ -242,8 +245,9 @@ describe('overload', () => {
   });
 });
 
-test('an answer while draining ends its connection', async () => {
-  await using draining = await startService();
+test('an answer while draining ends its connection', async (t) => {
+  const draining = await startService();
+  t.after(draining.close);
   draining.app.setDraining();
   for (const request of [get('Host: x\r\n'), 'OPTIONS /api HTTP/1.1\r\nHost: x\r\n\r\n', 'GET /x HTTP/1.1\r\nHost: x\r\n\r\n']) {
     assert.equal(parseRaw(await draining.raw(request, 2)).headers.get('connection'), 'close');

@@ -24,7 +24,7 @@ export interface ServiceOptions {
   readonly expectedErrors?: readonly string[];
 }
 
-export interface Service extends AsyncDisposable {
+export interface Service {
   readonly url: string;
   readonly port: number;
   readonly dir: string;
@@ -69,7 +69,6 @@ export async function startService({ controllers, settings = {}, parts = {}, exp
     app,
     raw: (bytes, answers = 1) => sendRaw(port, bytes, answers),
     close,
-    [Symbol.asyncDispose]: close,
   };
 }
 

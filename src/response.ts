@@ -133,7 +133,7 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {
-    if (error.status < 500 && error.cause === undefined) return;
+    if (error.cause === undefined) return;
     const facts = {
       request_id: exchange.requestId,
       page: exchange.page,
@@ -141,7 +141,7 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
       status: error.status,
       error_code: error.code,
     };
-    if (error.status >= 500) log.error('request-failed', { ...facts, ...(error.cause === undefined ? {} : describeError(error.cause)) });
+    if (error.status >= 500) log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: error.cause instanceof Error ? error.cause.message : String(error.cause) });
   }
 

@@ -1,9 +1,9 @@
 // One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
 // environment; whoever creates it listens.
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
 import { answerClientErrors } from './client-error.ts';
 import type { Settings } from './config.ts';
+import { trackConnections } from './connections.ts';
 import type { ControllerParams } from './controller.ts';
 import { type Call, createDispatcher } from './dispatcher.ts';
 import { refusal } from './errors.ts';
@@ -14,9 +14,9 @@ import type { LineSink, Log } from './log.ts';
 import { checkHead, Request } from './request-head.ts';
 import { createRequestIds } from './request-id.ts';
 import { createResponder, type RequestObserver } from './response.ts';
-import { createRouter, type RouteMatch, takesMethod } from './router.ts';
+import { createRouter, firstFit } from './router.ts';
 import { ROUTES, type Route, type RouteTarget } from './routes.ts';
-import { checkTargetBytes, pathEnd } from './target.ts';
+import { checkQuery, pathEnd } from './target.ts';
 
 /** What an explicit handler answers; it carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
@@ -52,15 +52,11 @@ export interface App {
   failRequestAtHand(thrown: unknown): void;
 }
 
-/** The exchange last begun on a connection; a property of ours on Node's socket costs less than a Map. */
-const EXCHANGE = Symbol('exchange');
-type Connection = Duplex & { [EXCHANGE]?: Exchange };
-
 /** @throws Error when a route can never be reached */
 export function createApp({ settings, log, requestLog, groups, credentials, identity, observer, routes = ROUTES }: AppParts): App {
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
   const router = createRouter(routes);
-  const respond = createResponder({ log, requestLog, bodyLimit, development, observer });
+  const respond = createResponder({ log, requestLog, bodyLimit, development, observer, onSettled: finish });
   const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout });
   const requestIds = createRequestIds();
   const targets: Record<RouteTarget, Gateway> = {
@@ -87,9 +83,8 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
       checkHead(request, head);
       const target = request.url as string;
       if (target === '*' && exchange.verb === 'OPTIONS') return respond.preflight(exchange);
-      checkTargetBytes(target);
       const end = pathEnd(target);
-      if (end < target.length) exchange.queryText = target.slice(end + 1);
+      if (end < target.length) exchange.queryText = checkQuery(target, end + 1);
       const resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
       exchange.resolved = resolved;
       if (inFlight > maxInFlight) throw refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
@@ -104,13 +99,14 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
   function begin(request: Request, response: ServerResponse, expectsContinue: boolean): void {
     const exchange = new Exchange(request, response, performance.now());
     exchange.expectsContinue = expectsContinue;
-    (request.socket as Connection)[EXCHANGE] = exchange;
     inFlight++;
-    response.once('close', () => {
-      inFlight--;
-      exchange.settled = true;
-    });
+    connections.begin(exchange);
     serve(exchange);
+  }
+
+  function finish(exchange: Exchange): void {
+    inFlight--;
+    connections.end(exchange);
   }
 
   const server = createServer(
@@ -118,7 +114,8 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
       IncomingMessage: Request,
       // Node checks every 30 s unless it is told to here.
       connectionsCheckingInterval: 1000,
-      keepAliveTimeout: settings.keepAliveTimeout,
+      // connections.ts ends what idles.
+      keepAliveTimeout: 0,
       headersTimeout: settings.headersTimeout,
       requestTimeout: settings.requestTimeout,
       // Ours is checked in request-head.ts: Node's answer would be without envelope and CORS.
@@ -132,15 +129,15 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
   server.on('checkExpectation', (request: Request, response: ServerResponse) => {
     const exchange = new Exchange(request, response, performance.now());
     exchange.requestId = requestIds.of(exchange.head.requestId);
+    inFlight++;
+    connections.begin(exchange);
     respond.fail(exchange, refusal('EXPECTATION_FAILED'));
   });
+  const connections = trackConnections(server, { keepAliveTimeout: settings.keepAliveTimeout, readTimeout: settings.requestTimeout });
   answerClientErrors(server, {
     respond,
     newRequestId: () => requestIds.of(undefined),
-    exchangeOn: (socket) => {
-      const exchange = (socket as Connection)[EXCHANGE];
-      return exchange?.response.writableFinished ? undefined : exchange;
-    },
+    exchangeOn: connections.exchangeOn,
   });
 
   return {
@@ -155,11 +152,4 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
       if (suspects.length === 1) respond.fail(suspects[0] as Exchange, thrown);
     },
   };
-}
-
-function firstFit(matches: readonly RouteMatch[], verb: string): RouteMatch | undefined {
-  for (const match of matches) {
-    if (takesMethod(match.route, verb)) return match;
-  }
-  return undefined;
 }

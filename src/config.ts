@@ -137,6 +137,16 @@ export function settingRows({ cores }: Machine): readonly SettingRow[] {
   ];
 }
 
+/** One setting as it was given, or as it is when it was not. */
+export interface SettingReading {
+  readonly row: SettingRow;
+  readonly source: 'flag' | 'environment' | 'default';
+  readonly text: string;
+  readonly value: unknown;
+  /** One line, when the value makes no sense; then `value` is that of the fallback. */
+  readonly problem?: string;
+}
+
 /**
  * The settings out of an environment and the flags of a command line; a flag wins over the environment.
  *
@@ -144,22 +154,42 @@ export function settingRows({ cores }: Machine): readonly SettingRow[] {
  * @throws SettingsError one line that names the setting, what it was given and what it takes
  */
 export function parseSettings(env: Readonly<Record<string, string | undefined>>, argv: readonly string[], machine: Machine): Settings {
+  const readings = readSettings(env, argv, machine);
+  const problem = readings.find((reading) => reading.problem !== undefined)?.problem;
+  if (problem !== undefined) throw new SettingsError(problem);
+  return settingsOf(readings);
+}
+
+export function settingsOf(readings: readonly SettingReading[]): Settings {
+  return Object.fromEntries(readings.map(({ row, value }) => [row.key, value])) as unknown as Settings;
+}
+
+/**
+ * Every setting, sound or not, with where it came from.
+ *
+ * @throws SettingsError for flags that there are not, are given twice or have no value
+ */
+export function readSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  argv: readonly string[],
+  machine: Machine,
+): SettingReading[] {
   const rows = settingRows(machine);
   const flags = parseFlags(argv, rows);
-  const settings: Record<string, unknown> = {};
-  for (const row of rows) {
+  return rows.map((row) => {
     const flag = flags.get(row.name);
     // An empty variable is an unset one: that is what `PORT= node …` and an empty line in an env file mean.
     const text = flag ?? (env[row.name] || row.fallback);
+    const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
     try {
-      settings[row.key] = row.parse(text);
+      return { row, source, text, value: row.parse(text) };
     } catch (error) {
       if (!(error instanceof Expected)) throw error;
-      const source = flag === undefined ? row.name : flagOf(row.name);
-      throw new SettingsError(`${source}: ${row.secret ? 'the value' : JSON.stringify(text)} is not ${error.message}`);
+      const name = source === 'flag' ? flagOf(row.name) : row.name;
+      const problem = `${name}: ${row.secret ? 'the value' : JSON.stringify(text)} is not ${error.message}`;
+      return { row, source, text, value: row.parse(row.fallback), problem };
     }
-  }
-  return settings as unknown as Settings;
+  });
 }
 
 export function flagOf(name: string): string {

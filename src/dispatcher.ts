@@ -26,10 +26,10 @@ export interface Call {
 
 export interface Dispatcher {
   /**
-   * @param slugs the segments that may name an operation, the first that does wins
+   * @param first the segment that may name an operation, and `second` the one that may if it does not
    * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, and the refusals of the request data
    */
-  dispatch(exchange: Exchange, group: Group, slugs: readonly (string | undefined)[]): void;
+  dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void;
   call(exchange: Exchange, call: Call): void;
   /** Requests whose operation is still at work. */
   pending(): ReadonlySet<Exchange>;
@@ -38,8 +38,8 @@ export interface Dispatcher {
 export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: DispatcherOptions): Dispatcher {
   const pending = new Set<Exchange>();
 
-  function dispatch(exchange: Exchange, group: Group, slugs: readonly (string | undefined)[]): void {
-    const name = chooseOperation(exchange.verb, group, slugs);
+  function dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void {
+    const name = chooseOperation(exchange.verb, group, first, second);
     exchange.operation = name;
     call(exchange, { receiver: group.controller, operation: group.operations.get(name) as Operation, answer: respond.result });
   }
@@ -88,10 +88,9 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: 
   return { dispatch, call, pending: () => pending };
 }
 
-function chooseOperation(verb: string, group: Group, slugs: readonly (string | undefined)[]): string {
-  for (const slug of slugs) {
-    if (slug !== undefined && group.operations.has(slug)) return slug;
-  }
+function chooseOperation(verb: string, group: Group, first: string | undefined, second: string | undefined): string {
+  if (first !== undefined && group.operations.has(first)) return first;
+  if (second !== undefined && group.operations.has(second)) return second;
   const name = VERB_OPERATIONS.get(verb);
   if (name === undefined) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allowedVerbs(group) } });
   if (!group.operations.has(name)) {

@@ -22,7 +22,7 @@ export class Exchange {
   application: CallingApplication | undefined;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
-  /** The one answer has been given, or nobody is left to take it. */
+  /** The one answer has been given. */
   settled = false;
   /** Why the operation's work is no longer wanted, once it is not. */
   abortReason: Error | undefined;

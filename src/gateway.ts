@@ -54,7 +54,7 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     // 5. Delegation, 6. absent group.
     withGroup(exchange, exchange.page, (group) => {
       if (group === undefined) throw refusal(authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
-      dispatcher.dispatch(exchange, group, [exchange.slugs[0]]);
+      dispatcher.dispatch(exchange, group, exchange.slugs[0]);
     });
     // 7. Exception: whatever is thrown above reaches respond.fail, here or in app.ts.
   };
@@ -71,7 +71,7 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     withGroup(exchange, row.handler, (group) => {
       if (group === undefined)
         throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(`the row's handler is ${row.handler}`) });
-      dispatcher.dispatch(exchange, group, [exchange.slugs[0], exchange.page]);
+      dispatcher.dispatch(exchange, group, exchange.slugs[0], exchange.page);
     });
   }
 

@@ -8,6 +8,12 @@ const CONTROLLER_FILE = /^([A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 /** Earlier wins where one group has several files. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
+/** What a file's name says: `TestController.ts` → `Test` and `ts`; undefined for a name that no controller has. */
+export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
+  const [, group, extension] = CONTROLLER_FILE.exec(name) ?? [];
+  return group === undefined || extension === undefined ? undefined : { group, extension };
+}
+
 /** `test` → `Test`; undefined for what cannot name a group, such as `..`, `__proto__` or `a.b`. */
 export function groupNameOf(page: string): string | undefined {
   return GROUP_NAME.test(page) ? page.charAt(0).toUpperCase() + page.slice(1) : undefined;
@@ -22,9 +28,9 @@ export function groupNameOf(page: string): string | undefined {
 export function listControllers(dir: string): Map<string, string> {
   const files = new Map<string, string>();
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
-    const match = CONTROLLER_FILE.exec(entry.name);
-    if (match === null || !isFile(dir, entry)) continue;
-    const [, group, extension] = match as unknown as [string, string, string];
+    const parsed = parseFileName(entry.name);
+    if (parsed === undefined || !isFile(dir, entry)) continue;
+    const { group, extension } = parsed;
     const rival = files.get(group);
     if (rival === undefined || EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(rival.slice(rival.lastIndexOf('.') + 1))) {
       files.set(group, entry.name);

@@ -92,16 +92,26 @@ function resolveRelative(folder: string, specifier: string): string {
   return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? plain;
 }
 
+/** What loads `.ts` in this process: Node itself, the development dependency `tsx`, or nothing. */
+export function typescriptSupport(): 'node' | 'tsx' | 'none' {
+  if (process.features.typescript) return 'node';
+  try {
+    module.createRequire(import.meta.url).resolve('tsx/esm/api');
+    return 'tsx';
+  } catch {
+    return 'none';
+  }
+}
+
 /**
  * Node 22.18 and later strip types by themselves; on older ones `tsx` does it, loaded only now that a file needs it.
  *
  * @throws Error one line that says what to do, when this Node can load no TypeScript
  */
 async function enableTypeScript(remember: (path: string) => void): Promise<void> {
-  if (process.features.typescript) return;
-  try {
-    module.createRequire(import.meta.url).resolve('tsx/esm/api');
-  } catch {
+  const support = typescriptSupport();
+  if (support === 'node') return;
+  if (support === 'none') {
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );

@@ -25,6 +25,15 @@ export interface Group {
   readonly name: string;
   readonly controller: object;
   readonly operations: ReadonlyMap<string, Operation>;
+  /** What has the look of an operation and is none: for the commands, no request ever sees it. */
+  readonly unexposed: readonly Unexposed[];
+}
+
+export interface Unexposed {
+  readonly name: string;
+  /** `it is marked private or protected`, … */
+  readonly reason: string;
+  readonly method: unknown;
 }
 
 /** Looks up the marks in the source for a class by its name. */
@@ -42,7 +51,11 @@ export function createGroup(name: string, module: Readonly<Record<string, unknow
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
   const controller: object = isClass(exported) ? new exported() : exported;
-  return { name, controller, operations: operationsOf(controller, hidden) };
+  const { operations, unexposed } = sortMembers(controller, hidden);
+  if (isInstance(controller))
+    unexposed.push(...methodsAmong(controller, 'it is a field and not a method').filter((m) => !operations.has(m.name)));
+  if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
+  return { name, controller, operations, unexposed };
 }
 
 function exportOf(controllerName: string, module: Readonly<Record<string, unknown>>): object | undefined {
@@ -64,8 +77,9 @@ function isClass(value: unknown): value is new () => object {
   return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
 }
 
-function operationsOf(controller: object, hidden: HiddenLookup): Map<string, Operation> {
+function sortMembers(controller: object, hidden: HiddenLookup): { operations: Map<string, Operation>; unexposed: Unexposed[] } {
   const operations = new Map<string, Operation>();
+  const unexposed: Unexposed[] = [];
   const shadowed = new Set<string>();
   // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
   for (let level: object | null = isInstance(controller) ? Object.getPrototypeOf(controller) : controller, own = true; level !== null; ) {
@@ -74,14 +88,30 @@ function operationsOf(controller: object, hidden: HiddenLookup): Map<string, Ope
     for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
       if (shadowed.has(name)) continue;
       shadowed.add(name);
-      if (name === 'constructor' || !OPERATION_NAME.test(name) || marked.has(name)) continue;
-      if (!own && !INHERITABLE.has(name)) continue;
-      if (typeof property.value === 'function' && !isClass(property.value)) operations.set(name, property.value as Operation);
+      const method: unknown = property.value ?? property.get ?? property.set;
+      if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
+      const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, own, marked);
+      if (reason === undefined) operations.set(name, method as Operation);
+      else unexposed.push({ name, reason, method });
     }
     level = Object.getPrototypeOf(level);
     own = false;
   }
-  return operations;
+  return { operations, unexposed };
+}
+
+function whyUnexposed(name: string, own: boolean, marked: ReadonlySet<string>): string | undefined {
+  if (marked.has(name)) return 'it is marked private or protected';
+  if (name.startsWith('_')) return 'its name begins with _';
+  if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
+  if (!own && !INHERITABLE.has(name)) return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
+  return undefined;
+}
+
+function methodsAmong(holder: object, reason: string): Unexposed[] {
+  return Object.entries(Object.getOwnPropertyDescriptors(holder))
+    .map(([name, { value }]) => ({ name, reason, method: value as unknown }))
+    .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
 function isInstance(controller: object): boolean {

@@ -7,8 +7,17 @@ let lastMillisecond = 0;
 let lastTime = '';
 
 export function requestLine(exchange: Exchange, status: number, bytes: number, duration: number): string {
-  return `{"time":"${isoTime()}",${PREFIX}${process.pid},"method":"${exchange.verb}","path":${quote(exchange.resolved?.path.raw ?? '')},"page":${quote(exchange.page)},"operation":"${exchange.operation}","status":${status},"duration_ms":${duration.toFixed(3)},"bytes":${bytes},"request_id":"${exchange.requestId}"}\n`;
+  return `{"time":"${isoTime()}",${PREFIX}${process.pid},"method":"${exchange.verb}","path":${quote(exchange.resolved?.path.raw ?? '')},"page":${quote(exchange.page)},"operation":"${exchange.operation}","status":${status},"duration_ms":${milliseconds(duration)},"bytes":${bytes},"request_id":"${exchange.requestId}"}\n`;
 }
+
+/** Three digits behind the point, without toFixed(), which costs more than the rest of the line. */
+function milliseconds(duration: number): string {
+  const micros = Math.round(duration * 1000);
+  const whole = Math.floor(micros / 1000);
+  return `${whole}.${THOUSANDTHS[micros - whole * 1000]}`;
+}
+
+const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3, '0'));
 
 function isoTime(): string {
   const now = Date.now();

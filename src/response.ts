@@ -18,6 +18,8 @@ export interface ResponderOptions {
   /** A 500 tells the client its cause. */
   readonly development: boolean;
   readonly observer?: RequestObserver | undefined;
+  /** Told of every exchange once, when its answer has been given. */
+  readonly onSettled: (exchange: Exchange) => void;
 }
 
 export interface Responder {
@@ -63,7 +65,7 @@ const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
 /** Milliseconds that a client gets to read its refusal while it is still sending. */
 const LINGER = 2000;
 
-export function createResponder({ log, requestLog, bodyLimit, development, observer }: ResponderOptions): Responder {
+export function createResponder({ log, requestLog, bodyLimit, development, observer, onSettled }: ResponderOptions): Responder {
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
   // 19 percent of a request (docs/PERFORMANCE.md). Safe because writeHead() has read it when it returns.
@@ -74,7 +76,6 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
   function send(exchange: Exchange, status: number, body: string, extra: readonly string[] | undefined): void {
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
-    exchange.settled = true;
     usual[idSlot] = exchange.requestId;
     usual[lengthSlot] = String(bytes);
     const close = draining || (extra !== undefined && extra[extra.length - 1] === 'close');
@@ -83,10 +84,14 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
     response.writeHead(status, headers);
     if (close && isStillSending(exchange)) endAfterRequest(exchange, body);
     else response.end(body);
-    account(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
+    settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
   }
 
-  function account(exchange: Exchange, status: number, bytes: number): void {
+  function settle(exchange: Exchange, answered: number, bytes: number): void {
+    exchange.settled = true;
+    onSettled(exchange);
+    // Nobody was left to take it: the log says 499, as nginx does.
+    const status = exchange.response.destroyed ? 499 : answered;
     if (requestLog === undefined && observer === undefined) return;
     const duration = performance.now() - exchange.startedAt;
     requestLog?.write(requestLine(exchange, status, bytes, duration));
@@ -110,12 +115,11 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
   }
 
   function preflight(exchange: Exchange): void {
-    exchange.settled = true;
     const headers = [...CORS, 'Access-Control-Max-Age', '86400', 'X-Request-Id', exchange.requestId, 'Content-Length', '0'];
     if (draining) headers.push(...CLOSE);
     exchange.response.writeHead(200, headers);
     exchange.response.end();
-    account(exchange, 200, 0);
+    settle(exchange, 200, 0);
   }
 
   function fail(exchange: Exchange, thrown: unknown): void {

@@ -45,6 +45,14 @@ export function createRouter(routes: readonly Route[]): Router {
   };
 }
 
+/** The row that serves the method: the first of those whose pattern fits. */
+export function firstFit(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
+  for (const match of matches) {
+    if (takesMethod(match.route, method)) return match;
+  }
+  return undefined;
+}
+
 export function takesMethod(route: Route, method: string): boolean {
   return route.methods === 'any' || route.methods.includes(method);
 }

@@ -24,6 +24,7 @@ export function pathEnd(target: string): number {
  * @throws HttpError MALFORMED_PATH
  */
 export function parsePath(raw: string): TargetPath {
+  checkBytes(raw, 0);
   const path = raw.charCodeAt(0) === SLASH ? raw : pathOfAbsolute(raw);
   const segments: string[] = [];
   for (const piece of path.split('/')) {
@@ -33,13 +34,19 @@ export function parsePath(raw: string): TargetPath {
 }
 
 /**
- * Refuses what no valid target holds: a byte outside of visible ASCII (RFC 3986, 2), and `#`, which never travels.
+ * The query text of a target, as sent.
  *
- * @param target the whole request target, its query included
+ * @param from where it begins
  * @throws HttpError MALFORMED_PATH
  */
-export function checkTargetBytes(target: string): void {
-  for (let i = 0; i < target.length; i++) {
+export function checkQuery(target: string, from: number): string {
+  checkBytes(target, from);
+  return target.slice(from);
+}
+
+/** Refuses what no valid target holds: a byte outside of visible ASCII (RFC 3986, 2), and `#`, which never travels. */
+function checkBytes(target: string, from: number): void {
+  for (let i = from; i < target.length; i++) {
     const byte = target.charCodeAt(i);
     if (byte < 0x21 || byte > 0x7e || byte === HASH) {
       throw refusal('MALFORMED_PATH', `Cannot read the request target: byte ${i} must be percent-encoded`);

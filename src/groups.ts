@@ -1,7 +1,7 @@
 // Handler groups of one process: page → group. A hit is a Map look-up; a miss looks at the folder (one `stat` when it has
 // not changed) and imports a file it has not seen before. Files it has loaded it never looks at again: new code for an
 // old file is a new generation of workers, and that is the supervisor's business.
-import { readFileSync, realpathSync } from 'node:fs';
+import { readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { refusal } from './errors.ts';
@@ -75,15 +75,15 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
   const attempts = new Map<string, number>();
   const pending = new Map<string, Promise<Group | undefined>>();
   let listing: ReadonlyMap<string, string> = new Map();
-  let listedFolder = '';
+  let folder: Stats | undefined;
   let changedAt = 0;
 
   function refresh(): void {
-    const folder = fingerprint(dir);
-    const now = performance.now();
-    if (folder === listedFolder && now - changedAt > RACY_MS) return;
-    if (folder !== listedFolder) changedAt = now;
-    listedFolder = folder;
+    const before = folder;
+    folder = statFolder(dir);
+    const same = isSameFolder(before, folder);
+    if (same && performance.now() - changedAt > RACY_MS) return;
+    if (!same) changedAt = performance.now();
     try {
       listing = listControllers(dir);
     } catch (error) {
@@ -168,6 +168,20 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
     names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
     closure: () => loader.closure(),
   };
+}
+
+function statFolder(dir: string): Stats | undefined {
+  try {
+    return statSync(dir, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Number by number: the text of a fingerprint would cost a flood of 404s more than the stat itself. */
+function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
 }
 
 function notLoadable(file: string, reason: string): Error {

@@ -1,0 +1,81 @@
+// Before anything is measured: does every server answer the same? Status, body, and header fields by name and value, but
+// for what differs by nature (the time, the request id). A server that answers less would win for nothing.
+import { request as httpRequest } from 'node:http';
+
+/** @typedef {import('./requests.mjs').Request} Request */
+
+/** Node's own, set by its keep-alive time-out; not written by any handler. */
+const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive'];
+
+/** Requests of a list that are checked: its first ones. */
+const CHECKED = 3;
+
+/**
+ * @param {{ label: string, port: number, requests: Request[] }} server
+ * @param {{ port: number, requests: Request[] }} bare
+ */
+export async function checkAnswers({ label, port, requests }, bare) {
+  for (const request of requests.slice(0, CHECKED)) {
+    const expected = normalise(await ask(bare.port, bare.requests[0]), 'Hello, world');
+    const actual = normalise(await ask(port, request), request.greeting ?? 'Hello, world');
+    const wrong = difference(actual, expected, request);
+    if (wrong !== undefined) throw new Error(`Cannot compare ${label} (${request.method} ${request.path}): ${wrong}`);
+  }
+}
+
+/** @typedef {{ status: number, headers: Record<string, string | string[] | undefined>, body: string }} Answer */
+
+/**
+ * @param {number} port
+ * @param {Request} request
+ * @returns {Promise<Answer>}
+ */
+export function ask(port, { method, path, headers, body }) {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? undefined : { 'Content-Length': Buffer.byteLength(body) };
+    const sent = httpRequest({ host: '127.0.0.1', port, method, path, headers: { ...headers, ...length }, agent: false }, (response) => {
+      /** @type {Buffer[]} */
+      const chunks = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('end', () => {
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() });
+      });
+    });
+    sent.setTimeout(10_000, () => sent.destroy(new Error(`no answer to ${method} ${path} within 10 s`)));
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/**
+ * @param {Answer} answer
+ * @param {string} greeting
+ */
+function normalise({ status, headers, body }, greeting) {
+  const fields = Object.entries(headers)
+    .filter(([name]) => !OF_THE_CONNECTION.includes(name))
+    .map(([name, value]) => `${name}: ${name === 'x-request-id' ? 'ID' : name === 'content-length' ? 'N' : String(value).toLowerCase()}`);
+  const text = body
+    .replace(/("request_id"|"requestId"):"[^"]+"/, '$1:"ID"')
+    .replace(/"timestamp":\d{10}\b/, '"timestamp":0')
+    .replace(`"${greeting}"`, '"GREETING"');
+  const length = Number(headers['content-length'] ?? Number.NaN);
+  return { status, fields: fields.sort(), text, lengthIsRight: length === Buffer.byteLength(body) };
+}
+
+/**
+ * @param {ReturnType<typeof normalise>} actual
+ * @param {ReturnType<typeof normalise>} expected
+ * @param {Request} request
+ * @returns {string | undefined}
+ */
+function difference(actual, expected, request) {
+  if (expected.status !== request.status) return `bare answers ${expected.status}, the request expects ${request.status}`;
+  if (actual.status !== expected.status) return `it answers ${actual.status}, bare ${expected.status}`;
+  if (actual.text !== expected.text) return `its body is\n  ${actual.text.slice(0, 400)}\nbare's is\n  ${expected.text.slice(0, 400)}`;
+  if (!actual.lengthIsRight) return 'its Content-Length is missing or wrong';
+  const missing = expected.fields.filter((field) => !actual.fields.includes(field));
+  const surplus = actual.fields.filter((field) => !expected.fields.includes(field));
+  if (missing.length + surplus.length > 0) return `its header lacks [${missing.join('; ')}] and has besides [${surplus.join('; ')}]`;
+  return undefined;
+}

@@ -1,0 +1,170 @@
+// One scenario measured: the servers run side by side, bursts go round them in shuffled order, and each burst has a burst
+// on bare right beside it, so that what the machine does meanwhile falls on both. It yields ratios; what they mean, and
+// what they look like, is report.mjs.
+import { truncateSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { checkAnswers } from './check.mjs';
+import { runBurst } from './load.mjs';
+import { machineCpuSeconds, treeCpuSeconds, treeMemory } from './processes.mjs';
+import { REQUESTS } from './requests.mjs';
+import { SERVERS, startServer } from './servers.mjs';
+
+/**
+ * @typedef {import('./scenarios.mjs').Scenario} Scenario
+ * @typedef {import('./scenarios.mjs').Entry} Entry
+ *
+ * @typedef {object} Options
+ * @property {string} node
+ * @property {string} generator
+ * @property {number} laps each with fresh processes: how one happened to be compiled and laid out is noise too
+ * @property {number} rounds in a lap
+ * @property {number} seconds a burst
+ * @property {number} connections
+ *
+ * @typedef {object} Sample one burst: `cpu` in seconds a request
+ * @property {number} cpu
+ * @property {number} perSecond
+ * @property {number} p99
+ * @property {number} foreign what others used of the machine meanwhile, in cores
+ *
+ * @typedef {object} Pair an entry's burst and the burst on bare beside it
+ * @property {Sample} own
+ * @property {Sample} bare
+ *
+ * @typedef {{ pairs: Pair[], memory: number[] }} Series `memory`: peak over bare's, one a lap
+ *
+ * @typedef {{ entry: Entry, pid: number, port: number, log: string, requests: import('./requests.mjs').Request[] }} Target
+ */
+
+/** After a burst the server still closes connections and writes its last lines; that is its work too. */
+const SETTLE_MS = 60;
+/** A fresh process costs two to three times its later self for its first 40,000 requests or so, until all is compiled. */
+const WARM_UP_SECONDS = 5;
+/** A turn in which others used more of the machine than this, in cores, is taken once more, and the calmer one counts. */
+const FOREIGN_LIMIT = 0.15;
+const TRIES = 2;
+
+/**
+ * @param {Scenario} scenario
+ * @param {Options} options
+ * @param {(text: string) => void} say
+ * @returns {Promise<Map<string, Series>>} by the entry's key
+ */
+export async function measureScenario(scenario, options, say) {
+  /** @type {Map<string, Series>} */
+  const series = new Map(scenario.entries.map(({ key }) => [key, { pairs: [], memory: [] }]));
+  for (let lap = 1; lap <= options.laps; lap++) {
+    say(`${scenario.name}: lap ${lap} of ${options.laps}`);
+    await measureLap(scenario, options, series);
+  }
+  return series;
+}
+
+/**
+ * @param {Scenario} scenario
+ * @param {Options} options
+ * @param {Map<string, Series>} series
+ */
+async function measureLap(scenario, options, series) {
+  /** @type {(() => Promise<void>)[]} */
+  const stops = [];
+  /** @param {Entry} entry @returns {Promise<Target>} */
+  const start = async (entry) => {
+    const { pid, port, log, stop } = await startServer(entry.server, options.node);
+    stops.push(stop);
+    return { entry, pid, port, log, requests: REQUESTS[entry.request]() };
+  };
+  try {
+    const bare = await start({ key: 'bare', server: 'bare', request: scenario.request });
+    const others = [];
+    for (const entry of shuffled(scenario.entries)) others.push(await start(entry));
+    for (const target of others) await checkAnswers({ label: SERVERS[target.entry.server].label, ...target }, bare);
+    for (const target of [bare, ...others]) await burst(target, { ...options, seconds: WARM_UP_SECONDS });
+    for (let round = 0; round < options.rounds; round++) await measureRound(bare, others, options, series);
+    for (const target of others) {
+      seriesOf(series, target).memory.push(treeMemory(target.pid, 'VmHWM') / treeMemory(bare.pid, 'VmHWM'));
+    }
+  } finally {
+    await Promise.all(stops.map((stop) => stop()));
+  }
+}
+
+/**
+ * Two by two with one burst on bare between them: `x bare y`. Bare is the neighbour of both, as often before as after.
+ *
+ * @param {Target} bare
+ * @param {Target[]} others
+ * @param {Options} options
+ * @param {Map<string, Series>} series
+ */
+async function measureRound(bare, others, options, series) {
+  const order = shuffled(others);
+  for (let i = 0; i < order.length; i += 2) {
+    const couple = order.slice(i, i + 2);
+    const turns = couple.length === 2 ? [couple[0], bare, couple[1]] : shuffled([couple[0], bare]);
+    const samples = await calmestTurn(turns, options);
+    for (const target of couple) seriesOf(series, target).pairs.push({ own: got(samples, target), bare: got(samples, bare) });
+  }
+}
+
+/**
+ * @param {Target[]} turns
+ * @param {Options} options
+ * @returns {Promise<Map<Target, Sample>>}
+ */
+async function calmestTurn(turns, options) {
+  let best = { foreign: Number.POSITIVE_INFINITY, samples: new Map() };
+  for (let i = 0; i < TRIES && best.foreign > FOREIGN_LIMIT; i++) {
+    /** @type {Map<Target, Sample>} */
+    const samples = new Map();
+    for (const target of turns) samples.set(target, await burst(target, options));
+    const foreign = Math.max(...[...samples.values()].map((sample) => sample.foreign));
+    if (foreign < best.foreign) best = { foreign, samples };
+  }
+  return best.samples;
+}
+
+/**
+ * @param {Target} target
+ * @param {Options} options
+ * @returns {Promise<Sample>}
+ */
+async function burst({ pid, port, log, requests }, { generator, seconds, connections }) {
+  const [before, begin, others] = [treeCpuSeconds(pid), performance.now(), foreignCpuSeconds()];
+  const { answered, perSecond, p99 } = await runBurst(generator, { port, requests, seconds, connections });
+  await delay(SETTLE_MS);
+  const foreign = ((foreignCpuSeconds() - others) * 1000) / (performance.now() - begin);
+  const cpu = (treeCpuSeconds(pid) - before) / answered;
+  truncateSync(log); // Request lines of a whole run would fill the disk.
+  return { cpu, perSecond, p99, foreign };
+}
+
+/** The servers and the load generator, also one that has ended, belong to the tree of this process. */
+function foreignCpuSeconds() {
+  return machineCpuSeconds() - treeCpuSeconds(process.pid);
+}
+
+/**
+ * @param {Map<string, Series>} series
+ * @param {Target} target
+ */
+function seriesOf(series, { entry }) {
+  return got(series, entry.key);
+}
+
+/** @template K, V @param {Map<K, V>} map @param {K} key @returns {V} */
+function got(map, key) {
+  const value = map.get(key);
+  if (value === undefined) throw new Error('Cannot happen: a key that was put is missing');
+  return value;
+}
+
+/** Fisher and Yates. @template T @param {readonly T[]} list */
+function shuffled(list) {
+  const copy = [...list];
+  for (let i = copy.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [copy[i], copy[j]] = [copy[j], copy[i]];
+  }
+  return copy;
+}

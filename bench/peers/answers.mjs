@@ -1,0 +1,64 @@
+// What every peer answers: the same bytes, the same number of header fields as Gatefold. It owns the values, and how a
+// peer announces its port; it does not know how any framework writes them. check.mjs holds all of them against each other.
+
+/** On every answer but the preflight's. The request id is a process prefix and a counter, as in Gatefold. */
+const CORS = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS',
+  'Access-Control-Allow-Headers': '*, Authorization',
+};
+const TYPE = 'application/json; charset=UTF-8';
+
+const prefix = `${process.pid.toString(36)}-${Date.now().toString(36)}-`;
+let count = 0;
+
+export function nextRequestId() {
+  return prefix + (++count).toString(36);
+}
+
+/** @param {string} id */
+export function answerHeaders(id) {
+  return { 'Content-Type': TYPE, ...CORS, 'Access-Control-Expose-Headers': '*', 'X-Request-Id': id };
+}
+
+/** @param {string} id */
+export function errorHeaders(id) {
+  return { ...answerHeaders(id), 'Cache-Control': 'no-store' };
+}
+
+/** @param {string} id */
+export function preflightHeaders(id) {
+  return { ...CORS, 'Access-Control-Max-Age': '86400', 'X-Request-Id': id, 'Content-Length': '0' };
+}
+
+export function indexAnswer() {
+  return { status: 'success', message: 'Hello', timestamp: Math.floor(Date.now() / 1000), greeting: 'Hello, world' };
+}
+
+/**
+ * @param {unknown} data
+ * @param {string} id
+ */
+export function createdAnswer(data, id) {
+  return { data, params: { page: 'test', method: 'created', verb: 'POST', slugs: [], query: {}, requestId: id } };
+}
+
+/** @param {string} id */
+export function notFoundAnswer(id) {
+  return {
+    status: 'error',
+    error_code: 'GROUP_NOT_FOUND',
+    message: 'There is no such handler group',
+    timestamp: Math.floor(Date.now() / 1000),
+    request_id: id,
+  };
+}
+
+/** @type {import('node:net').ListenOptions} The port is the one asked for, else any free one; loopback only. */
+export const listenOptions = { port: Number(process.env.PORT ?? 0), host: '127.0.0.1' };
+
+/** The line that servers.mjs waits for. @param {import('node:net').AddressInfo | string | null} address */
+export function announce(address) {
+  if (address === null || typeof address === 'string') throw new Error(`No TCP address: ${address}`);
+  process.stdout.write(`peer listening on http://${address.address}:${address.port}\n`);
+}

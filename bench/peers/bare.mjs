@@ -1,0 +1,88 @@
+// The yardstick: node:http with nothing between, written as one would who counts microseconds: one flat header array
+// and one `end` an answer, the body by `data` and `end`. No routing but two string compares.
+import { createServer } from 'node:http';
+import { announce, createdAnswer, indexAnswer, listenOptions, nextRequestId, notFoundAnswer } from './answers.mjs';
+
+const TYPE = 'application/json; charset=UTF-8';
+const METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+const ALLOWED = '*, Authorization';
+
+const server = createServer((request, response) => {
+  const id = nextRequestId();
+  if (request.method === 'OPTIONS') return preflight(response, id);
+  if (request.url !== '/api/test') return notFound(response, id);
+  if (request.method === 'GET') return answer(response, id, JSON.stringify(indexAnswer()));
+  readBody(request, (text) => answer(response, id, JSON.stringify(createdAnswer(JSON.parse(text), id))));
+});
+
+/**
+ * @param {import('node:http').IncomingMessage} request
+ * @param {(text: string) => void} then
+ */
+function readBody(request, then) {
+  /** @type {Buffer[]} */
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
+  request.on('end', () => {
+    const [first] = chunks;
+    then((chunks.length === 1 && first ? first : Buffer.concat(chunks)).toString());
+  });
+}
+
+/**
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} id
+ * @param {string} text
+ */
+function answer(response, id, text) {
+  // biome-ignore format: one name and its value a line
+  response.writeHead(200, [
+    'Content-Type', TYPE,
+    'Access-Control-Allow-Origin', '*',
+    'Access-Control-Allow-Methods', METHODS,
+    'Access-Control-Allow-Headers', ALLOWED,
+    'Access-Control-Expose-Headers', '*',
+    'X-Request-Id', id,
+    'Content-Length', String(Buffer.byteLength(text)),
+  ]);
+  response.end(text);
+}
+
+/**
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} id
+ */
+function notFound(response, id) {
+  const text = JSON.stringify(notFoundAnswer(id));
+  // biome-ignore format: one name and its value a line
+  response.writeHead(404, [
+    'Content-Type', TYPE,
+    'Access-Control-Allow-Origin', '*',
+    'Access-Control-Allow-Methods', METHODS,
+    'Access-Control-Allow-Headers', ALLOWED,
+    'Access-Control-Expose-Headers', '*',
+    'X-Request-Id', id,
+    'Cache-Control', 'no-store',
+    'Content-Length', String(Buffer.byteLength(text)),
+  ]);
+  response.end(text);
+}
+
+/**
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} id
+ */
+function preflight(response, id) {
+  // biome-ignore format: one name and its value a line
+  response.writeHead(200, [
+    'Access-Control-Allow-Origin', '*',
+    'Access-Control-Allow-Methods', METHODS,
+    'Access-Control-Allow-Headers', ALLOWED,
+    'Access-Control-Max-Age', '86400',
+    'X-Request-Id', id,
+    'Content-Length', '0',
+  ]);
+  response.end();
+}
+
+server.listen(listenOptions, () => announce(server.address()));

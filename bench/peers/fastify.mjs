@@ -1,0 +1,18 @@
+// Fastify with @fastify/autoload: the peer nearest to Gatefold in kind, routes out of a folder.
+import { fileURLToPath } from 'node:url';
+import autoload from '@fastify/autoload';
+import fastify from 'fastify';
+import { announce, errorHeaders, listenOptions, nextRequestId, notFoundAnswer, preflightHeaders } from './answers.mjs';
+
+const app = fastify();
+app.register(autoload, { dir: fileURLToPath(new URL('./fastify-routes', import.meta.url)) });
+app.options('/*', (_request, reply) => {
+  reply.headers(preflightHeaders(nextRequestId())).send();
+});
+app.setNotFoundHandler((_request, reply) => {
+  const id = nextRequestId();
+  reply.code(404).headers(errorHeaders(id)).send(notFoundAnswer(id));
+});
+
+await app.listen(listenOptions);
+announce(app.server.address());

@@ -1,0 +1,79 @@
+// What the servers are asked, and how the answer must look: a row a request. A request may be a list, which is then gone
+// round. It does not know the servers.
+import { credentials, groupNames } from './fixtures.mjs';
+import { MANY_GROUPS, MANY_ROWS } from './servers.mjs';
+
+/**
+ * @typedef {object} Request
+ * @property {string} method
+ * @property {string} path
+ * @property {Record<string, string>} headers
+ * @property {string=} body
+ * @property {number} status that the answer must have
+ * @property {string=} greeting what the answer says where bare's says `Hello, world`; of the same length
+ */
+
+/** How many different requests a list has: more than any cache of resolved routes should need to be small for. */
+const SPREAD = 1000;
+
+/** @type {Request} */
+const get = { method: 'GET', path: '/api/test', headers: {}, status: 200 };
+
+/** @type {Record<string, () => Request[]>} */
+export const REQUESTS = {
+  get: () => [get],
+  post: () => [{ ...get, method: 'POST', headers: { 'Content-Type': 'application/json' }, body: jsonOfSize(1024) }],
+  notFound: () => [{ ...get, path: '/api/nosuch', status: 404 }],
+  preflight: () => [
+    {
+      ...get,
+      method: 'OPTIONS',
+      headers: {
+        Origin: 'https://app.example',
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': 'authorization,content-type',
+      },
+    },
+  ],
+  // With Host, which the load generator adds, eleven: what Chrome sends for a cross-origin fetch.
+  browser: () => [
+    {
+      ...get,
+      headers: {
+        Connection: 'keep-alive',
+        'sec-ch-ua': '"Chromium";v="140", "Not=A?Brand";v="24", "Google Chrome";v="140"',
+        'sec-ch-ua-mobile': '?0',
+        'sec-ch-ua-platform': '"Linux"',
+        'User-Agent': 'Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
+        Accept: 'application/json',
+        Origin: 'https://app.example',
+        Referer: 'https://app.example/',
+        'Accept-Encoding': 'gzip, deflate, br, zstd',
+        'Accept-Language': 'en-GB,en;q=0.9,de;q=0.8',
+      },
+    },
+  ],
+  close: () => [{ ...get, headers: { Connection: 'close' } }],
+  tokenOfOne: () => [withToken(credentials(1).tokens[0])],
+  tokenOfMany: () => [withToken(credentials(MANY_ROWS).tokens[MANY_ROWS / 2])],
+  tokensOfMany: () => spread(credentials(MANY_ROWS).tokens).map(withToken),
+  groupsOfMany: () => spread(groupNames(MANY_GROUPS)).map((name) => ({ ...get, path: `/api/${name}` })),
+};
+
+/** @param {string} token @returns {Request} */
+function withToken(token) {
+  return { ...get, headers: { Authorization: `Bearer ${token}` }, greeting: 'Hello, token' };
+}
+
+/** @template T @param {readonly T[]} all */
+function spread(all) {
+  return Array.from({ length: SPREAD }, (_, i) => all[Math.floor((i * all.length) / SPREAD)]);
+}
+
+/** An order as a shop might post it, filled up to exactly `bytes`. @param {number} bytes */
+function jsonOfSize(bytes) {
+  const lines = Array.from({ length: 8 }, (_, i) => ({ sku: `SKU-${1000 + i}`, quantity: i + 1, price: 9.99 + i, tags: ['new', 'blue'] }));
+  const order = { customer: { name: 'A. Customer', country: 'NL', vip: false }, lines, note: '' };
+  order.note = 'n'.repeat(bytes - JSON.stringify(order).length);
+  return JSON.stringify(order);
+}

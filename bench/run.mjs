@@ -1,0 +1,31 @@
+// `npm run bench`: measures each scenario and prints one table. It owns the order of things and nothing else.
+import { measureScenario } from './measure.mjs';
+import { readOptions } from './options.mjs';
+import { foreignNote, formatTable } from './report.mjs';
+import { SCENARIOS } from './scenarios.mjs';
+import { SERVERS } from './servers.mjs';
+
+const { scenarios: wanted, peers, ...options } = readOptions();
+const scenarios = SCENARIOS.filter(({ name }) => wanted.includes(name))
+  .map((scenario) => ({ ...scenario, entries: scenario.entries.filter(isWanted) }))
+  // Bare against itself alone is worth a run only where it was asked for.
+  .filter(({ entries }) => entries.some(({ key }) => key !== 'noise') || peers.every((peer) => peer === 'bare'));
+
+const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`);
+
+try {
+  const results = [];
+  for (const scenario of scenarios) results.push({ scenario, series: await measureScenario(scenario, options, say) });
+  const { laps, rounds, seconds, connections, generator } = options;
+  say(foreignNote(results.flatMap(({ series }) => [...series.values()].flatMap(({ pairs }) => pairs))));
+  say(`${laps} laps of ${rounds} rounds, bursts of ${seconds} s by ${generator} on ${connections} connections; bare = 1.00\n`);
+  process.stdout.write(`${formatTable(results)}\n`);
+} catch (error) {
+  say(/** @type {Error} */ (error).message);
+  process.exitCode = 1;
+}
+
+/** @param {import('./scenarios.mjs').Entry} entry */
+function isWanted({ key, server }) {
+  return key === 'noise' || peers.includes(SERVERS[server].peer);
+}

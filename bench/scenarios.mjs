@@ -1,0 +1,79 @@
+// What is measured, and what it should come to: a row a scenario, in it a row a server with its request and its goal.
+// Every scenario has bare beside it, twice. It does not know how anything is measured.
+
+/**
+ * @typedef {import('./servers.mjs').ServerName} ServerName
+ *
+ * @typedef {object} Goal CPU time a request, unless it says throughput
+ * @property {string=} over the entry (by its key) that it is compared with; default: bare
+ * @property {number=} atMost times that of `over`
+ * @property {number=} extraMicroseconds at most that much more than `over`
+ * @property {number=} throughputAtLeast times that of `over`
+ *
+ * @typedef {object} Entry
+ * @property {string} key
+ * @property {ServerName} server
+ * @property {string} request
+ * @property {string=} note
+ * @property {Goal=} goal
+ *
+ * @typedef {{ name: string, title: string, request: string, entries: Entry[] }} Scenario
+ */
+
+/** @type {ServerName[]} */
+const PEERS = ['fastify', 'h3', 'hono', 'koa', 'express'];
+
+/** @type {Scenario[]} */
+export const SCENARIOS = [
+  field('get', 'GET', 'get', { off: 0.95, on: 1 }),
+  field('post', 'POST of 1 KB', 'post', { off: 1, on: 1.05 }),
+  field('404', 'unknown group', 'notFound', { off: 1 }),
+  field('preflight', 'preflight', 'preflight', { off: 1 }),
+  field('browser', '11 headers', 'browser', {}),
+  field('close', 'a connection each', 'close', { off: 1 }),
+  gatefold('sdk', 'SDK mode', [
+    { key: 'plain', server: 'gatefold', request: 'get', note: 'no token' },
+    { key: 'one', server: 'gatefoldOneRow', request: 'tokenOfOne', goal: { over: 'plain', extraMicroseconds: 10 } },
+    { key: 'many', server: 'gatefoldManyRows', request: 'tokenOfMany', goal: { over: 'one', atMost: 1.03 } },
+    { key: 'turns', server: 'gatefoldManyRows', request: 'tokensOfMany', note: '1,000 tokens in turn' },
+  ]),
+  gatefold('groups', 'many groups', [
+    { key: 'one', server: 'gatefold', request: 'get', note: '2 groups' },
+    { key: 'many', server: 'gatefoldManyGroups', request: 'get', goal: { over: 'one', atMost: 1.03 } },
+    { key: 'turns', server: 'gatefoldManyGroups', request: 'groupsOfMany', note: '1,000 groups in turn' },
+  ]),
+  gatefold('workers', 'two workers', [
+    { key: 'one', server: 'gatefold', request: 'get' },
+    { key: 'two', server: 'gatefoldTwoWorkers', request: 'get', goal: { over: 'one', throughputAtLeast: 1.8 } },
+  ]),
+];
+
+/**
+ * The whole field on one request.
+ *
+ * @param {string} name
+ * @param {string} title
+ * @param {string} request
+ * @param {{ off?: number, on?: number }} atMost Gatefold's goals over bare, request lines off and on
+ * @returns {Scenario}
+ */
+function field(name, title, request, atMost) {
+  /** @param {number | undefined} limit @returns {Pick<Entry, 'goal'>} */
+  const goal = (limit) => (limit === undefined ? {} : { goal: { atMost: limit } });
+  return gatefold(name, title, [
+    { key: 'off', server: 'gatefold', request, ...goal(atMost.off) },
+    { key: 'on', server: 'gatefoldLines', request, ...goal(atMost.on) },
+    ...PEERS.map((server) => ({ key: server, server, request })),
+  ]);
+}
+
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {Entry[]} entries
+ * @returns {Scenario}
+ */
+function gatefold(name, title, entries) {
+  const request = entries[0].request;
+  return { name, title, request, entries: [{ key: 'noise', server: 'bareAgain', request }, ...entries] };
+}

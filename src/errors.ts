@@ -93,8 +93,16 @@ export function isHttpError(value: unknown): value is HttpError {
   return value instanceof Error && (value as { [BRAND]?: unknown })[BRAND] === true;
 }
 
+/** Refusals without anything of their own, made once: most of what an Error costs is the stack that nobody reads. */
+const plain = new Map<ErrorCode, HttpError>();
+
 /** A refusal out of the catalogue, as a value to throw. `message` replaces the catalogue's sentence. */
 export function refusal(code: ErrorCode, message?: string, options?: HttpErrorOptions): HttpError {
   const row = CATALOGUE[code];
-  return new HttpError(row.status, code, message ?? row.message, options);
+  if (message !== undefined || options !== undefined) return new HttpError(row.status, code, message ?? row.message, options);
+  const known = plain.get(code);
+  if (known !== undefined) return known;
+  const made = Object.freeze(new HttpError(row.status, code, row.message));
+  plain.set(code, made);
+  return made;
 }

@@ -53,8 +53,8 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     }
     // 5. Delegation, 6. absent group.
     withGroup(exchange, exchange.page, (group) => {
-      if (group === undefined) throw refusal(authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
-      dispatcher.dispatch(exchange, group, exchange.slugs[0]);
+      if (group !== undefined) dispatcher.dispatch(exchange, group, exchange.slugs[0]);
+      else respond.fail(exchange, refusal(authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND'));
     });
     // 7. Exception: whatever is thrown above reaches respond.fail, here or in app.ts.
   };

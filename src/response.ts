@@ -48,6 +48,7 @@ const CORS = [
 const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, 'Access-Control-Expose-Headers', '*'];
 const NO_STORE = ['Cache-Control', 'no-store'];
 const CLOSE = ['Connection', 'close'];
+const NONE: readonly string[] = [];
 /** Header names that an HttpError may not bring: they are ours, or they frame the message. */
 const OWN_HEADERS = new Set(
   [...JSON_HEADERS.filter((_, i) => i % 2 === 0), 'X-Request-Id', 'Content-Length', 'Cache-Control', 'Connection', 'Transfer-Encoding'].map(
@@ -69,19 +70,20 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
   // 19 percent of a request (docs/PERFORMANCE.md). Safe because writeHead() has read it when it returns.
-  const usual = [...JSON_HEADERS, 'X-Request-Id', '', 'Content-Length', ''];
-  const idSlot = usual.length - 3;
-  const lengthSlot = usual.length - 1;
+  const success = [...JSON_HEADERS, 'X-Request-Id', '', 'Content-Length', ''];
+  const uncached = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', '', 'Content-Length', ''];
 
-  function send(exchange: Exchange, status: number, body: string, extra: readonly string[] | undefined): void {
+  /**
+   * @param extra further header lines, flat
+   * @param last the connection ends with this answer
+   */
+  function send(exchange: Exchange, status: number, body: string, usual: string[], extra: readonly string[] = NONE, last = false): void {
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
-    usual[idSlot] = exchange.requestId;
-    usual[lengthSlot] = String(bytes);
-    const close = draining || (extra !== undefined && extra[extra.length - 1] === 'close');
-    const headers =
-      extra === undefined && !draining ? usual : [...usual, ...(extra ?? []), ...(draining && extra?.at(-1) !== 'close' ? CLOSE : [])];
-    response.writeHead(status, headers);
+    const close = draining || last;
+    usual[usual.length - 3] = exchange.requestId;
+    usual[usual.length - 1] = String(bytes);
+    response.writeHead(status, extra === NONE && !close ? usual : [...usual, ...extra, ...(close ? CLOSE : NONE)]);
     if (close && isStillSending(exchange)) endAfterRequest(exchange, body);
     else response.end(body);
     settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
@@ -107,11 +109,11 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
     } catch (error) {
       return fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
     }
-    send(exchange, 200, body, undefined);
+    send(exchange, 200, body, success);
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {
-    if (!exchange.settled) send(exchange, status, JSON.stringify(body), NO_STORE);
+    if (!exchange.settled) send(exchange, status, JSON.stringify(body), uncached);
   }
 
   function preflight(exchange: Exchange): void {
@@ -126,14 +128,11 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
     if (exchange.settled) return;
     const error = isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown });
     logRefusal(exchange, error);
-    const detail = development && error.status >= 500 && error.cause !== undefined ? { detail: describeError(error.cause) } : undefined;
+    const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const unread = exchange.head.transferEncoding !== undefined || Number(exchange.head.contentLength ?? 0) > bodyLimit;
     const close = CLOSING.has(error.code) || (unread && isStillSending(exchange));
-    send(exchange, error.status, envelope(error.code, error.message, exchange.requestId, detail), [
-      ...NO_STORE,
-      ...ownedHeaders(error, log),
-      ...(close ? CLOSE : []),
-    ]);
+    const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
+    send(exchange, error.status, envelope(error, exchange.requestId, detail), uncached, headers, close);
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {
@@ -171,9 +170,10 @@ function unixTime(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** The one shape of every error (decisions 5). */
-export function envelope(code: string, message: string, requestId: string, detail?: object): string {
-  return JSON.stringify({ status: 'error', error_code: code, message, timestamp: unixTime(), request_id: requestId, ...detail });
+/** The one shape of every error (decisions 5), put together by hand: a request id is its own JSON. */
+function envelope({ code, message }: HttpError, requestId: string, detail?: object): string {
+  const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
+  return `{"status":"error","error_code":${JSON.stringify(code)},"message":${JSON.stringify(message)},"timestamp":${unixTime()},"request_id":"${requestId}"${end}}`;
 }
 
 /**
@@ -181,9 +181,10 @@ export function envelope(code: string, message: string, requestId: string, detai
  *
  * @param extra header lines, each with its CRLF
  */
-export function rawRefusal({ status, code, message }: HttpError, requestId: string, extra = ''): string {
-  const body = envelope(code, message, requestId);
-  const headers = [...JSON_HEADERS, 'X-Request-Id', requestId, 'Content-Length', String(Buffer.byteLength(body)), ...NO_STORE, ...CLOSE];
+export function rawRefusal(error: HttpError, requestId: string, extra = ''): string {
+  const { status } = error;
+  const body = envelope(error, requestId);
+  const headers = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', requestId, 'Content-Length', String(Buffer.byteLength(body)), ...CLOSE];
   let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n${extra}`;
   for (let i = 0; i < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
   return `${lines}\r\n${body}`;

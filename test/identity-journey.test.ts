@@ -69,7 +69,7 @@ describe('identity, end to end with oidc-provider', () => {
     });
   }
 
-  test('signin refuses a nonce that is not the token’s', async () => {
+  test('signin refuses a nonce that the token does not have', async () => {
     const credential = await tokenOf(ada, { nonce: 'n-1' });
     await assert.rejects(identity.signin({ credential, nonce: 'n-2' }, params), { status: 401, code: 'INVALID_ID_TOKEN' });
   });

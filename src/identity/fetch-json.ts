@@ -1,0 +1,51 @@
+// One JSON document from a provider, with everything bounded: time, size, redirects. It knows nothing of keys.
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export const FETCH_TIMEOUT_MS = 5000;
+export const MAX_DOCUMENT_BYTES = 256 * 1024;
+
+export interface FetchedJson {
+  readonly value: unknown;
+  /** Seconds of `Cache-Control: max-age`, when there is one. */
+  readonly maxAge: number | undefined;
+}
+
+/** @throws Error that says what was wrong and has none of the document's text */
+export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS): Promise<FetchedJson> {
+  // The signal holds for the body too: an answer that dribbles is as good as none.
+  // Redirects are refused: an open redirect on the provider's host must not choose where keys come from.
+  const init: RequestInit = { redirect: 'error', signal: AbortSignal.timeout(timeoutMs), headers: { Accept: 'application/json' } };
+  const response = await fetch(url, init);
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`the answer has status ${response.status}`);
+  }
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(await readCapped(response));
+  return { value: parseJson(text), maxAge: parseMaxAge(response.headers.get('cache-control')) };
+}
+
+/** Counted as it arrives and after inflating: a length that was announced may be a lie. */
+async function readCapped(response: Response): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > MAX_DOCUMENT_BYTES) throw new Error(`the answer is longer than ${MAX_DOCUMENT_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('the answer is not JSON'); // The parser's own message would quote it.
+  }
+}
+
+function parseMaxAge(header: string | null): number | undefined {
+  const match = /(?:^|,)\s*max-age\s*=\s*"?(\d{1,10})"?\s*(?:,|$)/i.exec(header ?? '');
+  return match === null ? undefined : Number(match[1]);
+}

@@ -1,0 +1,151 @@
+// The identity-auth handler behind the explicit routes /api/idp-signin and /api/register: request -> verified identity ->
+// an account of the credentials room. It writes no response and reads no table of its own; both come as arguments.
+import { join } from 'node:path';
+import type { ControllerParams } from '../controller.ts';
+import { type HttpError, refusal } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Fetch } from './fetch-json.ts';
+import { type VerifiedToken, verifyIdToken } from './id-token.ts';
+import { type IdentityRequest, parseRegister, parseSignIn } from './identity-request.ts';
+import { InvalidToken } from './invalid-token.ts';
+import { createKeySets, KeysUnavailable } from './jwks.ts';
+import { mayRegister } from './provider-rows.ts';
+import { createProviders } from './providers.ts';
+
+export interface Owner {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+export interface OwnedRow {
+  /** The row's id in the credentials table. */
+  readonly id: string;
+  readonly application: { readonly id: string; readonly name: string };
+}
+
+/** What the identity room needs of the credentials room; whoever starts the service puts the two together. */
+export interface Accounts {
+  /** `expiresAt`: Unix time in seconds. */
+  issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
+  /** The live rows of the owner (neither revoked nor expired), the oldest first. */
+  findByOwner(owner: Owner): readonly OwnedRow[];
+  /** Durable when it resolves. @throws HttpError ALREADY_REGISTERED when the owner has a row of this name */
+  register(request: {
+    readonly owner: Owner;
+    readonly name: string;
+    readonly description?: string;
+  }): Promise<{ readonly row: OwnedRow; readonly token: string }>;
+}
+
+/** Every answer carries a secret: the response layer adds `Cache-Control: no-store`. */
+export interface IdentityAnswer {
+  readonly status: 200 | 201;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface IdentityStatus {
+  readonly providers: readonly string[];
+  readonly refusedRows: number;
+  readonly keyFetches: number;
+  readonly keyFailures: number;
+}
+
+export interface Identity {
+  signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer>;
+  register(data: unknown, params: ControllerParams): Promise<IdentityAnswer>;
+  status(): IdentityStatus;
+  close(): void;
+}
+
+export interface IdentityOptions {
+  readonly dataDir: string;
+  readonly log: Log;
+  readonly accounts: Accounts;
+  readonly fetch?: Fetch;
+  /** Unix time in milliseconds. */
+  readonly now?: () => number;
+  /** Milliseconds between two looks at the providers' file. */
+  readonly pollMs?: number;
+}
+
+/** @throws Error one line, when the providers' file is there and cannot be read */
+export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...sources }: IdentityOptions): Identity {
+  const keys = createKeySets({ log, ...sources });
+  const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log, pollMs, onChange: keys.retain });
+  return { signin, register, status, close: providers.close };
+
+  async function signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
+    const request = parseSignIn(data, params);
+    const { provider, identity } = await verify(request);
+    const rows = accounts.findByOwner({ issuer: identity.issuer, subject: identity.subject });
+    if (rows.length === 0) throw refusal('NOT_REGISTERED');
+    const row = chooseRow(rows, request.application);
+    if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application of this id or name');
+    const { token, expiresAt } = accounts.issueSession(row.id);
+    log.info('identity-signed-in', { request_id: params.requestId, provider: provider.name, application: row.application.id });
+    return {
+      status: 200,
+      body: {
+        user: describeUser(identity),
+        applications: rows.map(describeApplication),
+        application: describeApplication(row),
+        authorization: token,
+        expires_at: expiresAt,
+      },
+    };
+  }
+
+  async function register(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
+    const { name, description, ...request } = parseRegister(data, params);
+    const { provider, identity } = await verify(request);
+    if (!mayRegister(provider, identity)) throw refusal('REGISTRATION_CLOSED');
+    const owner = { issuer: identity.issuer, subject: identity.subject };
+    const { row, token } = await accounts.register(description === undefined ? { owner, name } : { owner, name, description });
+    log.info('identity-registered', { request_id: params.requestId, provider: provider.name, application: row.application.id });
+    return { status: 201, body: { user: describeUser(identity), application: describeApplication(row), authorization: token } };
+  }
+
+  async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
+    // After the body made sense: a client that sends nonsense learns that first.
+    if (providers.list.length === 0) throw refusal('IDENTITY_NOT_CONFIGURED');
+    try {
+      return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...sources });
+    } catch (error) {
+      throw refusalOf(error);
+    }
+  }
+
+  function status(): IdentityStatus {
+    const { fetches, failures } = keys.counters;
+    const names = providers.list.map((provider) => provider.name);
+    return { providers: names, refusedRows: providers.refused.length, keyFetches: fetches, keyFailures: failures };
+  }
+}
+
+/** The client learns that the token is not valid, never why. The reason goes along as the cause, which the response layer logs. */
+function refusalOf(cause: unknown): unknown {
+  if (cause instanceof InvalidToken) return invalidToken(cause);
+  if (cause instanceof KeysUnavailable) return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
+  return cause;
+}
+
+/** RFC 6750 section 3.1. */
+function invalidToken(cause: InvalidToken): HttpError {
+  return refusal('INVALID_ID_TOKEN', undefined, { headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' }, cause });
+}
+
+/** An id before a name, so that nobody can name an application like another's id; else the oldest, which stays the same. */
+function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
+  if (wanted === undefined) return rows[0];
+  return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
+}
+
+/** These two and no more, whatever else the credentials room keeps on the row. */
+function describeApplication({ application: { id, name } }: OwnedRow): { id: string; name: string } {
+  return { id, name };
+}
+
+function describeUser({ issuer, subject, email, emailVerified, name, picture }: VerifiedToken['identity']): Record<string, unknown> {
+  // What the token does not say is left out by the encoding.
+  return { issuer, subject, email, email_verified: emailVerified, name, picture };
+}

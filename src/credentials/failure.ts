@@ -1,0 +1,27 @@
+// What a failed system call is called in a message for people. It knows no paths: those stand in the sentence around it.
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'not permitted',
+  ENOENT: 'it does not exist',
+  ENOTDIR: 'a part of the path is not a folder',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its symbolic links go round in a circle',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'no space is left on the disk',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file would be larger than is allowed',
+  EMFILE: 'too many files are open',
+};
+
+export function errorCode(error: unknown): string | undefined {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** One line. Node's own message would repeat the path and the name of the system call. */
+export function describeFailure(error: unknown): string {
+  const code = errorCode(error);
+  const sentence = code === undefined ? undefined : SENTENCES[code];
+  return sentence ?? code ?? (error instanceof Error ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure');
+}

@@ -1,0 +1,51 @@
+// The table as a person may see it: every row with its state, the quarantined ones too, and nothing that opens a door:
+// no hash, no literal header value. It draws nothing; that is the command.
+import { whyNotLive } from './identify.ts';
+import { compile } from './memory-table.ts';
+import { type CredentialRow, isRawRow, type Owner, parseRows } from './table.ts';
+import { decodeContent, readContent } from './table-file.ts';
+
+export interface Listed {
+  readonly id?: string;
+  readonly name: string;
+  readonly state: 'live' | 'expired' | 'revoked' | 'quarantined';
+  /** Why it is quarantined. */
+  readonly reason?: string;
+  readonly handler?: string;
+  /** Absent: all. */
+  readonly methods?: readonly string[];
+  readonly created_at?: string;
+  readonly expires_at?: string;
+  readonly revoked_at?: string;
+  /** Until when a secret before the current one is good. */
+  readonly previous_expires_at?: string;
+  readonly owner?: Owner;
+  readonly description?: string;
+  /** It carries a literal header value instead of a hash. */
+  readonly literal?: true;
+}
+
+/** @throws Error one line, when the table cannot be read */
+export function listCredentials(path: string, now: number): Listed[] {
+  const content = readContent(path);
+  const table = compile(path, content);
+  const raws = new Map<unknown, Record<string, unknown>>();
+  if (content.kind === 'bytes') for (const raw of parseRows(decodeContent(content.bytes))) if (isRawRow(raw)) raws.set(raw.id, raw);
+  const rows = [...table.rows.values()].map((row) => listRow(row, raws.get(row.id) ?? {}, now));
+  return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
+}
+
+function listRow(row: CredentialRow, raw: Record<string, unknown>, now: number): Listed {
+  const overlap = Math.max(...row.previous.map((earlier) => earlier.expiresAt));
+  return {
+    ...row.application,
+    state: row.revoked ? 'revoked' : whyNotLive(row, now) === undefined ? 'live' : 'expired',
+    handler: row.handler,
+    ...(row.methods === undefined ? {} : { methods: [...row.methods] }),
+    ...(typeof raw.created_at === 'string' ? { created_at: raw.created_at } : {}),
+    ...(row.expiresAt === Number.POSITIVE_INFINITY ? {} : { expires_at: new Date(row.expiresAt).toISOString() }),
+    ...(typeof raw.revoked_at === 'string' ? { revoked_at: raw.revoked_at } : {}),
+    ...(overlap > now ? { previous_expires_at: new Date(overlap).toISOString() } : {}),
+    ...(row.digest === undefined ? { literal: true as const } : {}),
+  };
+}

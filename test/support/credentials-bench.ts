@@ -1,0 +1,74 @@
+// What the tests of the credentials room share: a folder that goes away, tables of rows, a log that remembers, processes.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { generateToken, hashSecret } from '../../src/credentials/token.ts';
+import type { Log, LogFields } from '../../src/log.ts';
+
+export function createFolder(test: Pick<TestContext, 'after'>): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-credentials-'));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export interface TestRow {
+  readonly token: string;
+  readonly id: string;
+  readonly row: Record<string, unknown>;
+}
+
+/** A row as the file has it, and its token. */
+export function makeRow(fields: Record<string, unknown> = {}): TestRow {
+  const { id, secret, token } = generateToken();
+  return { token, id, row: { id, name: `row ${id}`, hash: hashSecret(secret), created_at: '2026-01-01T00:00:00Z', ...fields } };
+}
+
+export function tableText(...rows: unknown[]): string {
+  return JSON.stringify({ production: rows });
+}
+
+export function writeTable(folder: string, ...rows: unknown[]): void {
+  writeFileSync(join(folder, 'production.json'), tableText(...rows));
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly fields: LogFields;
+}
+
+export interface MemoryLog extends Log {
+  readonly lines: LogLine[];
+}
+
+export function createMemoryLog(): MemoryLog {
+  const lines: LogLine[] = [];
+  const at =
+    (level: string) =>
+    (event: string, fields: LogFields = {}) => {
+      lines.push({ level, event, fields });
+    };
+  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** Resolves when `isTrue`; the test's own time limit ends it. */
+export async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+/** A script of test/fixtures as a process of its own, on the Node and with the loader of this one. */
+export function spawnFixture(name: string, words: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  return spawn(process.execPath, [...nodeFlags(), fixturePath(name), ...words], { env: { ...process.env, NODE_OPTIONS: '', ...env } });
+}
+
+export function fixturePath(name: string): string {
+  return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+}
+
+/** Node 20 cannot run TypeScript itself; the others do it, and start faster without the loader. */
+export function nodeFlags(): string[] {
+  return process.features.typescript ? [] : ['--import', 'tsx'];
+}

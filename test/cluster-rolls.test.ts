@@ -10,7 +10,7 @@ describe('rolls under load', () => {
   for (const mode of ['kept-alive', 'one request a connection'] as const) {
     it(`putToWork loses no request: ${mode}`, async (test) => {
       const service = await startService(test, { files: { 'TestController.js': controller(0) }, env: { LOG_LEVEL: 'warn' } });
-      const load = startLoad({ port: service.port, connections: 8, mode, pause: 1 });
+      const load = startLoad(test, { port: service.port, connections: 8, mode, pause: 1 });
       for (let roll = 1; roll <= ROLLS; roll++) {
         write(service.dir, 'TestController.js', controller(roll));
         await everyWorkerAnswers(load, roll);
@@ -26,8 +26,8 @@ describe('rolls under load', () => {
       import { setTimeout as sleep } from 'node:timers/promises';
       export default class { index() { return { value: 'old' }; } async slow() { await sleep(2500); return { value: 'old', whole: 'x'.repeat(200_000) }; } }`;
     const service = await startService(test, { files: { 'TestController.js': slow } });
-    const pending = startLoad({ port: service.port, connections: 1, mode: 'kept-alive', path: '/api/test/slow' });
-    const load = startLoad({ port: service.port, connections: 2, mode: 'kept-alive', pause: 2 });
+    const pending = startLoad(test, { port: service.port, connections: 1, mode: 'kept-alive', path: '/api/test/slow' });
+    const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', pause: 2 });
     const answer = pending.until(() => true);
     await load.until(() => true);
     write(service.dir, 'TestController.js', controller('new'));
@@ -40,11 +40,11 @@ describe('rolls under load', () => {
 
   it('renew makes a new generation on SIGHUP although nothing changed', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': controller('same') } });
-    const load = startLoad({ port: service.port, connections: 4, mode: 'kept-alive', pause: 2 });
+    const load = startLoad(test, { port: service.port, connections: 4, mode: 'kept-alive', pause: 2 });
     const before = JSON.parse((await load.until(() => true)).body).pid;
-    const serving = service.logged('generation-serving');
     service.process.kill('SIGHUP');
-    assert.equal((await serving).generation, 2);
+    const { cause } = await service.logged('generation-serving', ({ generation }) => generation === 2);
+    assert.equal(cause, 'signal');
     await load.until(({ body }) => JSON.parse(body).pid !== before);
     assert.deepEqual((await load.stop()).failures, []);
   });

@@ -1,0 +1,96 @@
+// All worker processes that are alive: it forks them, pings them, and keeps some in reserve while the folder is being
+// worked on. Which of them load what, and when they serve or drain, is the supervisor's business.
+import cluster from 'node:cluster';
+import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './worker-process.ts';
+
+export interface Crew {
+  /** A worker that holds no part of the folder: one of the reserve, else a new process. */
+  take(): WorkerProcess;
+  all(): readonly WorkerProcess[];
+  /** Those that accept connections, faulty ones included. */
+  serving(): readonly WorkerProcess[];
+  /** Keeps `count` booted workers ready, until no one has asked for it for some minutes. */
+  keepReserve(count: number): void;
+  /** Forks nothing any more on its own, and resolves when the last process is gone. */
+  close(): Promise<void>;
+}
+
+export interface CrewOptions {
+  /** The script that a worker runs, and its arguments. */
+  readonly exec: string;
+  readonly args: readonly string[];
+  readonly events: WorkerEvents;
+}
+
+const PING_INTERVAL = 1000;
+/** The cores are the new generation's first: its requests matter more than the next change. */
+const RESERVE_DELAY = 250;
+/** Who edits a file is likely to edit it again soon. A folder at rest costs no memory. */
+const RESERVE_LIFETIME = 5 * 60_000;
+
+export function createCrew({ exec, args, events }: CrewOptions): Crew {
+  const workers = new Set<WorkerProcess>();
+  const reserve = new Set<WorkerProcess>();
+  let filling: NodeJS.Timeout | undefined;
+  let releasing: NodeJS.Timeout | undefined;
+  let onEmpty: (() => void) | undefined;
+
+  // Workers accept on one shared socket: a hand-over by this process costs twice the CPU (docs/LIVE.md has the figures).
+  cluster.schedulingPolicy = cluster.SCHED_NONE;
+  cluster.setupPrimary({ exec, args: [...args] });
+  const pinging = setInterval(() => {
+    for (const worker of workers) worker.ping();
+  }, PING_INTERVAL);
+
+  return {
+    take() {
+      const ready = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
+      if (ready === undefined) return fork();
+      reserve.delete(ready);
+      return ready;
+    },
+    all: () => [...workers],
+    serving: () => [...workers].filter(({ state }) => state === 'serving'),
+    keepReserve,
+    close,
+  };
+
+  function fork(): WorkerProcess {
+    const worker = createWorkerProcess(cluster.fork(), { ...events, gone: forget });
+    workers.add(worker);
+    return worker;
+  }
+
+  function forget(worker: WorkerProcess): void {
+    workers.delete(worker);
+    reserve.delete(worker);
+    events.gone(worker);
+    if (workers.size === 0) onEmpty?.();
+  }
+
+  function keepReserve(count: number): void {
+    clearTimeout(filling);
+    clearTimeout(releasing);
+    filling = setTimeout(() => {
+      while (reserve.size < count) reserve.add(fork());
+    }, RESERVE_DELAY);
+    releasing = setTimeout(releaseReserve, RESERVE_LIFETIME);
+  }
+
+  function releaseReserve(): void {
+    for (const worker of reserve) worker.quit();
+    reserve.clear();
+  }
+
+  async function close(): Promise<void> {
+    clearTimeout(filling);
+    clearTimeout(releasing);
+    releaseReserve();
+    if (workers.size > 0) {
+      await new Promise<void>((resolve) => {
+        onEmpty = resolve;
+      });
+    }
+    clearInterval(pinging);
+  }
+}

@@ -1,0 +1,55 @@
+// Runs one load of a generation at a time, and can give it up: for a shutdown, or for a newer state of the folder when the
+// load seems to be stuck. What a load is, is generation.ts; when one is wanted, the supervisor says.
+import type { Crew } from './crew.ts';
+import type { Snapshot } from './folder-snapshot.ts';
+import { type GenerationOutcome, loadGeneration } from './generation.ts';
+import type { PoisonList } from './poison-list.ts';
+
+export interface Loader {
+  load(number: number, count: number): Promise<GenerationOutcome>;
+  isLoading(): boolean;
+  /** What is being loaded is out of date. It goes on, unless it seems to be stuck. */
+  outdated(): void;
+  abort(): void;
+}
+
+export interface LoaderOptions {
+  readonly crew: Pick<Crew, 'take' | 'all'>;
+  readonly poison: PoisonList;
+  readonly look: () => Snapshot | undefined;
+}
+
+/** A generation that is out of date and still loading one file after this long is given up for the next. */
+const SLOW_LOAD = 700;
+
+export function createLoader({ crew, poison, look }: LoaderOptions): Loader {
+  let running: AbortController | undefined;
+  /** Never two in a row: a folder that is slow to load and always changing must be loaded some time. */
+  let gaveUpLast = false;
+  return {
+    async load(number, count) {
+      running = new AbortController();
+      try {
+        const outcome = await loadGeneration({
+          number,
+          count,
+          takeWorker: crew.take,
+          skip: poison.active(),
+          onPoison: (file, reason) => poison.add(file, reason, look()),
+          signal: running.signal,
+        });
+        if (outcome.kind !== 'aborted') gaveUpLast = false;
+        return outcome;
+      } finally {
+        running = undefined;
+      }
+    },
+    isLoading: () => running !== undefined,
+    outdated() {
+      if (gaveUpLast || !crew.all().some(({ state, loadingFor }) => state === 'loading' && loadingFor > SLOW_LOAD)) return;
+      gaveUpLast = true;
+      running?.abort();
+    },
+    abort: () => running?.abort(),
+  };
+}

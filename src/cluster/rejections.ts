@@ -1,0 +1,64 @@
+// What is known of the newest generation that was refused: told once per change, and tried again after a while, because
+// what failed may have been a database and not the folder. It refuses nothing itself; the supervisor does.
+import type { Log } from '../log.ts';
+import type { GroupLoad } from './messages.ts';
+
+/** A generation that was refused: what serves is older than the folder. */
+export interface Rejection {
+  readonly generation: number;
+  readonly at: Date;
+  /** Groups that serve and did not load; empty when no controller is to blame. */
+  readonly failures: readonly GroupLoad[];
+}
+
+export interface RejectionReport extends Omit<Rejection, 'at'> {
+  readonly cause: string;
+  /** Why, when no controller is to blame. */
+  readonly error?: string;
+  /** The generation that goes on. */
+  readonly serving: number;
+  /** Trying again does no good while the folder is as it is: the code ends or hangs its process. */
+  readonly isFinal: boolean;
+}
+
+export interface Rejections {
+  readonly latest: Rejection | undefined;
+  add(report: RejectionReport): void;
+  /** A generation went to work. */
+  clear(): void;
+  /** A new generation is being made, or none ever will. */
+  cancelRetry(): void;
+}
+
+/** As the cause of a generation. */
+export const RETRY = 'retry';
+const FIRST_DELAY = 5000;
+const LONGEST_DELAY = 60_000;
+
+export function createRejections({ log, onRetry }: { readonly log: Log; readonly onRetry: () => void }): Rejections {
+  let latest: Rejection | undefined;
+  let delay = FIRST_DELAY;
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    get latest() {
+      return latest;
+    },
+    add({ generation, cause, failures, error, serving, isFinal }) {
+      const isNews = cause !== RETRY || JSON.stringify(latest?.failures) !== JSON.stringify(failures);
+      latest = { generation, at: new Date(), failures };
+      const effect = `generation ${serving} serves on`;
+      if (isNews && error !== undefined) log.error('generation-rejected', { generation, cause, error, effect });
+      for (const failure of isNews ? failures : []) log.error('generation-rejected', { generation, cause, ...failure, effect });
+      clearTimeout(timer);
+      if (isFinal) return;
+      timer = setTimeout(onRetry, delay);
+      delay = Math.min(LONGEST_DELAY, delay * 2);
+    },
+    clear() {
+      clearTimeout(timer);
+      latest = undefined;
+      delay = FIRST_DELAY;
+    },
+    cancelRetry: () => clearTimeout(timer),
+  };
+}

@@ -1,0 +1,100 @@
+// The supervisor's process from settings to exit code: checks what it was given, starts the supervisor, prints the one
+// line, obeys signals. How generations are made and kept is supervisor.ts; what a worker is made of is not known here.
+import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Settings } from '../config.ts';
+import { listControllers } from '../listing.ts';
+import { describeError, type Log } from '../log.ts';
+import { findPort, hostAndPort } from './port.ts';
+import { StartError } from './start-error.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
+
+export interface ServeOptions {
+  readonly settings: Settings;
+  /** The script that a worker runs, and its arguments. */
+  readonly exec: string;
+  readonly args: readonly string[];
+  readonly log: Log;
+  /** Has every log line on its way; the process ends next. */
+  readonly flush: () => void;
+  /** Called once the first generation serves. */
+  readonly onServing?: (supervisor: Supervisor) => void;
+}
+
+/** Serves until a signal ends it, and with it the process. */
+export async function serve({ settings, exec, args, log, flush, onServing }: ServeOptions): Promise<void> {
+  let supervisor: Supervisor | undefined;
+  let stopping = false;
+  let stoppingSince = 0;
+
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.on('SIGHUP', () => supervisor?.renew());
+  // A mistake of ours, or a reader of the output that went away, must not take down the service: the workers are fine.
+  process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
+  process.stdout.on('error', () => {});
+
+  try {
+    checkFolder(settings.controllersDir, log);
+    const port = await findPort(settings.port, settings.host);
+    if (stopping) return;
+    const { workers, host, drainTimeout, controllersDir: dir } = settings;
+    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, exec, args, log });
+    await supervisor.start();
+    if (stopping) return;
+    process.stdout.write(`gatefold listening on http://${hostAndPort(host, port)}\n`);
+    onServing?.(supervisor);
+  } catch (error) {
+    supervisor?.kill();
+    if (!(error instanceof StartError)) throw error;
+    flush();
+    process.stderr.write(`gatefold: ${error.message}\n`, () => process.exit(1));
+  }
+
+  function stop(signal: NodeJS.Signals): void {
+    if (stopping) {
+      // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its group.
+      if (performance.now() - stoppingSince < SAME_SIGNAL) return;
+      supervisor?.kill();
+      log.warn('stopped-at-once', { signal });
+      flush();
+      process.exit(1);
+    }
+    stopping = true;
+    stoppingSince = performance.now();
+    log.info('stopping', { signal });
+    void (supervisor?.stop() ?? Promise.resolve()).then(() => {
+      log.info('stopped');
+      flush();
+      process.exit(0);
+    });
+  }
+}
+
+const SAME_SIGNAL = 25;
+
+/** @throws StartError when the folder cannot serve at all */
+function checkFolder(dir: string, log: Log): void {
+  try {
+    readdirSync(dir);
+    accessSync(dir, constants.X_OK);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new StartError(`Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`);
+  }
+  // Whoever can write here runs code as this user.
+  const real = realpathSync(dir);
+  for (const path of [real, ...Array.from(listControllers(real).values(), (file) => join(real, file))]) {
+    if ((statSync(path).mode & WRITABLE_BY_EVERYONE) !== 0) {
+      log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
+    }
+  }
+}
+
+const WRITABLE_BY_EVERYONE = 0o002;
+
+const FOLDER_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such folder',
+  ENOTDIR: 'it is not a folder',
+  EACCES: 'this user may not read it',
+};

@@ -1,0 +1,143 @@
+// The life of one worker process: it loads the folder when it is told to, listens, drains and ends when it is told to,
+// and tells the supervisor how it fares. It decides nothing about generations; how its parts are wired is worker-parts.ts.
+import cluster from 'node:cluster';
+import { type ListenOptions, Server, Socket } from 'node:net';
+import { describeError, type Log } from '../log.ts';
+import { type Drainable, drain } from './drain.ts';
+import { type FromWorker, type GroupLoad, type LoadedFile, parseToWorker } from './messages.ts';
+
+/** What a worker is made of, as far as this file is concerned. */
+export interface WorkerParts {
+  readonly app: Drainable & {
+    /** Answers the request that a throw outside of it left without an answer, where that can be told. */
+    failRequestAtHand(thrown: unknown): void;
+  };
+  readonly groups: {
+    loadAll(options: { skip: ReadonlyMap<string, string>; onLoading(file: string): void }): Promise<readonly GroupLoad[]>;
+    closure(): readonly LoadedFile[];
+    find(page: string): unknown;
+  };
+}
+
+export interface WorkerOptions {
+  /** Called when the first load is asked for: a standby worker holds no part of the folder and watches nothing. */
+  readonly createParts: (events: { onImported(load: GroupLoad, files: readonly LoadedFile[]): void }) => WorkerParts | Promise<WorkerParts>;
+  /** What can be done before the folder is known, such as registering the TypeScript loader. */
+  readonly prepare?: () => void | Promise<void>;
+  readonly log: Log;
+  /** Has every log line on its way; the process ends next. */
+  readonly flush: () => void;
+  /** Milliseconds: for the day that the supervisor is gone; otherwise it says how long. */
+  readonly drainTimeout: number;
+}
+
+/** A timer that throws on every tick must not fill the disk. */
+const MOST_FAULTS_LOGGED = 20;
+
+export async function runWorker({ createParts, prepare, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
+  let parts: WorkerParts | undefined;
+  let draining = false;
+  let faults = 0;
+  let takenOver = 0;
+
+  // Ctrl-C in a terminal reaches the whole process group. Only the supervisor obeys it; the workers obey the supervisor.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  // One listener for both: a rejection that nobody handled arrives here, too.
+  process.on('uncaughtException', (error, origin) => {
+    if (++faults <= MOST_FAULTS_LOGGED) log.error('uncaught-exception', { origin, ...whereThrown(error), ...describeError(error) });
+    tell({ kind: 'faulty' });
+    parts?.app.failRequestAtHand(error);
+  });
+  // node:cluster would exit at once and drop what is under way.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  process.on('disconnect', () => leave(drainTimeout));
+  process.on('message', obey);
+
+  await prepare?.();
+  tell({ kind: 'booted' });
+
+  function obey(message: unknown, handle: unknown): void {
+    const order = parseToWorker(message);
+    switch (order?.kind) {
+      case 'ping':
+        return tell({ kind: 'pong' });
+      case 'load':
+        void load(new Map(order.skip));
+        return;
+      case 'import':
+        void importGroup(order.group);
+        return;
+      case 'listen':
+        return listen(handle instanceof Server ? handle : { port: order.port, host: order.host, backlog: BACKLOG });
+      case 'connection':
+        // Node hands over nothing when the client has hung up on the way.
+        if (handle instanceof Socket) takeOver(handle);
+        return tell({ kind: 'took' });
+      case 'drain':
+        return leave(order.timeout);
+      case 'quit':
+        return end();
+    }
+  }
+
+  async function load(skip: ReadonlyMap<string, string>): Promise<void> {
+    parts = await createParts({ onImported: (group, files) => tell({ kind: 'imported', group, files }) });
+    const groups = await parts.groups.loadAll({ skip, onLoading: (file) => tell({ kind: 'loading', file }) });
+    tell({ kind: 'loaded', groups, files: parts.groups.closure() });
+  }
+
+  async function importGroup(group: string): Promise<void> {
+    try {
+      await parts?.groups.find(group);
+    } catch {
+      // It has been logged and reported; the next request for it tries again.
+    }
+  }
+
+  /** On a server that came with the order: its socket is the supervisor's, and all workers share it. */
+  function listen(where: Server | ListenOptions): void {
+    const server = parts?.app.server;
+    if (server === undefined || draining) return;
+    const failed = (error: NodeJS.ErrnoException) => tell({ kind: 'listen-failed', code: error.code ?? error.message });
+    server.once('error', failed);
+    server.listen(where, () => {
+      server.off('error', failed);
+      tell({ kind: 'listening' });
+    });
+  }
+
+  /** The server serves it like its own but does not count it, so draining must. */
+  function takeOver(socket: Socket): void {
+    if (parts === undefined) return;
+    takenOver++;
+    socket.once('close', () => takenOver--);
+    parts.app.server.emit('connection', socket);
+  }
+
+  function leave(timeout: number): void {
+    if (draining) return;
+    draining = true;
+    if (parts === undefined) end();
+    else drain(parts.app, { timeout, takenOver: () => takenOver, onDrained: end });
+  }
+
+  function end(): void {
+    flush();
+    process.exit(0);
+  }
+}
+
+/** Connections that wait to be accepted while every worker is busy; the kernel lowers it to what it allows. */
+const BACKLOG = 4096;
+
+function tell(message: FromWorker): void {
+  // The callback takes what would be thrown: a supervisor that is gone is noticed by 'disconnect'.
+  process.send?.(message, undefined, {}, () => {});
+}
+
+/** The first place of the stack that is somebody's code: for a throw in a timer there is no request to name. */
+function whereThrown(error: unknown): { at?: string } {
+  const stack = error instanceof Error ? String(error.stack) : '';
+  const at = /\(?((?:file:\/\/)?\/[^\s()]+:\d+):\d+\)?$/m.exec(stack)?.[1];
+  return at === undefined ? {} : { at };
+}

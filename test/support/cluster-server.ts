@@ -1,0 +1,137 @@
+// Starts the built service as a real process in a folder of its own, and listens to what it says. It knows nothing of
+// what a test wants to prove; whatever it started is gone when the test is over.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+export const SERVER = fileURLToPath(new URL('../../dist/server.js', import.meta.url));
+
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Service {
+  readonly port: number;
+  readonly process: ChildProcess;
+  /** The folder of controllers. */
+  readonly dir: string;
+  /** All log lines so far. */
+  readonly lines: LogLine[];
+  /** The first line of this event, past or to come, that satisfies the test. */
+  logged(event: string, test?: (line: LogLine) => boolean): Promise<LogLine>;
+  readonly exited: Promise<{ code: number | null; signal: string | null }>;
+}
+
+export interface ServiceOptions {
+  readonly files?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** The Node that runs it; default: the one that runs the test. */
+  readonly node?: string;
+  /** Used as it is; else a new one with `files` in it. */
+  readonly dir?: string;
+}
+
+export function createFolder(test: TestContext, files: Readonly<Record<string, string>> = {}): string {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-')));
+  test.after(() => rmSync(root, { recursive: true, force: true }));
+  const dir = join(root, 'controllers');
+  mkdirSync(dir);
+  // As in a project: without it the TypeScript of older Node takes a file for CommonJS.
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+  for (const [name, text] of Object.entries(files)) write(dir, name, text);
+  return dir;
+}
+
+/** In one piece, as editors do. */
+export function write(dir: string, name: string, text: string): void {
+  const path = join(dir, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.part~`, text);
+  renameSync(`${path}.part~`, path);
+}
+
+/** A controller in JavaScript whose `index` answers `{ value, pid }`. */
+export function controller(value: string | number, head = ''): string {
+  return `${head}\nexport default class { index() { return { value: ${JSON.stringify(value)}, pid: process.pid }; } }\n`;
+}
+
+export async function startService(test: TestContext, options: ServiceOptions = {}): Promise<Service> {
+  const service = spawnService(test, options);
+  const port = await Promise.race([
+    service.listening,
+    service.exited.then(({ code }) => Promise.reject(new Error(`exit ${code}: ${service.errors()}`))),
+  ]);
+  return { ...service, port };
+}
+
+export interface SpawnedService extends Omit<Service, 'port'> {
+  readonly listening: Promise<number>;
+  output(): string;
+  errors(): string;
+}
+
+export function spawnService(
+  test: TestContext,
+  { files, env = {}, node = process.execPath, dir = createFolder(test, files) }: ServiceOptions,
+): SpawnedService {
+  const data = join(dirname(dir), 'data');
+  mkdirSync(data, { recursive: true });
+  const child = spawn(node, [SERVER], {
+    env: { ...process.env, PORT: '0', HOST: '127.0.0.1', WORKERS: '2', LOG_LEVEL: 'info', CONTROLLERS_DIR: dir, DATA_DIR: data, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: LogLine[] = [];
+  const waiting = new Set<() => void>();
+  let output = '';
+  let errors = '';
+  let rest = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+    const parts = (rest + text).split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part) as LogLine);
+    for (const wake of waiting) wake();
+  });
+  const exited = once(child, 'exit').then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null }));
+  const listening = new Promise<number>((resolve) => {
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      const match = /^gatefold listening on http:\/\/\S+:(\d+)$/m.exec(output);
+      if (match !== null) resolve(Number(match[1]));
+    });
+  });
+  test.after(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGTERM');
+    const forced = setTimeout(() => child.kill('SIGINT'), 4000);
+    await exited;
+    clearTimeout(forced);
+  });
+  return {
+    process: child,
+    dir,
+    lines,
+    exited,
+    listening,
+    output: () => output,
+    errors: () => errors,
+    logged(event, isMeant = () => true) {
+      return new Promise((resolve) => {
+        const look = () => {
+          const line = lines.find((candidate) => candidate.event === event && isMeant(candidate));
+          if (line === undefined) return;
+          waiting.delete(look);
+          resolve(line);
+        };
+        waiting.add(look);
+        look();
+      });
+    },
+  };
+}

@@ -284,28 +284,39 @@ test('createMemoryTable warns of quarantined and literal rows by name, once, and
   assert.doesNotMatch(JSON.stringify(log.lines), /c2VjcmV0|sha256/);
 });
 
-test('pollContent leaves a large file alone once its stat is old, and reads again when the stat differs', async (t) => {
-  const path = join(createFolder(t), 'large');
-  writeFileSync(path, 'x'.repeat(70_000));
-  let now = 0;
-  let reads = 0;
-  let polls = 0;
-  const clock = () => {
-    polls++;
-    return now;
-  };
-  const poller = pollContent({ path, intervalMs: 1, onContent: () => reads++, clock });
-  t.after(() => poller.close());
-  await until(() => reads >= 3);
-  now = 10_000;
-  const atRest = polls + 2;
-  await until(() => polls > atRest);
-  const before = reads;
-  const later = polls + 5;
-  await until(() => polls > later);
-  assert.equal(reads, before);
-  appendFileSync(path, 'y');
-  await until(() => reads > before);
+test('pollContent leaves a file alone once its stat is old, reads a small one again now and then, and any when the stat differs', async (t) => {
+  for (const [size, isSmall] of [
+    [70_000, false],
+    [100, true],
+  ] as const) {
+    const path = join(createFolder(t), 'file');
+    writeFileSync(path, 'x'.repeat(size));
+    let now = 0;
+    let reads = 0;
+    let polls = 0;
+    const clock = () => {
+      polls++;
+      return now;
+    };
+    const poller = pollContent({ path, intervalMs: 1, onContent: () => reads++, clock });
+    const afterPolls = (count: number) => {
+      const enough = polls + count;
+      return until(() => polls > enough);
+    };
+    await until(() => reads >= 3);
+    now = 10_000;
+    await afterPolls(20);
+    const before = reads;
+    await afterPolls(20);
+    assert.equal(reads, before);
+    now = 11_000;
+    await afterPolls(20);
+    assert.equal(reads, isSmall ? before + 1 : before);
+    appendFileSync(path, 'y');
+    const enough = reads;
+    await until(() => reads > enough);
+    poller.close();
+  }
 });
 
 test('pollContent: a read that began before readNow does not speak after it, and none speaks after close', async (t) => {

@@ -1,5 +1,5 @@
 // The file of the table as bytes: read at once, or polled for changes of its content. It does not know what the bytes mean.
-// A stat is a hint only. Small files are read at every poll; large ones when the stat differs, and for a while after.
+// A stat is a hint only: a file is read when its stat differs, for a while after, and, if it is small, regularly all the same.
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { describeFailure, errorCode } from './failure.ts';
@@ -11,8 +11,10 @@ export type FileContent =
   | { readonly kind: 'missing'; readonly key: string }
   | { readonly kind: 'unreadable'; readonly key: string; readonly reason: string };
 
-/** Up to here a read costs no more than the stat, and then not even a file system with wrong times can hide a change. */
+/** Files up to here are read again and again, whatever their stat: not even a file system that keeps no times can hide a change. */
 const SMALL = 64 * 1024;
+/** Three polls of 250 ms: seldom enough not to be seen among the costs, often enough for the second that is promised. */
+const REREAD_MS = 700;
 /**
  * A second write within one tick of the file system's clock leaves the same stat (git calls such a file "racily clean"). No write that
  * comes this long after a stat was first seen can share its tick: 2 s is the coarsest tick in use (FAT). Our own clock measures it, not the file's.
@@ -68,6 +70,7 @@ export interface PollOptions {
 export function pollContent({ path, intervalMs, onContent, clock = () => performance.now() }: PollOptions): ContentPoller {
   let seen = '';
   let seenAt = 0;
+  let readAt = 0;
   let closed = false;
   let readsNow = 0;
   let timer = setTimeout(poll, intervalMs).unref();
@@ -87,12 +90,11 @@ export function pollContent({ path, intervalMs, onContent, clock = () => perform
       if (signature !== seen) {
         seen = signature;
         seenAt = clock();
-      } else if (stats.size > SMALL && clock() - seenAt > SETTLE_MS) {
+      } else if (clock() - seenAt > SETTLE_MS && (stats.size > SMALL || clock() - readAt < REREAD_MS)) {
         return undefined;
       }
-      if (!stats.isFile()) return NOT_A_FILE;
-      // Some forty microseconds; through the thread pool it would cost a waking worker thread ten times as much, four times a second.
-      return contentOf(stats.size <= SMALL ? readFileSync(path) : await readFile(path));
+      readAt = clock();
+      return stats.isFile() ? contentOf(await readFile(path)) : NOT_A_FILE;
     } catch (error) {
       seen = '';
       return failureOf(error);

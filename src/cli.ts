@@ -1,13 +1,12 @@
 #!/usr/bin/env node
 // The `gatefold` command: the process's own words, streams and environment in, an exit code out. It only wires; what a
 // command does is cli/, one file each.
-import { INSPECTION } from './cli/inspection.ts';
+import { INSPECTION, runGatefold } from './cli/commands.ts';
 
 if (process.argv[2] === INSPECTION && process.send !== undefined) {
   const { runInspection } = await import('./cli/inspection-process.ts');
   runInspection();
 } else {
-  const { runGatefold } = await import('./cli/commands.ts');
   process.exitCode = await runGatefold(process.argv.slice(2), {
     env: process.env,
     cwd: process.cwd(),

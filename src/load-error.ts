@@ -1,6 +1,8 @@
 // Turns what a failed import threw into one line and a place: which file, which line, why. V8 gives no place for a
 // syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
 import { execFile } from 'node:child_process';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export interface LoadError {
   readonly reason: string;
@@ -18,18 +20,36 @@ export async function describeLoadError(error: unknown, file: string): Promise<L
   // Node's own decoration: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
   const decorated = /^(?:file:\/\/)?(\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack);
   if (decorated !== null) return { reason, at: `${decorated[1]}:${decorated[2]}` };
-  const frame = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)(?![^\n()]*node_modules)[^\n()]*?):(\d+):\d+\)?$/m.exec(stack);
+  const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
     const at = await locateSyntaxError(file);
     return at === undefined ? { reason } : { reason, at };
   }
   const imported = /imported from (\S+)$/m.exec(text);
   if (imported !== null) return { reason, at: imported[1] as string };
-  return frame === null ? { reason } : { reason, at: `${frame[1]}:${frame[2]}` };
+  return frame === undefined ? { reason } : { reason, at: `${frame.file}:${frame.line}` };
 }
 
-function isFrameOf(frame: RegExpExecArray | null, file: string): boolean {
-  return frame !== null && frame[1]?.split('?')[0] === file;
+interface Frame {
+  readonly file: string;
+  readonly line: string;
+}
+
+const FRAME = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)[^\n()]*?):(\d+):\d+\)?$/gm;
+const OWN_FOLDER = dirname(fileURLToPath(import.meta.url));
+
+/** The innermost place that is somebody's own code: neither a package's nor this program's. */
+function authorsFrame(stack: string): Frame | undefined {
+  for (const [, file = '', line = ''] of stack.matchAll(FRAME)) {
+    // Further out than this program there are only its callers.
+    if (file.startsWith(OWN_FOLDER)) return undefined;
+    if (!file.includes('node_modules')) return { file, line };
+  }
+  return undefined;
+}
+
+function isFrameOf(frame: Frame | undefined, file: string): boolean {
+  return frame?.file.split('?')[0] === file;
 }
 
 function describeThrown(value: unknown): string {

@@ -1,0 +1,96 @@
+// The process that inspection.ts forks: it loads the folder with the server's own loader, says where every method stands,
+// answers one question about a request if there is one, and ends.
+import { dirname, join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createGroups } from '../groups.ts';
+import { createIdentity } from '../identity/handler.ts';
+import { describeLoadError } from '../load-error.ts';
+import { createLog } from '../log.ts';
+import type { Group } from '../operations.ts';
+import type { RouteTarget } from '../routes.ts';
+import { createPlaceFinder, type FindPlace, type Place } from './function-places.ts';
+import type { FromInspection, Inspection, Job, LoadedGroup, Method } from './inspection.ts';
+import { askApp } from './question.ts';
+
+const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+
+export function runInspection(): void {
+  const faults: Promise<{ reason: string; at?: string }>[] = [];
+  // As in a worker: what is thrown outside of a request ends nothing.
+  process.on('uncaughtException', (error) => faults.push(describeLoadError(error, '')));
+  process.once('disconnect', () => process.exit(1));
+  process.once('message', async (job: Job) => {
+    try {
+      const inspection = await inspect(job);
+      const thrown = await Promise.all(faults);
+      end({ kind: 'done', inspection: { ...inspection, faults: thrown.map(({ reason, at }) => ({ reason, ...authorsPlace(at) })) } });
+    } catch (error) {
+      end({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
+    }
+  });
+  tell({ kind: 'ready' });
+}
+
+async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<Omit<Inspection, 'faults'>> {
+  const dir = settings.controllersDir;
+  const findPlace = await createPlaceFinder();
+  const groups = createGroups({ dir, log, loadTimeout });
+  const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });
+  tell({ kind: 'loaded' });
+  return {
+    groups: loads.map((load): LoadedGroup => {
+      const { at, ...withoutPlace } = load;
+      const group = load.ok ? (groups.find(load.group) as Group) : undefined;
+      return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...methodsOf(group, findPlace) };
+    }),
+    ...lookAtIdentity(settings.dataDir, findPlace),
+    ...(question === undefined ? {} : { verdict: await askApp(question, { settings, groups }) }),
+  };
+}
+
+const OWN_FOLDER = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Where the author has something to mend: not in our code, and without the query of a further attempt. */
+function authorsPlace(at: string | undefined): { at?: string } {
+  return at === undefined || at.startsWith(OWN_FOLDER + sep) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
+}
+
+function methodsOf(group: Group | undefined, findPlace: FindPlace): Pick<LoadedGroup, 'operations' | 'unexposed'> {
+  return {
+    operations: Array.from(group?.operations ?? [], ([name, method]) => withPlace({ name }, findPlace(method))),
+    unexposed: (group?.unexposed ?? []).map(({ name, reason, method }) => withPlace({ name, reason }, findPlace(method))),
+  };
+}
+
+function withPlace<T extends Method>(method: T, place: Place | undefined): T {
+  return place === undefined ? method : { ...method, place };
+}
+
+/** A providers' file that cannot be read is the doctor's business. */
+function lookAtIdentity(dataDir: string, findPlace: FindPlace): Pick<Inspection, 'handlers' | 'providers'> {
+  const accounts = { issueSession: nothing, findByOwner: nothing, register: nothing };
+  try {
+    const identity = createIdentity({ dataDir, log, accounts });
+    identity.close();
+    const handlers: Partial<Record<RouteTarget, Place | undefined>> = {
+      'identity.signin': findPlace(identity.signin),
+      'identity.register': findPlace(identity.register),
+    };
+    return { handlers, providers: identity.status().providers.length };
+  } catch {
+    return { handlers: {} };
+  }
+}
+
+function nothing(): never {
+  throw new Error('nobody signs in here');
+}
+
+function tell(message: FromInspection): void {
+  process.send?.(message, undefined, {}, () => {});
+}
+
+/** Timers and sockets of controllers would keep the process for ever. */
+function end(message: FromInspection): void {
+  process.send?.(message, undefined, {}, () => process.exit(0));
+}

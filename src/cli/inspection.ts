@@ -1,0 +1,133 @@
+// Loads the controllers folder in a process of its own, because it runs the code of others: what ends, blocks or fills
+// that process must not do so to the command. A file that did is left out of the next try, as the supervisor does it.
+import { fork } from 'node:child_process';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Settings } from '../config.ts';
+import { describeFailure } from '../credentials/failure.ts';
+import type { GroupLoad } from '../groups.ts';
+import { listControllers } from '../listing.ts';
+import { type CommandIo, Refused } from './command.ts';
+import { INSPECTION } from './commands.ts';
+import type { Place } from './function-places.ts';
+import type { Question, Verdict } from './question.ts';
+
+export interface Job {
+  readonly settings: Settings;
+  /** File name → reason, of files that ended or blocked the process. */
+  readonly skip: readonly (readonly [file: string, reason: string])[];
+  readonly loadTimeout: number;
+  readonly question?: Question;
+}
+
+export interface Method {
+  readonly name: string;
+  readonly place?: Place;
+}
+
+export interface LoadedGroup extends GroupLoad {
+  /** Absolute. */
+  readonly path: string;
+  readonly operations: readonly Method[];
+  readonly unexposed: readonly (Method & { readonly reason: string })[];
+}
+
+export interface Inspection {
+  readonly groups: readonly LoadedGroup[];
+  /** Thrown outside of any import: in a timer, or a promise that nobody waits for. */
+  readonly faults: readonly { readonly reason: string; readonly at?: string }[];
+  /** Where the handlers of the explicit routes are, by target. */
+  readonly handlers: Readonly<Record<string, Place | undefined>>;
+  /** How many identity providers are configured; undefined: their file cannot be read. */
+  readonly providers?: number;
+  readonly verdict?: Verdict;
+}
+
+export type FromInspection =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'loading'; readonly file: string }
+  | { readonly kind: 'loaded' }
+  | { readonly kind: 'done'; readonly inspection: Inspection }
+  | { readonly kind: 'failed'; readonly message: string };
+
+type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
+
+const LOAD_TIMEOUT = 10_000;
+/** Node, a TypeScript loader and a busy machine: this long is not normal. */
+const BOOT_TIMEOUT = 60_000;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** @throws Refused when the folder cannot be read, or the process cannot be had */
+export async function inspectFolder(settings: Settings, io: CommandIo, question?: Question): Promise<Inspection> {
+  const files = listOrRefuse(settings.controllersDir);
+  const skip = new Map<string, string>();
+  // Each further try leaves one more file out.
+  while (skip.size <= files.size) {
+    const job: Job = {
+      settings: { ...settings, sessionKey: undefined },
+      skip: [...skip],
+      loadTimeout: io.loadTimeout ?? LOAD_TIMEOUT,
+      ...(question === undefined ? {} : { question }),
+    };
+    const outcome = await runJob(job, io);
+    if ('inspection' in outcome) return outcome.inspection;
+    if (skip.has(outcome.file)) break;
+    skip.set(outcome.file, outcome.reason);
+  }
+  throw new Refused('Cannot load the controllers: the folder changes all the time');
+}
+
+export function listOrRefuse(dir: string): Map<string, string> {
+  try {
+    return listControllers(dir);
+  } catch (error) {
+    throw new Refused(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
+  }
+}
+
+function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
+  const script = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url));
+  // What controllers print is none of the command's answer.
+  const child = fork(script, [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+  return new Promise<Outcome>((resolve, reject) => {
+    let file: string | undefined;
+    let done: Inspection | undefined;
+    let hung = false;
+    let timer = setTimeout(hang, BOOT_TIMEOUT);
+    for (const signal of SIGNALS) process.once(signal, dieTogether);
+    child.on('message', (message: FromInspection) => {
+      clearTimeout(timer);
+      timer = setTimeout(hang, 2 * job.loadTimeout);
+      if (message.kind === 'ready') child.send(job, () => {});
+      else if (message.kind === 'loading') file = message.file;
+      else if (message.kind === 'loaded') file = undefined;
+      else if (message.kind === 'done') done = message.inspection;
+      else reject(new Refused(message.message));
+    });
+    child.once('error', reject);
+    // The channel is read to its end before this: the last message is not lost.
+    child.once('close', (code, signal) => {
+      clearTimeout(timer);
+      for (const name of SIGNALS) process.off(name, dieTogether);
+      if (done !== undefined) return resolve({ inspection: done });
+      const how = hung
+        ? 'it blocks the process'
+        : signal === null
+          ? `it ended the process with exit code ${code}`
+          : `${signal} ended the process`;
+      if (file !== undefined) return resolve({ file, reason: `${how} while loading` });
+      reject(new Refused(`Cannot load the controllers in ${job.settings.controllersDir}: ${how.replace(/^it /, 'the code ')}`));
+    });
+
+    /** A loop without end does not notice that nobody waits for it any more. */
+    function dieTogether(signal: NodeJS.Signals): void {
+      child.kill('SIGKILL');
+      process.kill(process.pid, signal);
+    }
+
+    function hang(): void {
+      hung = done === undefined;
+      child.kill('SIGKILL');
+    }
+  });
+}

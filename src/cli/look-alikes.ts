@@ -1,0 +1,93 @@
+// Files that a person would take for controllers and the server does not, each with the reason. What is a controller is
+// listing.ts; here is only guessed what somebody meant.
+import { type Dirent, readdirSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { groupNameOf, listControllers, parseFileName } from '../listing.ts';
+
+export interface LookAlike {
+  /** Relative to the folder. */
+  readonly file: string;
+  readonly reason: string;
+  /** A test, a declaration, a backup: left out on purpose, so nothing to mend. */
+  readonly onPurpose: boolean;
+  /** The group that was probably meant. */
+  readonly group?: string;
+}
+
+const DEEPEST = 3;
+
+/** @throws what `readdir` throws */
+export function findLookAlikes(dir: string): LookAlike[] {
+  const controllers = listControllers(dir);
+  const found: LookAlike[] = [];
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    const parsed = parseFileName(entry.name);
+    if (parsed !== undefined && controllers.get(parsed.group) === entry.name) continue;
+    if (parsed !== undefined) found.push({ file: entry.name, group: parsed.group, ...whyPassedOver(entry, controllers.get(parsed.group)) });
+    else if (entry.isDirectory()) found.push(...lookInto(dir, entry.name, 1));
+    else if (/controller/i.test(entry.name)) found.push(guess(entry.name));
+  }
+  return found.sort((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+/** The name is right, and yet the listing does not have it. */
+function whyPassedOver(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
+  if (entry.isFile() && winner !== undefined) return { reason: `${winner} stands beside it and wins`, onPurpose: true };
+  const reason = entry.isSymbolicLink() ? 'it is a link that leads to no file' : 'it is not a file';
+  return { reason, onPurpose: false };
+}
+
+function guess(name: string): LookAlike {
+  if (/\.(?:test|spec)\./.test(name)) return { file: name, reason: 'it is a test', onPurpose: true };
+  if (/\.d\.[cm]?ts$/.test(name)) return { file: name, reason: 'it is a declaration of types', onPurpose: true };
+  if (/^[.#]|~$|\.(?:bak|old|orig|rej|sw[a-p]|tmp)$/.test(name)) return { file: name, reason: 'it is hidden or a backup', onPurpose: true };
+  const wish = [
+    (text: string) => text,
+    withExtension,
+    withSuffix,
+    withCapital,
+    (text: string) => withCapital(withSuffix(withExtension(text))),
+  ]
+    .map((mend) => mend(name))
+    .find((mended) => parseFileName(mended) !== undefined);
+  if (wish === undefined) {
+    return {
+      file: name,
+      reason: 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
+      onPurpose: false,
+    };
+  }
+  return { file: name, reason: `the name that counts is ${wish}`, onPurpose: false, group: parseFileName(wish)?.group ?? '' };
+}
+
+function withCapital(name: string): string {
+  const dot = name.indexOf('.');
+  return (groupNameOf(name.slice(0, dot)) ?? '') + name.slice(dot);
+}
+
+/** `user.controller.ts`, `User-controller.ts`, `Usercontroller.ts` → `UserController.ts` */
+function withSuffix(name: string): string {
+  return name.replace(/[._-]?controllers?(?=\.)/i, 'Controller');
+}
+
+function withExtension(name: string): string {
+  const extension = extname(name);
+  if (/^\.[cm]?tsx?$/.test(extension)) return `${name.slice(0, -extension.length)}.ts`;
+  return /^\.[cm]?jsx?$/.test(extension) ? `${name.slice(0, -extension.length)}.mjs` : name;
+}
+
+function lookInto(dir: string, folder: string, depth: number): LookAlike[] {
+  if (folder.endsWith('node_modules') || /(?:^|\/)\./.test(folder)) return [];
+  let entries: Dirent[];
+  try {
+    entries = readdirSync(join(dir, folder), { withFileTypes: true });
+  } catch {
+    return [];
+  }
+  return entries.flatMap((entry) => {
+    const file = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return depth < DEEPEST ? lookInto(dir, file, depth + 1) : [];
+    const group = parseFileName(entry.name)?.group;
+    return group === undefined ? [] : [{ file, group, reason: 'it is in a subfolder, and those are not looked into', onPurpose: false }];
+  });
+}

@@ -1,0 +1,86 @@
+// `gatefold new GROUP`: a controller to edit. It makes one file that was not there, or none.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeFailure, errorCode } from '../credentials/failure.ts';
+import { groupNameOf, listControllers, parseFileName } from '../listing.ts';
+import { typescriptSupport } from '../module-loader.ts';
+import { type Answer, type Call, type Command, type CommandIo, type ExitCode, Refused, runCommand, UsageError } from './command.ts';
+import { shortPlace } from './ink.ts';
+import { findShadowed, listRoutes, pageOf } from './route-list.ts';
+
+const NEW: Command = {
+  name: 'new',
+  usage: 'GROUP',
+  about: 'Make a controller to edit: gatefold new user makes UserController.ts, which answers /api/user',
+  help: [],
+  options: {},
+  operands: ['GROUP'],
+  run: answer,
+};
+
+export function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
+  return runCommand(NEW, argv, io);
+}
+
+async function answer({ operands: [page = ''], settings: { controllersDir: dir }, io }: Call): Promise<Answer> {
+  const group = parseGroup(page);
+  const name = `${group}Controller.ts`;
+  const path = join(dir, name);
+  try {
+    // Whoever sets out has no folder yet.
+    mkdirSync(dir, { recursive: true });
+    const twin = listControllers(dir).get(group);
+    if (twin !== undefined) throw new Refused(`Cannot make ${path}: ${twin} serves that group already`);
+    writeFileSync(path, sourceOf(group), { flag: 'wx' });
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    const reason = errorCode(error) === 'EEXIST' ? 'there is one already' : describeFailure(error);
+    throw new Refused(`Cannot make ${path}: ${reason}`);
+  }
+  const operations = ['index', 'created'].map((operation) => ({ name: operation }));
+  const made = { group, file: name, path, ok: true, operations, unexposed: [] };
+  const routes = listRoutes({ groups: [made], handlers: {} });
+  const shadowed = findShadowed([made]).map(
+    ({ verb, path: url, row }) => `  ${verb} ${url}  is taken by the explicit route to ${row.target}`,
+  );
+  const urls = routes.filter(({ kind, methods }) => kind === 'group' && methods !== 'any');
+  const lines = urls.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
+  const hint =
+    typescriptSupport() === 'none' ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.'] : [];
+  return {
+    json: { group, file: path, routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })) },
+    text: [`Made ${shortPlace(path, io.cwd)}`, ...lines, ...shadowed, ...hint].join('\n'),
+    exitCode: 0,
+  };
+}
+
+function parseGroup(page: string): string {
+  const group = groupNameOf(page);
+  if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group) {
+    throw new UsageError(`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`);
+  }
+  const shorter = /^(.+)Controller$/.exec(group)?.[1];
+  if (shorter !== undefined) throw new UsageError(`${page} is the name of a class: the group is ${pageOf(shorter)}`);
+  return group;
+}
+
+function sourceOf(group: string): string {
+  const page = pageOf(group);
+  // A class name takes no dash.
+  const className = `${group.replaceAll('-', '_')}Controller`;
+  return `// The handler group at /api/${page}. The first letter of a method is small; what is private is no operation.
+import type { ControllerParams } from 'gatefold';
+
+export default class ${className} {
+  /** GET /api/${page} */
+  index(data: unknown, params: ControllerParams) {
+    return { status: 'success', message: 'The group ${page} answers', query: params.query, data };
+  }
+
+  /** POST /api/${page} */
+  created(data: unknown) {
+    return { status: 'success', message: 'Created', data };
+  }
+}
+`;
+}

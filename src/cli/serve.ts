@@ -1,0 +1,28 @@
+// `gatefold serve`: exactly what the server's own entry does, in this process. It adds `--help` and nothing else.
+import { flagOf, settingRows } from '../config.ts';
+import { type CommandIo, type ExitCode, print } from './command.ts';
+import { alignColumns } from './ink.ts';
+
+export async function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
+  if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
+  // The entry reads its flags from the process, and gives them on to the workers that it forks.
+  process.argv.splice(2, process.argv.length, ...argv);
+  await import('../server.ts');
+  return process.exitCode === 1 ? 1 : 0;
+}
+
+function help(): string {
+  const rows = settingRows({ cores: 1 }).map(({ name, fallback, about, key }) => [
+    flagOf(name),
+    name,
+    key === 'workers' ? '' : fallback,
+    about,
+  ]);
+  return [
+    'Usage: gatefold serve [--SETTING VALUE]…',
+    '',
+    'Serve the controllers folder until a signal ends it. Each flag is also an environment variable; the flag wins.',
+    '',
+    ...alignColumns([['FLAG', 'VARIABLE', 'DEFAULT', ''], ...rows]).map((row) => `  ${row.join('  ')}`.trimEnd()),
+  ].join('\n');
+}

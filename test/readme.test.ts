@@ -31,7 +31,8 @@ test('README: its npm scripts and its documents exist', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
   for (const [, name] of README.matchAll(/npm (?:run )?(start|test|build|dev|bench|typecheck)\b/g))
     assert.ok(scripts[name as string] !== undefined, String(name));
-  for (const [, file] of README.matchAll(/\]\((docs\/[A-Z]+\.md)\)/g)) assert.ok(readFileSync(join(ROOT, file as string)).length > 0, String(file));
+  for (const [, file] of README.matchAll(/\]\((docs\/[A-Z]+\.md)\)/g))
+    assert.ok(readFileSync(join(ROOT, file as string)).length > 0, String(file));
 });
 
 test('package.json: no run-time dependency, and a lock file without download addresses', () => {

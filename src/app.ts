@@ -45,11 +45,6 @@ export interface App {
   setDraining(): void;
   /** Requests that have come and are not answered yet. */
   inFlight(): number;
-  /**
-   * A throw outside of any request: when it came out of the code of a group with exactly one request at work, that
-   * request gets its 500 now instead of waiting for its time limit.
-   */
-  failRequestAtHand(thrown: unknown): void;
 }
 
 /** @throws Error when a route can never be reached */
@@ -144,12 +139,5 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
     server,
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
-    failRequestAtHand(thrown) {
-      const stack = thrown instanceof Error ? String(thrown.stack) : '';
-      const suspects = Array.from(dispatcher.pending()).filter(
-        ({ page }) => page !== '' && stack.toLowerCase().includes(`${page.toLowerCase()}controller.`),
-      );
-      if (suspects.length === 1) respond.fail(suspects[0] as Exchange, thrown);
-    },
   };
 }

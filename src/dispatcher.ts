@@ -31,13 +31,9 @@ export interface Dispatcher {
    */
   dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void;
   call(exchange: Exchange, call: Call): void;
-  /** Requests whose operation is still at work. */
-  pending(): ReadonlySet<Exchange>;
 }
 
 export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: DispatcherOptions): Dispatcher {
-  const pending = new Set<Exchange>();
-
   function dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void {
     const name = chooseOperation(exchange.verb, group, first, second);
     exchange.operation = name;
@@ -66,15 +62,12 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: 
   }
 
   function waitFor(exchange: Exchange, work: PromiseLike<unknown>, answer: Call['answer']): void {
-    pending.add(exchange);
     const timer = setTimeout(() => {
-      pending.delete(exchange);
       respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${operationTimeout} ms`) }));
       exchange.abort(new Error('the operation is out of time'));
     }, operationTimeout);
     const settle = (then: () => void) => {
       clearTimeout(timer);
-      pending.delete(exchange);
       if (exchange.settled)
         log.debug('operation-finished-late', { request_id: exchange.requestId, page: exchange.page, operation: exchange.operation });
       else then();
@@ -85,7 +78,7 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: 
     );
   }
 
-  return { dispatch, call, pending: () => pending };
+  return { dispatch, call };
 }
 
 function chooseOperation(verb: string, group: Group, first: string | undefined, second: string | undefined): string {

@@ -61,9 +61,12 @@ export function createGroup(name: string, module: Readonly<Record<string, unknow
 function exportOf(controllerName: string, module: Readonly<Record<string, unknown>>): object | undefined {
   const byDefault = module.default;
   if (isGroup(byDefault)) {
-    // A CommonJS file arrives as a default that holds all its exports.
-    const nested = Object.hasOwn(byDefault, controllerName) ? (byDefault as Record<string, unknown>)[controllerName] : undefined;
-    return isGroup(nested) ? nested : byDefault;
+    // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
+    const exports = byDefault as Readonly<Record<string, unknown>>;
+    const nested = isClass(byDefault)
+      ? []
+      : ['default', controllerName].filter((name) => Object.hasOwn(exports, name)).map((name) => exports[name]);
+    return nested.find(isGroup) ?? byDefault;
   }
   const named = module[controllerName];
   return isGroup(named) ? named : undefined;

@@ -4,8 +4,10 @@ import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseSettings, type Settings, SettingsError } from './config.ts';
-import { createLog } from './log.ts';
+import { createLog, type Log } from './log.ts';
 import { createLogWriter } from './log-writer.ts';
+import type { Operations } from './ops/operations.ts';
+import type { WorkerMetrics } from './ops/worker-metrics.ts';
 
 const args = process.argv.slice(2);
 const settings = readSettings();
@@ -17,17 +19,34 @@ async function run(settings: Settings): Promise<void> {
   const flush = () => writer.close();
   if (cluster.isPrimary) {
     const { serve } = await import('./cluster/serve.ts');
-    await serve({ settings, exec: fileURLToPath(import.meta.url), args, log, flush });
+    const operations = await createOperations(settings, log);
+    await serve({ settings, exec: fileURLToPath(import.meta.url), args, log, flush, operations });
   } else {
     const { runWorker } = await import('./cluster/worker.ts');
     const { createWorkerParts } = await import('./worker-parts.ts');
     await runWorker({
-      createParts: (events) => createWorkerParts({ settings, log, sink: writer, ...events }),
+      async createParts(events) {
+        const metrics = await createMetrics(settings);
+        const parts = createWorkerParts({ settings, log, sink: writer, observer: metrics?.observer, ...events });
+        return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take(parts) };
+      },
       log,
       flush,
       drainTimeout: settings.drainTimeout,
     });
   }
+}
+
+async function createOperations({ opsPort, opsHost, workers }: Settings, log: Log): Promise<Operations | undefined> {
+  if (opsPort === undefined) return undefined;
+  const { createOperations } = await import('./ops/operations.ts');
+  return createOperations({ port: opsPort, host: opsHost, workers, log });
+}
+
+async function createMetrics({ opsPort }: Settings): Promise<WorkerMetrics | undefined> {
+  if (opsPort === undefined) return undefined;
+  const { createWorkerMetrics } = await import('./ops/worker-metrics.ts');
+  return createWorkerMetrics();
 }
 
 function readSettings(): Settings | undefined {

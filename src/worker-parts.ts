@@ -13,7 +13,7 @@ export interface WorkerPartsOptions {
   readonly log: Log;
   /** Where the lines of the requests go. */
   readonly sink: LineSink;
-  readonly observer?: RequestObserver;
+  readonly observer?: RequestObserver | undefined;
   /** A brand-new group was imported in place; with every file imported so far. */
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void;
 }

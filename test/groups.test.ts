@@ -122,6 +122,16 @@ describe('which methods are operations', () => {
     assert.deepEqual(await operations(path, 'y'), ['hello']);
   });
 
+  test('TypeScript in a folder whose package.json says nothing of modules', async () => {
+    const path = folder({
+      'package.json': '{}',
+      'XController.ts': 'export default class { index(): number { return 1 } }',
+      'YController.ts': 'export class YController { hello() {} }',
+    });
+    assert.deepEqual(await operations(path, 'x'), ['index']);
+    assert.deepEqual(await operations(path, 'y'), ['hello']);
+  });
+
   test('what TypeScript marks private or protected is hidden, also in a base class of another file', async () => {
     const path = folder({
       'package.json': '{"type":"module"}',

@@ -168,20 +168,6 @@ describe('time', () => {
     assert.deepEqual(seen, ['the client is gone']);
     assert.equal(slow.app.inFlight(), 0);
   });
-
-  test('a throw outside of any request fails the one request at hand of that group', async (t) => {
-    const late = {
-      'LateController.mjs': 'export default { index: () => new Promise(() => {}), boom: () => String(new Error("late").stack) }',
-    };
-    const held = await startService({ controllers: late, expectedErrors: ['request-failed'] });
-    t.after(held.close);
-    const { data } = (await (await fetch(`${held.url}/api/late/boom`)).json()) as { data: string };
-    const waiting = fetch(`${held.url}/api/late`);
-    while (held.app.inFlight() === 0) await new Promise(setImmediate);
-    held.app.failRequestAtHand(new Error('of another group'));
-    held.app.failRequestAtHand(Object.assign(new Error('late'), { stack: data }));
-    assertEnvelope(await asRaw(await waiting), 500, 'INTERNAL_ERROR');
-  });
 });
 
 test('a line a request, and never a header value, a body or a query', async (t) => {

@@ -45,6 +45,8 @@ export type FromWorker =
   | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
   /** Something was thrown outside any request; it has been logged. */
   | { readonly kind: 'faulty' }
+  /** What it has counted; whoever reads the metrics knows the shape. */
+  | { readonly kind: 'metrics'; readonly metrics: unknown }
   | { readonly kind: 'pong' };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -68,6 +70,7 @@ const FROM_WORKER: Readonly<Record<FromWorker['kind'], (message: Fields) => bool
   'listen-failed': (m) => isString(m.code),
   imported: (m) => isGroupLoad(m.group) && isArrayOf(m.files, isLoadedFile),
   faulty: () => true,
+  metrics: () => true,
   pong: () => true,
 };
 

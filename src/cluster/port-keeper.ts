@@ -10,7 +10,7 @@ export interface PortKeeper {
   keep(): void;
   /** Puts loaded workers to work: they accept on the socket that all share. */
   open(workers: readonly WorkerProcess[]): Promise<ListenOutcome[]>;
-  /** The worker has the connection that was sent to it last, or never will. */
+  /** The worker has the connection that was sent to it last, or died with it. */
   took(worker: WorkerProcess): void;
   close(): void;
 }
@@ -28,8 +28,11 @@ const MOST_WAITING = 10_000;
 export function createPortKeeper({ port, host, log, serving }: PortKeeperOptions): PortKeeper {
   let server: Server | undefined;
   const waiting: Socket[] = [];
-  /** One connection at a time for each: what waits here is not lost with a worker that dies. */
-  const busy = new Set<WorkerProcess>();
+  /**
+   * The connection that each worker is being given: one at a time, so that what waits is not lost with a worker that dies. It stays
+   * open here until the worker says that it has it: Node never closes, nor tells of, a handle whose receiver died on the way.
+   */
+  const inFlight = new Map<WorkerProcess, Socket>();
 
   return {
     keep() {
@@ -50,7 +53,11 @@ export function createPortKeeper({ port, host, log, serving }: PortKeeperOptions
       return listen(workers);
     },
     took(worker) {
-      if (busy.delete(worker)) handOver();
+      const socket = inFlight.get(worker);
+      if (socket === undefined) return;
+      inFlight.delete(worker);
+      socket.destroy();
+      handOver();
     },
     close,
   };
@@ -72,10 +79,10 @@ export function createPortKeeper({ port, host, log, serving }: PortKeeperOptions
 
   function handOver(): void {
     for (const worker of serving()) {
-      if (busy.has(worker)) continue;
+      if (inFlight.has(worker)) continue;
       const socket = nextWaiting();
       if (socket === undefined) return;
-      busy.add(worker);
+      inFlight.set(worker, socket);
       worker.send({ kind: 'connection' }, socket);
     }
   }

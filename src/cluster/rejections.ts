@@ -9,12 +9,12 @@ export interface Rejection {
   readonly at: Date;
   /** Groups that serve and did not load; empty when no controller is to blame. */
   readonly failures: readonly GroupLoad[];
+  /** Why, when no controller is to blame. */
+  readonly error?: string | undefined;
 }
 
 export interface RejectionReport extends Omit<Rejection, 'at'> {
   readonly cause: string;
-  /** Why, when no controller is to blame. */
-  readonly error?: string;
   /** The generation that goes on. */
   readonly serving: number;
   /** Trying again does no good while the folder is as it is: the code ends or hangs its process. */
@@ -23,6 +23,8 @@ export interface RejectionReport extends Omit<Rejection, 'at'> {
 
 export interface Rejections {
   readonly latest: Rejection | undefined;
+  /** Since the start. */
+  readonly count: number;
   add(report: RejectionReport): void;
   /** A generation went to work. */
   clear(): void;
@@ -37,15 +39,20 @@ const LONGEST_DELAY = 60_000;
 
 export function createRejections({ log, onRetry }: { readonly log: Log; readonly onRetry: () => void }): Rejections {
   let latest: Rejection | undefined;
+  let count = 0;
   let delay = FIRST_DELAY;
   let timer: NodeJS.Timeout | undefined;
   return {
     get latest() {
       return latest;
     },
+    get count() {
+      return count;
+    },
     add({ generation, cause, failures, error, serving, isFinal }) {
       const isNews = cause !== RETRY || JSON.stringify(latest?.failures) !== JSON.stringify(failures);
-      latest = { generation, at: new Date(), failures };
+      latest = { generation, at: new Date(), failures, error };
+      count++;
       const effect = `generation ${serving} serves on`;
       if (isNews && error !== undefined) log.error('generation-rejected', { generation, cause, error, effect });
       for (const failure of isNews ? failures : []) log.error('generation-rejected', { generation, cause, ...failure, effect });

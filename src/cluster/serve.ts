@@ -5,9 +5,18 @@ import { join } from 'node:path';
 import type { Settings } from '../config.ts';
 import { listControllers } from '../listing.ts';
 import { describeError, type Log } from '../log.ts';
-import { findPort, hostAndPort } from './port.ts';
+import { describeListenError, findPort, hostAndPort } from './port.ts';
 import { StartError } from './start-error.ts';
+import type { SupervisorStatus } from './status.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
+
+/** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
+export interface Operations {
+  /** @throws Error of the system when its port cannot be had */
+  open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
+  reported(pid: number, metrics: unknown): void;
+  stopping(): void;
+}
 
 export interface ServeOptions {
   readonly settings: Settings;
@@ -17,12 +26,14 @@ export interface ServeOptions {
   readonly log: Log;
   /** Has every log line on its way; the process ends next. */
   readonly flush: () => void;
+  /** Undefined: OPS_PORT is off. */
+  readonly operations?: Operations | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;
 }
 
 /** Serves until a signal ends it, and with it the process. */
-export async function serve({ settings, exec, args, log, flush, onServing }: ServeOptions): Promise<void> {
+export async function serve({ settings, exec, args, log, flush, operations, onServing }: ServeOptions): Promise<void> {
   let supervisor: Supervisor | undefined;
   let stopping = false;
   let stoppingSince = 0;
@@ -36,10 +47,12 @@ export async function serve({ settings, exec, args, log, flush, onServing }: Ser
 
   try {
     checkFolder(settings.controllersDir, log);
+    await openOperations();
     const port = await findPort(settings.port, settings.host);
     if (stopping) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
-    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, exec, args, log });
+    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
+    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, exec, args, log, onMetrics });
     await supervisor.start();
     if (stopping) return;
     process.stdout.write(`gatefold listening on http://${hostAndPort(host, port)}\n`);
@@ -49,6 +62,17 @@ export async function serve({ settings, exec, args, log, flush, onServing }: Ser
     if (!(error instanceof StartError)) throw error;
     flush();
     process.stderr.write(`gatefold: ${error.message}\n`, () => process.exit(1));
+  }
+
+  /** Before there is a worker: a start that takes long, or does not succeed, is what a probe should see. */
+  async function openOperations(): Promise<void> {
+    const { opsPort, opsHost } = settings;
+    if (opsPort === undefined) return;
+    await operations
+      ?.open(() => supervisor?.status())
+      .catch((error: NodeJS.ErrnoException) => {
+        throw new StartError(`OPS_PORT: ${describeListenError(opsPort, opsHost, error.code ?? String(error))}`);
+      });
   }
 
   function stop(signal: NodeJS.Signals): void {
@@ -61,6 +85,7 @@ export async function serve({ settings, exec, args, log, flush, onServing }: Ser
       process.exit(1);
     }
     stopping = true;
+    operations?.stopping();
     stoppingSince = performance.now();
     log.info('stopping', { signal });
     void (supervisor?.stop() ?? Promise.resolve()).then(() => {

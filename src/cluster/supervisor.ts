@@ -12,7 +12,7 @@ import { describeListenError } from './port.ts';
 import { createPortKeeper } from './port-keeper.ts';
 import { createRejections, RETRY } from './rejections.ts';
 import { StartError } from './start-error.ts';
-import { describeWorker, type Serving, type SupervisorStatus } from './status.ts';
+import { describeService, type Serving, type SupervisorStatus } from './status.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 export interface SupervisorOptions {
@@ -28,6 +28,8 @@ export interface SupervisorOptions {
   readonly exec: string;
   readonly args: readonly string[];
   readonly log: Log;
+  /** What a worker has counted. */
+  readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
 }
 
 export interface Supervisor {
@@ -51,7 +53,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workers: wanted } = options;
   let counter = 0;
   let current: Serving = { number: 0, groups: new Map(), since: undefined };
-  let died = 0;
+  const tally = { served: 0, died: 0, replaced: 0 };
   let stopping = false;
   /** Why a new generation is wanted. */
   let wish: string | undefined;
@@ -72,6 +74,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       gone: () => turn(),
       faulty: onFaulty,
       imported: onImported,
+      metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
     },
   });
   const watch = createFolderWatch({ dir, log, onChange });
@@ -102,14 +105,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     kill() {
       for (const worker of crew.all()) worker.kill('the supervisor was told to end at once');
     },
-    status: () => ({
-      generation: current.number,
-      servingSince: current.since,
-      workers: crew.all().map(describeWorker),
-      notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
-      rejected: rejections.latest,
-      died,
-    }),
+    status: () => describeService({ current, workers: crew.all(), rejections, tally }),
   };
 
   // What happens from outside. Each leaves a note of what is wanted, and lets the next turn decide.
@@ -124,17 +120,19 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     turn();
   }
 
-  /** The socket that workers share ends with the last of them. */
+  // The socket that workers share ends with the last of them.
   function onLost(worker: WorkerProcess): void {
     keeper.took(worker);
-    if (!stopping && current.number > 0 && crew.serving().length === 0) keeper.keep();
+    if (stopping || current.number === 0) return;
+    if (crew.serving().length === 0) keeper.keep();
+    backoff.failed();
+    turn();
   }
 
   function onDied(worker: WorkerProcess, reason: string): void {
     if (stopping) return;
-    died++;
+    tally.died++;
     log.error('worker-died', { worker: worker.pid, generation: worker.generation, reason, file: worker.loadingFile });
-    if (worker.servingSince > 0 && worker.state !== 'draining') backoff.failed();
   }
 
   function onFaulty(worker: WorkerProcess): void {
@@ -197,7 +195,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const begun = performance.now();
     const begunAt = Date.now();
     const before = watch.look() ?? new Map<string, string>();
-    if (before.size === 0 && crew.serving().length > 0) return;
+    if (before.size === 0 && crew.serving().length > 0) return; // The folder is away.
     // A group that serves is always tried: with it left out the generation would be rejected anyway.
     for (const { file, ok } of current.groups.values()) if (ok && crew.serving().length > 0) poison.remove(file);
     watch.trying(before);
@@ -228,14 +226,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     for (const worker of old) worker.drain(options.drainTimeout);
     const known = current.groups;
     current = { number, groups: new Map(groups.map((load) => [load.group, load])), since: new Date() };
+    tally.served++;
     rejections.clear();
     keptOut = false;
     for (const failure of groups.filter(({ ok, group, error }) => !ok && known.get(group)?.error !== error)) {
       log.error('group-not-loadable', { ...failure });
     }
     if (about.losses.length > 0) log.error('generation-degraded', { generation: number, groups: about.losses.map(({ group }) => group) });
-    const took_ms = Math.round(performance.now() - about.begun);
-    log.info('generation-serving', { generation: number, cause: about.cause, groups: groups.length, workers: workers.length, took_ms });
+    const took = Math.round(performance.now() - about.begun);
+    log.info('generation-serving', { generation: number, cause: about.cause, groups: groups.length, took_ms: took });
     if (number > 1 && old.length > 0) crew.keepReserve(Math.min(wanted, LARGEST_RESERVE));
   }
 
@@ -273,6 +272,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       return;
     }
     await keeper.open(outcome.workers);
+    tally.replaced += outcome.workers.length;
     const faulty = crew.serving().filter(({ isFaulty }) => isFaulty);
     for (const worker of faulty.slice(0, count)) worker.drain(options.drainTimeout);
     for (const load of outcome.groups) if (!current.groups.has(load.group)) current.groups.set(load.group, load);

@@ -26,6 +26,8 @@ export interface WorkerEvents {
   /** Something was thrown in it outside any request. */
   faulty(worker: WorkerProcess): void;
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** What it has counted; also, and last, when it ends. */
+  metrics?(worker: WorkerProcess, metrics: unknown): void;
 }
 
 export interface WorkerProcess {
@@ -57,6 +59,8 @@ const STUCK_AFTER = 5;
 const STUCK_WHILE_LOADING = 10;
 /** What a worker that was told to end may take for it. */
 const GRACE = 2000;
+/** What its last messages may take to arrive after its exit. */
+const LAST_WORDS = 200;
 
 export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: () => number = () => performance.now()): WorkerProcess {
   let state: WorkerState = 'booting';
@@ -66,6 +70,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
   let loadingSince = 0;
   let servingSince = 0;
   let unanswered = 0;
+  let isQuitting = false;
   let killedFor: string | undefined;
   let pendingLoad: { skip: ReadonlyMap<string, string>; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
@@ -80,16 +85,15 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
   // What it said last (which file it was loading) may arrive after its exit was noticed: wait for the channel's end, too.
   let ends = 0;
   worker.on('disconnect', () => {
-    const wasServing = state === 'serving';
-    if (wasServing) state = 'lost';
-    if (wasServing) events.lost(self);
+    lost();
     if (++ends === 2) ended();
   });
   worker.on('exit', () => {
+    lost();
     if (++ends === 2) return ended();
-    // A process that a controller started may hold the channel open for as long as it likes.
+    // The channel's end may not come at all: a process that a controller started can hold it open.
     clearTimeout(forced);
-    forced = setTimeout(ended, GRACE);
+    forced = setTimeout(ended, LAST_WORDS);
   });
 
   const self: WorkerProcess = {
@@ -139,6 +143,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
       // One that is importing may be in an endless loop, and would keep a core busy for nothing.
       const grace = state === 'loading' ? GRACE / 10 : GRACE;
       state = 'draining';
+      isQuitting = true;
       send({ kind: 'quit' });
       forced = setTimeout(() => worker.process.kill('SIGKILL'), grace);
     },
@@ -156,7 +161,14 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
 
   function send(message: ToWorker, handle?: Parameters<Worker['send']>[1]): void {
     if (!worker.isConnected()) return;
-    worker.send(message, handle, {}, () => {});
+    // Whoever sends a socket closes it: Node leaves it open for good when the worker dies before it has arrived.
+    worker.send(message, handle, { keepOpen: true }, () => {});
+  }
+
+  function lost(): void {
+    if (state !== 'serving') return;
+    state = 'lost';
+    events.lost(self);
   }
 
   function startLoading(): void {
@@ -204,6 +216,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
         isFaulty = true;
         events.faulty(self);
         return;
+      case 'metrics':
+        events.metrics?.(self, message.metrics);
+        return;
       case 'pong':
         unanswered = 0;
         return;
@@ -216,7 +231,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
   }
 
   function ended(): void {
-    const wasExpected = state === 'draining' && killedFor === undefined;
+    const wasExpected = state === 'draining' && killedFor === undefined && (isQuitting || worker.process.exitCode === 0);
     const reason = killedFor ?? howItEnded(worker);
     if (state !== 'gone' && !wasExpected) events.died(self, reason);
     const isNew = state !== 'gone';

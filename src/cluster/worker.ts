@@ -8,15 +8,14 @@ import { type FromWorker, type GroupLoad, type LoadedFile, parseToWorker } from 
 
 /** What a worker is made of, as far as this file is concerned. */
 export interface WorkerParts {
-  readonly app: Drainable & {
-    /** Answers the request that a throw outside of it left without an answer, where that can be told. */
-    failRequestAtHand(thrown: unknown): void;
-  };
+  readonly app: Drainable;
   readonly groups: {
     loadAll(options: { skip: ReadonlyMap<string, string>; onLoading(file: string): void }): Promise<readonly GroupLoad[]>;
     closure(): readonly LoadedFile[];
     find(page: string): unknown;
   };
+  /** What has been counted since the last time, where anybody wants to know; it goes to the supervisor as it is. */
+  takeMetrics?(): unknown;
 }
 
 export interface WorkerOptions {
@@ -33,6 +32,9 @@ export interface WorkerOptions {
 
 /** A timer that throws on every tick must not fill the disk. */
 const MOST_FAULTS_LOGGED = 20;
+const METRICS_INTERVAL = 1000;
+/** A supervisor that is stuck does not take the last of them. */
+const METRICS_GRACE = 500;
 
 export async function runWorker({ createParts, prepare, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
   let parts: WorkerParts | undefined;
@@ -46,7 +48,6 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   process.on('uncaughtException', (error, origin) => {
     if (++faults <= MOST_FAULTS_LOGGED) log.error('uncaught-exception', { origin, ...whereThrown(error), ...describeError(error) });
     tell({ kind: 'faulty' });
-    parts?.app.failRequestAtHand(error);
   });
   // node:cluster would exit at once and drop what is under way.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
@@ -84,6 +85,13 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
     parts = await createParts({ onImported: (group, files) => tell({ kind: 'imported', group, files }) });
     const groups = await parts.groups.loadAll({ skip, onLoading: (file) => tell({ kind: 'loading', file }) });
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
+    if (parts.takeMetrics === undefined) return;
+    tellMetrics();
+    setInterval(tellMetrics, METRICS_INTERVAL).unref();
+  }
+
+  function tellMetrics(onSent?: () => void): void {
+    tell({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
   }
 
   async function importGroup(group: string): Promise<void> {
@@ -123,16 +131,19 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
 
   function end(): void {
     flush();
-    process.exit(0);
+    if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
+    // What was counted since the last time would be lost with the process.
+    tellMetrics(() => process.exit(0));
+    setTimeout(() => process.exit(0), METRICS_GRACE);
   }
 }
 
 /** Connections that wait to be accepted while every worker is busy; the kernel lowers it to what it allows. */
 const BACKLOG = 4096;
 
-function tell(message: FromWorker): void {
+function tell(message: FromWorker, onSent: () => void = () => {}): void {
   // The callback takes what would be thrown: a supervisor that is gone is noticed by 'disconnect'.
-  process.send?.(message, undefined, {}, () => {});
+  process.send?.(message, undefined, {}, () => onSent());
 }
 
 /** The first place of the stack that is somebody's code: for a throw in a timer there is no request to name. */

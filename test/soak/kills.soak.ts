@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { type Failure, startLoad } from '../support/cluster-client.ts';
 import { controller, startService, write } from '../support/cluster-server.ts';
 
-const DEATHS = Number(process.env.SOAK_DEATHS ?? 10);
+const DEATHS = Number(process.env.SOAK_DEATHS ?? 5);
 const NODES = (process.env.SOAK_NODES ?? process.execPath).split(':');
 const CONNECTIONS = 8;
 

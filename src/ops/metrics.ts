@@ -1,0 +1,154 @@
+// Every metric, a row each: name, type, what it says, and where it comes from. docs/OPERATING.md documents each row; a test
+// holds the two together. How they are written is exposition.ts, who counts is worker-metrics.ts and the supervisor.
+import type { Family, Sample } from './exposition.ts';
+import { readinessOf } from './readiness.ts';
+import { describeCell, type OperationCounts } from './request-counts.ts';
+import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
+
+export interface MetricRow extends Omit<Family, 'samples'> {
+  readonly samples: (service: ServiceStatus, about: About) => Iterable<Sample>;
+}
+
+/** What does not change while the service runs, and what this process says of itself. */
+export interface About {
+  readonly version: string;
+  readonly node: string;
+  /** Workers that are to serve. */
+  readonly wanted: number;
+  /** Unix time in seconds. */
+  readonly startedAt: number;
+  readonly memoryBytes: () => number;
+  readonly cpuSeconds: () => number;
+}
+
+/** Every state is always there: a series that comes and goes cannot be alerted on. */
+const STATES = ['booting', 'standby', 'loading', 'loaded', 'serving', 'faulty', 'lost', 'draining'];
+
+export const METRICS: readonly MetricRow[] = [
+  row('gatefold_build_info', 'gauge', 'Always 1; the labels say which version of gatefold and of Node runs', (_, { version, node }) => [
+    { labels: { version, node }, value: 1 },
+  ]),
+  row('gatefold_start_time_seconds', 'gauge', 'When the supervisor started, in Unix time', (_, { startedAt }) => one(startedAt)),
+  row('gatefold_ready', 'gauge', '1 when /readyz answers 200, else 0', (service) => one(Number(readinessOf(service) === 'ready'))),
+
+  row('gatefold_requests_total', 'counter', 'Requests answered', ({ totals }) =>
+    eachOperation(totals, ({ page, operation, cells }) =>
+      Array.from(cells, ([cell, value]) => ({ labels: { page, operation, ...describeCell(cell) }, value })),
+    ),
+  ),
+  row('gatefold_request_duration_seconds', 'histogram', 'From the complete request head to the answer handed to the socket', ({ totals }) =>
+    eachOperation(totals, ({ page, operation, seconds }) => [{ labels: { page, operation }, value: seconds }]),
+  ),
+  row('gatefold_response_bytes_total', 'counter', 'Bytes of response bodies', ({ totals }) =>
+    eachOperation(totals, ({ page, operation, bytes }) => [{ labels: { page, operation }, value: bytes }]),
+  ),
+  row('gatefold_requests_in_flight', 'gauge', 'Requests under way', (service) => eachWorker(service, ({ report }) => report.inFlight)),
+
+  row('gatefold_workers', 'gauge', 'Worker processes by state', ({ supervisor }) =>
+    STATES.map((state) => ({ labels: { state }, value: supervisor?.workers.filter((worker) => worker.state === state).length ?? 0 })),
+  ),
+  row('gatefold_workers_wanted', 'gauge', 'Workers that are to serve', (_, { wanted }) => one(wanted)),
+  row('gatefold_worker_deaths_total', 'counter', 'Workers that ended without being told to', ({ supervisor }) => one(supervisor?.died)),
+  row('gatefold_worker_replacements_total', 'counter', 'Workers put in the place of one that died or went faulty', ({ supervisor }) =>
+    one(supervisor?.replaced),
+  ),
+  row(
+    'gatefold_worker_report_age_seconds',
+    'gauge',
+    'Since the worker has last told how it fares, which it does once a second',
+    (service) => eachWorker(service, ({ reportAge }) => reportAge),
+  ),
+  row('gatefold_worker_memory_bytes', 'gauge', 'Resident memory of the worker', (service) =>
+    eachWorker(service, ({ report }) => report.memoryBytes),
+  ),
+  row('gatefold_worker_longest_delay_seconds', 'gauge', 'The longest delay of the event loop in the last minute', (service) =>
+    eachWorker(service, ({ longestDelay }) => longestDelay),
+  ),
+  row(
+    'gatefold_event_loop_delay_seconds',
+    'histogram',
+    'How long a request waits for its turn in a worker, sampled ten times a second',
+    (service) => [{ value: service.totals.delays }],
+  ),
+  row('gatefold_supervisor_memory_bytes', 'gauge', 'Resident memory of the supervisor', (_, { memoryBytes }) => one(memoryBytes())),
+  row(
+    'gatefold_cpu_seconds_total',
+    'counter',
+    'Processor time, of all workers together and of the supervisor',
+    ({ totals }, { cpuSeconds }) => [
+      { labels: { process: 'workers' }, value: totals.cpuSeconds },
+      { labels: { process: 'supervisor' }, value: cpuSeconds() },
+    ],
+  ),
+
+  row('gatefold_generation', 'gauge', 'Number of the generation that serves, 0 before the first', ({ supervisor }) =>
+    one(supervisor?.generation),
+  ),
+  row('gatefold_generation_start_time_seconds', 'gauge', 'When it began to serve, in Unix time', ({ supervisor }) =>
+    one((supervisor?.servingSince?.getTime() ?? 0) / 1000),
+  ),
+  row('gatefold_generations_total', 'counter', 'Generations put to work', ({ supervisor }) => one(supervisor?.generationsServed)),
+  row(
+    'gatefold_generations_rejected_total',
+    'counter',
+    'Generations and replacements refused, tries of the same folder included',
+    (service) => one(service.supervisor?.generationsRejected),
+  ),
+  row(
+    'gatefold_generation_rejected',
+    'gauge',
+    '1 while what serves is older than the folder, because the folder does not load',
+    ({ supervisor }) => one(Number(supervisor?.rejected !== undefined)),
+  ),
+  row('gatefold_groups_not_loadable', 'gauge', 'Groups of the folder that answer 500 because they have never loaded', ({ supervisor }) =>
+    one(supervisor?.notLoadable.length),
+  ),
+
+  row('gatefold_credentials_rows', 'gauge', 'Rows of the live credentials table', ({ latest }) => one(latest?.credentialRows)),
+  row('gatefold_credentials_quarantined_rows', 'gauge', 'Rows of the table that are not live because they are bad', ({ latest }) =>
+    one(latest?.quarantinedRows),
+  ),
+  row(
+    'gatefold_credentials_stale_workers',
+    'gauge',
+    'Workers in which the table as it stands is not live, because it cannot be read',
+    ({ workers }) => one(workers.filter(({ report }) => report.credentialsFailure !== '').length),
+  ),
+  row('gatefold_credentials_reloads_total', 'counter', 'Changes of the table that went live; every worker counts its own', ({ totals }) =>
+    one(totals.credentialReloads),
+  ),
+  row(
+    'gatefold_credentials_reload_failures_total',
+    'counter',
+    'Changes of the table that did not; every worker counts its own',
+    ({ totals }) => one(totals.credentialReloadFailures),
+  ),
+  row('gatefold_identity_providers', 'gauge', 'Identity providers in force', ({ latest }) => one(latest?.providers)),
+  row('gatefold_identity_providers_refused', 'gauge', 'Rows of the providers that make no sense', ({ latest }) =>
+    one(latest?.refusedProviders),
+  ),
+  row('gatefold_identity_fetches_total', 'counter', 'Key sets and discovery documents asked for', ({ totals }) => one(totals.keyFetches)),
+  row('gatefold_identity_fetch_failures_total', 'counter', 'Tries to get the keys of a provider that failed', ({ totals }) =>
+    one(totals.keyFailures),
+  ),
+];
+
+export function familiesOf(service: ServiceStatus, about: About): Family[] {
+  return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, about) }));
+}
+
+function row(name: string, type: Family['type'], help: string, samples: MetricRow['samples']): MetricRow {
+  return { name, type, help, samples };
+}
+
+function one(value = 0): Sample[] {
+  return [{ value }];
+}
+
+function eachOperation({ requests }: Totals, samplesOf: (counts: OperationCounts) => Sample[]): Sample[] {
+  return Array.from(requests.all()).flatMap(samplesOf);
+}
+
+function eachWorker({ workers }: ServiceStatus, measure: (worker: ReportingWorker) => number): Sample[] {
+  return workers.map((worker) => ({ labels: { worker: worker.slot }, value: measure(worker) }));
+}

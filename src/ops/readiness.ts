@@ -1,0 +1,54 @@
+// Whether the service takes requests, and what somebody who looks at it wants to know first: the answer of /readyz. A
+// supervisor that answers is alive; that a worker serves is another question, and this is its one answer.
+import type { GroupFailure, ServiceStatus } from './service-status.ts';
+
+export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping';
+
+const SERVING: ReadonlySet<string> = new Set(['serving', 'faulty']);
+
+export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {
+  if (isStopping) return 'stopping';
+  if (supervisor === undefined || supervisor.generation === 0) return 'starting';
+  return supervisor.workers.some(({ state }) => SERVING.has(state)) ? 'ready' : 'no-worker';
+}
+
+/** The body of /readyz; `null` is nothing to tell. */
+export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
+  const { supervisor, workers, latest } = service;
+  const slots = new Map(workers.map(({ pid, slot }) => [pid, slot]));
+  return {
+    status: readinessOf(service),
+    timestamp: Math.floor(now.getTime() / 1000),
+    generation: supervisor?.generation ?? 0,
+    serving_since: supervisor?.servingSince?.toISOString() ?? null,
+    workers: (supervisor?.workers ?? []).map(({ pid, generation, state }) => ({
+      pid,
+      worker: pid === undefined ? null : (slots.get(pid) ?? null),
+      generation,
+      state,
+    })),
+    rejected: describeRejection(supervisor?.rejected),
+    not_loadable: (supervisor?.notLoadable ?? []).map(describeFailure),
+    credentials: latest === undefined ? null : describeCredentials(latest),
+    identity: latest === undefined ? null : { providers: latest.providers, refused: latest.refusedProviders },
+  };
+}
+
+function describeRejection(rejected: NonNullable<ServiceStatus['supervisor']>['rejected']): object | null {
+  if (rejected === undefined) return null;
+  const { generation, at, error, failures } = rejected;
+  return { generation, at: at.toISOString(), error: error ?? null, groups: failures.map(describeFailure) };
+}
+
+function describeFailure({ group, file, error, at }: GroupFailure): object {
+  return { group, file, error: error ?? null, at: at ?? null };
+}
+
+function describeCredentials({ credentialRows, quarantinedRows, quarantined, credentialsFailure }: NonNullable<ServiceStatus['latest']>) {
+  return {
+    rows: credentialRows,
+    quarantined_rows: quarantinedRows,
+    quarantined,
+    failure: credentialsFailure === '' ? null : credentialsFailure,
+  };
+}

@@ -1,6 +1,6 @@
 // Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang, throw, and the signals that end or renew them.
 import assert from 'node:assert/strict';
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -19,6 +19,40 @@ export default class {
   rejection() { Promise.reject(new Error('nobody cared')); return { pid: process.pid }; }
   exit() { process.exit(5); }
 }`;
+
+describe('a table that cannot be read', () => {
+  for (const [file, text] of [
+    ['production.json', '{"production":['],
+    ['identity-providers.json', '[{'],
+  ] as const) {
+    it(`${file}: the start ends with one line and exit code 1`, async (test) => {
+      const dir = createFolder(test, { 'TestController.js': controller(1) });
+      mkdirSync(join(dir, '../data'), { recursive: true });
+      writeFileSync(join(dir, '../data', file), text);
+      const service = spawnService(test, { dir });
+      assert.equal((await service.exited).code, 1);
+      const lines = service
+        .errors()
+        .split('\n')
+        .filter((line) => !line.startsWith('{') && line !== '');
+      assert.equal(lines.length, 1);
+      assert.match(lines[0] ?? '', new RegExp(`^gatefold: .*${file.replace('.', '\\.')}`));
+    });
+  }
+
+  it('while serving: the old generation serves on, and the next one starts when the table is mended', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller('old') });
+    const service = await startService(test, { dir });
+    writeFileSync(join(dir, '../data/production.json'), '{"production":[');
+    write(dir, 'TestController.js', controller('new'));
+    await service.logged('generation-rejected');
+    assert.equal(json(await ask(service.port, '/api/test')).value, 'old');
+    writeFileSync(join(dir, '../data/production.json'), '{"production":[]}');
+    service.process.kill('SIGHUP');
+    await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+    assert.equal(json(await ask(service.port, '/api/test')).value, 'new');
+  });
+});
 
 describe('workers', () => {
   it('kill -9 of a worker loses at most what it was answering, and the worker is replaced', async (test) => {

@@ -36,6 +36,8 @@ export type ToWorker =
 export type FromWorker =
   | { readonly kind: 'booted' }
   | { readonly kind: 'loading'; readonly file: string }
+  /** Not a controller's fault: a table that is there and cannot be read. */
+  | { readonly kind: 'unfit'; readonly reason: string }
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   | { readonly kind: 'listening' }
   /** It has the connection that came last. */
@@ -64,6 +66,7 @@ const TO_WORKER: Readonly<Record<ToWorker['kind'], (message: Fields) => boolean>
 const FROM_WORKER: Readonly<Record<FromWorker['kind'], (message: Fields) => boolean>> = {
   booted: () => true,
   loading: (m) => isString(m.file),
+  unfit: (m) => isString(m.reason),
   loaded: (m) => isArrayOf(m.groups, isGroupLoad) && isArrayOf(m.files, isLoadedFile),
   listening: () => true,
   took: () => true,

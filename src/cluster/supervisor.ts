@@ -48,7 +48,7 @@ type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
 
 /** A reserve makes the next change live sooner; more than this many processes for that are too many. */
 const LARGEST_RESERVE = 8;
-const NEVER_LOADED = 'Cannot start a worker: it ends before it has loaded';
+const NEVER_LOADED = 'Cannot start a worker';
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workers: wanted } = options;
   let counter = 0;

@@ -187,6 +187,10 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
         loadingFile = message.file;
         loadingSince = now();
         return;
+      case 'unfit':
+        pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
+        pendingLoad = undefined;
+        return self.quit();
       case 'loaded':
         if (state !== 'loading') return;
         state = 'loaded';

@@ -82,7 +82,11 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   }
 
   async function load(skip: ReadonlyMap<string, string>): Promise<void> {
-    parts = await createParts({ onImported: (group, files) => tell({ kind: 'imported', group, files }) });
+    try {
+      parts = await createParts({ onImported: (group, files) => tell({ kind: 'imported', group, files }) });
+    } catch (error) {
+      return tell({ kind: 'unfit', reason: error instanceof Error ? error.message : String(error) });
+    }
     const groups = await parts.groups.loadAll({ skip, onLoading: (file) => tell({ kind: 'loading', file }) });
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;

@@ -188,3 +188,21 @@ test('any header value is 200, 400 or 401, never a crash', () =>
     ),
     { numRuns: 200 },
   ));
+
+test('the shipped SdkController says who calls, and serves nobody without a credential', async (t) => {
+  const shipped = await startService({ parts: { credentials } });
+  t.after(shipped.close);
+  const authorization = `Bearer ${tokens.all.token}`;
+  for (const [verb, path] of [
+    ['GET', ''],
+    ['POST', ''],
+    ['PUT', ''],
+    ['DELETE', ''],
+    ['GET', '/updated'],
+  ] as const) {
+    assertEnvelope(await asRaw(await fetch(`${shipped.url}/api/sdk${path}`, { method: verb })), 401, 'CREDENTIAL_REQUIRED');
+    assert.equal((await fetch(`${shipped.url}/api/anything${path}`, { method: verb, headers: { authorization } })).status, 200);
+  }
+  const body = (await (await fetch(`${shipped.url}/api/x`, { headers: { authorization } })).json()) as { application: { name: string } };
+  assert.equal(body.application.name, 'all');
+});

@@ -11,6 +11,7 @@ import { Exchange } from './exchange.ts';
 import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
 import type { Groups } from './groups.ts';
 import type { LineSink, Log } from './log.ts';
+import { createRequestAtHand } from './request-at-hand.ts';
 import { checkHead, Request } from './request-head.ts';
 import { createRequestIds } from './request-id.ts';
 import { createResponder, type RequestObserver } from './response.ts';
@@ -45,6 +46,11 @@ export interface App {
   setDraining(): void;
   /** Requests that have come and are not answered yet. */
   inFlight(): number;
+  /**
+   * For an `uncaughtException` listener: the request whose operation led to the throw gets its 500 now, unless it has its
+   * answer. No other request is touched.
+   */
+  failRequestAtHand(thrown: unknown): void;
 }
 
 /** @throws Error when a route can never be reached */
@@ -52,7 +58,8 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
   const router = createRouter(routes);
   const respond = createResponder({ log, requestLog, bodyLimit, development, observer, onSettled: finish });
-  const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout });
+  const atHand = createRequestAtHand();
+  const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand });
   const requestIds = createRequestIds();
   const targets: Record<RouteTarget, Gateway> = {
     'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
@@ -139,5 +146,9 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
     server,
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
+    failRequestAtHand(thrown) {
+      const exchange = atHand.current();
+      if (exchange !== undefined) respond.fail(exchange, thrown);
+    },
   };
 }

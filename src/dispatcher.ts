@@ -6,6 +6,7 @@ import type { Exchange } from './exchange.ts';
 import type { Log } from './log.ts';
 import { type Group, type Operation, VERB_OPERATIONS } from './operations.ts';
 import { Params, parseQuery, type Query } from './params.ts';
+import type { RequestAtHand } from './request-at-hand.ts';
 import { readBody } from './request-data.ts';
 import type { Responder } from './response.ts';
 
@@ -15,6 +16,7 @@ export interface DispatcherOptions {
   readonly bodyLimit: number;
   /** Milliseconds. */
   readonly operationTimeout: number;
+  readonly atHand: RequestAtHand;
 }
 
 /** What is called, with what as `this`, and how its result becomes an answer. */
@@ -33,7 +35,7 @@ export interface Dispatcher {
   call(exchange: Exchange, call: Call): void;
 }
 
-export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: DispatcherOptions): Dispatcher {
+export function createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
   function dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void {
     const name = chooseOperation(exchange.verb, group, first, second);
     exchange.operation = name;
@@ -53,9 +55,13 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout }: 
   function run(exchange: Exchange, { receiver, operation, answer }: Call, data: unknown, query: Query): void {
     // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
     try {
-      const result = operation.call(receiver, data, new Params(exchange, query) satisfies ControllerParams);
-      if (isThenable(result)) waitFor(exchange, result, answer);
-      else answer(exchange, result);
+      const params = new Params(exchange, query) satisfies ControllerParams;
+      const result = atHand.follows(operation)
+        ? atHand.run(exchange, () => operation.call(receiver, data, params))
+        : operation.call(receiver, data, params);
+      if (!isThenable(result)) return answer(exchange, result);
+      atHand.follow(operation);
+      waitFor(exchange, result, answer);
     } catch (error) {
       respond.fail(exchange, error);
     }

@@ -17,6 +17,8 @@ export default class {
   timer() { setTimeout(() => { throw new Error('thrown late'); }, 1); return { pid: process.pid }; }
   burst() { for (let i = 0; i < 50; i++) setTimeout(() => { throw new Error('thrown late'); }, i); return { pid: process.pid }; }
   rejection() { Promise.reject(new Error('nobody cared')); return { pid: process.pid }; }
+  late() { return new Promise(() => { setTimeout(() => { throw new Error('thrown late'); }, 1); }); }
+  async floating() { Promise.reject(new Error('nobody cared')); await sleep(60_000); }
   exit() { process.exit(5); }
 }`;
 
@@ -113,8 +115,8 @@ describe('workers', () => {
     ['a rejection that nobody handles', 'rejection', 'nobody cared'],
   ] as const) {
     it(`${name} is logged with its file, costs no other request, and has the worker replaced`, async (test) => {
-      const service = await startService(test, { files: { 'TestController.js': MISCHIEF, 'OtherController.js': MISCHIEF } });
-      const slow = ask(service.port, '/api/other/slow');
+      const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+      const slow = ask(service.port, '/api/test/slow');
       const load = startLoad(test, { port: service.port, connections: 4, mode: 'kept-alive', pause: 2 });
       await load.until(() => true);
       const { pid } = json(await ask(service.port, `/api/test/${operation}`));
@@ -125,6 +127,17 @@ describe('workers', () => {
       await service.logged('worker-replaced');
       await load.until(() => true);
       assert.deepEqual((await load.stop()).failures, []);
+      assert.equal((await slow).status, 200);
+    });
+  }
+
+  for (const operation of ['late', 'floating']) {
+    it(`the request at hand gets its 500 (${operation}), and a slow one of the same group its answer`, async (test) => {
+      const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
+      const slow = ask(service.port, '/api/test/slow');
+      const answer = await ask(service.port, `/api/test/${operation}`);
+      assert.equal(answer.status, 500);
+      assert.match(answer.body, /INTERNAL_ERROR/);
       assert.equal((await slow).status, 200);
     });
   }

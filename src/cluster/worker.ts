@@ -8,7 +8,10 @@ import { type FromWorker, type GroupLoad, type LoadedFile, parseToWorker } from 
 
 /** What a worker is made of, as far as this file is concerned. */
 export interface WorkerParts {
-  readonly app: Drainable;
+  readonly app: Drainable & {
+    /** Answers the request whose operation led to a throw outside of it. */
+    failRequestAtHand(thrown: unknown): void;
+  };
   readonly groups: {
     loadAll(options: { skip: ReadonlyMap<string, string>; onLoading(file: string): void }): Promise<readonly GroupLoad[]>;
     closure(): readonly LoadedFile[];
@@ -48,6 +51,7 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   process.on('uncaughtException', (error, origin) => {
     if (++faults <= MOST_FAULTS_LOGGED) log.error('uncaught-exception', { origin, ...whereThrown(error), ...describeError(error) });
     tell({ kind: 'faulty' });
+    parts?.app.failRequestAtHand(error);
   });
   // node:cluster would exit at once and drop what is under way.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;

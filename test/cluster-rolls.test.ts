@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { type Load, startLoad } from './support/cluster-client.ts';
 import { controller, startService, write } from './support/cluster-server.ts';
 
-const ROLLS = 4;
+const ROLLS = 10;
 
 describe('rolls under load', () => {
   for (const mode of ['kept-alive', 'one request a connection'] as const) {

@@ -36,14 +36,13 @@ export function answerClientErrors(server: Server, { respond, newRequestId, exch
     }
     const exchange = exchangeOn(socket);
     if (exchange === undefined) return end(socket, rawRefusal(refusal(code), newRequestId()));
-    // The mistake is in the body of a request under way, or behind it on the same connection.
-    if (!exchange.request.complete) respond.fail(exchange, refusal(code === 'REQUEST_TIMEOUT' ? code : 'MALFORMED_REQUEST'));
-    const { response } = exchange;
-    if (response.writableFinished) socket.destroy();
-    else {
-      response.shouldKeepAlive = false;
-      response.once('finish', () => end(socket, ''));
-    }
+    const { request, response } = exchange;
+    // The mistake is in the body of a request under way: that one is refused. Or it stands behind a request: its answer
+    // comes first, and the refusal after it, unless that answer can still say itself that the connection ends.
+    if (!request.complete) respond.fail(exchange, refusal(code === 'REQUEST_TIMEOUT' ? code : 'MALFORMED_REQUEST'));
+    const follows = request.complete && response.headersSent;
+    if (!response.headersSent) response.shouldKeepAlive = false;
+    response.once('finish', () => end(socket, follows ? rawRefusal(refusal(code), newRequestId()) : ''));
   });
 
   // CONNECT would make this server a proxy; it is the one method that Node does not hand over as a request.

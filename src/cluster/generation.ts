@@ -1,5 +1,7 @@
 // Makes a set of workers load the folder, and says how it went: all of them as one, or not at all. A controller that ends
 // or hangs its process is found by name and left out of the next try. What the outcome is worth, the supervisor decides.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { GroupLoad, LoadedFile } from './messages.ts';
 import type { LoadOutcome, WorkerProcess } from './worker-process.ts';
 
@@ -73,6 +75,13 @@ async function loadOnce(
   const reason = ended[0]?.reason ?? '';
   for (const worker of workers) worker.quit();
   return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason, poison };
+}
+
+/** Whether a group that is known to serve has a file and was not seen by those who loaded the folder: it came while they did. */
+export function isGroupMissing(known: Iterable<GroupLoad>, loaded: readonly GroupLoad[], dir: string): boolean {
+  const seen = new Set(loaded.map(({ group }) => group));
+  for (const { group, file, ok } of known) if (ok && !seen.has(group) && existsSync(join(dir, file))) return true;
+  return false;
 }
 
 /** A group that one worker could not load did not load; the files are those of all, with every state that was read. */

@@ -8,7 +8,8 @@ import { describeError, type Log } from '../log.ts';
 import { describeListenError, findPort, hostAndPort } from './port.ts';
 import { StartError } from './start-error.ts';
 import type { SupervisorStatus } from './status.ts';
-import { createSupervisor, type Supervisor } from './supervisor.ts';
+import type { Supervisor } from './supervision.ts';
+import { createSupervisor } from './supervisor.ts';
 
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {

@@ -1,10 +1,7 @@
-// The supervisor: which generation serves, when the next one is made, and who replaces a worker that is gone. One step at
-// a time, each decided from the state as it is then. It reads no environment and obeys no signal; serve.ts does.
-import type { Log } from '../log.ts';
 import { createBackoff } from './backoff.ts';
 import { createCrew } from './crew.ts';
 import { createFolderWatch } from './folder-watch.ts';
-import type { GenerationOutcome } from './generation.ts';
+import { type GenerationOutcome, isGroupMissing } from './generation.ts';
 import { createLoader } from './loader.ts';
 import type { GroupLoad } from './messages.ts';
 import { createPoisonList } from './poison-list.ts';
@@ -12,37 +9,9 @@ import { describeListenError } from './port.ts';
 import { createPortKeeper } from './port-keeper.ts';
 import { createRejections, RETRY } from './rejections.ts';
 import { StartError } from './start-error.ts';
-import { describeService, type Serving, type SupervisorStatus } from './status.ts';
+import { describeService, type Serving } from './status.ts';
+import type { Supervisor, SupervisorOptions } from './supervision.ts';
 import type { WorkerProcess } from './worker-process.ts';
-
-export interface SupervisorOptions {
-  /** How many workers serve. */
-  readonly workers: number;
-  readonly dir: string;
-  /** Not 0: every worker of every generation shares it. */
-  readonly port: number;
-  readonly host: string | undefined;
-  /** Milliseconds. */
-  readonly drainTimeout: number;
-  /** The script that a worker runs, and its arguments. */
-  readonly exec: string;
-  readonly args: readonly string[];
-  readonly log: Log;
-  /** What a worker has counted. */
-  readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
-}
-
-export interface Supervisor {
-  /** Resolves when the first generation serves. @throws StartError when it cannot. */
-  start(): Promise<void>;
-  /** A new generation, whether or not the folder has changed. */
-  renew(): void;
-  /** Drains every worker; resolves when the last one is gone. */
-  stop(): Promise<void>;
-  /** Ends every worker at once. */
-  kill(): void;
-  status(): SupervisorStatus;
-}
 
 type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
 
@@ -61,6 +30,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let keptOut = false;
   let later: NodeJS.Timeout | undefined;
   let turning = false;
+  const early: (() => void)[] = [];
 
   const backoff = createBackoff({ free: wanted });
   const poison = createPoisonList(dir);
@@ -143,6 +113,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImported(worker: WorkerProcess, load: GroupLoad, files: readonly { path: string; fingerprint: string }[]): void {
+    // A generation listens a moment before it counts: what it imports in that moment must count, too.
+    if (worker.generation > current.number) early.push(() => onImported(worker, load, files));
     if (worker.generation !== current.number) return;
     watch.imported(load, files);
     if (current.groups.get(load.group)?.ok === true) return;
@@ -207,6 +179,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const losses = failures.filter(({ group }) => current.groups.get(group)?.ok === true);
     watch.tried({ before, begunAt, groups: outcome.groups, files: outcome.files, broken: failures.length > 0 || before.size === 0 });
     if (losses.length > 0 && crew.serving().length > 0) return reject(counter, cause, losses, outcome);
+    // Without a group that came, and serves, while it was listing the folder, it is not the whole.
+    if (crew.serving().length > 0 && isGroupMissing(current.groups.values(), outcome.groups, dir)) {
+      for (const worker of outcome.workers) worker.quit();
+      return want(cause);
+    }
     await putToWork(counter, outcome, { cause, begun, losses });
   }
 
@@ -226,6 +203,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     for (const worker of old) worker.drain(options.drainTimeout);
     const known = current.groups;
     current = { number, groups: new Map(groups.map((load) => [load.group, load])), since: new Date() };
+    for (const imported of early.splice(0)) imported();
     tally.served++;
     rejections.clear();
     keptOut = false;

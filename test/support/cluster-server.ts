@@ -37,6 +37,9 @@ export interface ServiceOptions {
   readonly dir?: string;
 }
 
+/** Milliseconds after which what is waited for will not come: a hang must fail and say what there was instead. */
+const HOPELESS = 60_000;
+
 export function createFolder(test: TestContext, files: Readonly<Record<string, string>> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-')));
   test.after(() => rmSync(root, { recursive: true, force: true }));
@@ -122,10 +125,16 @@ export function spawnService(
     output: () => output,
     errors: () => errors,
     logged(event, isMeant = () => true) {
-      return new Promise((resolve) => {
+      return new Promise((resolve, reject) => {
+        const told = lines.length;
+        const hopeless = setTimeout(
+          () => reject(new Error(`no ${event}: ${JSON.stringify(lines.slice(Math.max(0, told - 5)))}`)),
+          HOPELESS,
+        );
         const look = () => {
           const line = lines.find((candidate) => candidate.event === event && isMeant(candidate));
           if (line === undefined) return;
+          clearTimeout(hopeless);
           waiting.delete(look);
           resolve(line);
         };

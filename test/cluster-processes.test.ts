@@ -103,6 +103,7 @@ describe('workers', () => {
       [],
       'all of them between the death and the replacement',
     );
+    assert.ok(isOneMoment(failures), 'all of them at the moment of the death');
   });
 
   it('a worker whose event loop is stuck is killed and replaced; the others go on', async (test) => {

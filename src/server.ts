@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { keepTickShape } from './cluster/tick-shape.ts';
 import { parseSettings, type Settings, SettingsError } from './config.ts';
 import { createLog, type Log } from './log.ts';
 import { createLogWriter } from './log-writer.ts';
@@ -22,6 +23,7 @@ async function run(settings: Settings): Promise<void> {
     const operations = await createOperations(settings, log);
     await serve({ settings, exec: fileURLToPath(import.meta.url), args, log, flush, operations });
   } else {
+    keepTickShape();
     const { runWorker } = await import('./cluster/worker.ts');
     const { createWorkerParts } = await import('./worker-parts.ts');
     await runWorker({

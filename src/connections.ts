@@ -52,9 +52,15 @@ export function trackConnections(server: Server, { keepAliveTimeout, readTimeout
 
   function forget(this: Tracked): void {
     sockets.delete(this);
-    if (sockets.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
+    if (sockets.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+    // Only the last request can still be arriving; nobody is left to take its answer.
+    const exchange = this[CONNECTION]?.exchange;
+    if (exchange?.onLost === undefined) return;
+    exchange.response.destroy();
+    exchange.onLost();
   }
 
   function sweep(): void {

@@ -9,7 +9,7 @@ export class Exchange {
   readonly request: Request;
   readonly response: ServerResponse;
   readonly head: RequestHead;
-  /** `performance.now()` when the head was complete. */
+  /** `performance.now()` when the head was complete, where anybody measures; else 0. */
   readonly startedAt: number;
   requestId = '';
   resolved: ResolvedPath | undefined;
@@ -27,6 +27,8 @@ export class Exchange {
   /** Why the operation's work is no longer wanted, once it is not. */
   abortReason: Error | undefined;
   onAbort: ((reason: Error) => void) | undefined;
+  /** Called when the connection closes, by whoever waits for the rest of the body: a listener on each request costs more. */
+  onLost: (() => void) | undefined;
   #watched = false;
 
   constructor(request: Request, response: ServerResponse, startedAt: number) {

@@ -17,7 +17,7 @@ export interface DataSink {
  * @param limit bytes, counted after inflating
  */
 export function readBody(exchange: Exchange, limit: number, { done, fail }: DataSink): void {
-  const { head, request } = exchange;
+  const { head } = exchange;
   const kind = bodyKindOf(head.contentType);
   const inflater = inflaterOf(head.contentEncoding);
   if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
@@ -48,7 +48,6 @@ export function readBody(exchange: Exchange, limit: number, { done, fail }: Data
   };
 
   collect(exchange, limit, inflateThenDecode, fail);
-  request.on('error', fail);
 }
 
 function collect(exchange: Exchange, limit: number, done: (bytes: Buffer) => void, fail: (error: unknown) => void): void {
@@ -57,6 +56,10 @@ function collect(exchange: Exchange, limit: number, done: (bytes: Buffer) => voi
   let first: Buffer | undefined;
   let more: Buffer[] | undefined;
   let size = 0;
+  const lost = () => fail(refusal('MALFORMED_REQUEST', undefined, { cause: new Error('its client left before the end of the body') }));
+  // While its group was being imported.
+  if (request.destroyed) return lost();
+  exchange.onLost = lost;
   request.on('data', (chunk: Buffer) => {
     // What comes after a refusal is read and thrown away, so that the client can read its answer.
     if (exchange.settled) return;
@@ -70,6 +73,7 @@ function collect(exchange: Exchange, limit: number, done: (bytes: Buffer) => voi
     else more.push(chunk);
   });
   request.on('end', () => {
+    exchange.onLost = undefined;
     if (exchange.settled) return;
     done(more === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(more, size));
   });

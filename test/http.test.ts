@@ -245,6 +245,24 @@ describe('overload', () => {
   });
 });
 
+test('a client that leaves in the middle of its body frees its place, and is no error of ours', async (t) => {
+  const left = await startService({ settings: { LOG_LEVEL: 'info' } });
+  t.after(left.close);
+  for (const leave of ['destroy', 'resetAndDestroy', 'closeAllConnections'] as const) {
+    for (const head of ['Content-Length: 10', 'Transfer-Encoding: chunked']) {
+      const raw = connect(left.port, '127.0.0.1');
+      raw.on('error', () => {});
+      raw.write(`POST /api/test HTTP/1.1\r\nHost: x\r\n${head}\r\n\r\n3\r\nabc`);
+      await once(left.app.server, 'request');
+      assert.equal(left.app.inFlight(), 1);
+      if (leave === 'closeAllConnections') left.app.server.closeAllConnections();
+      else raw[leave]();
+      while (left.app.inFlight() > 0) await new Promise(setImmediate);
+    }
+  }
+  assert.equal(left.lines.filter(({ event }) => event === 'request').length, 6);
+});
+
 test('an answer while draining ends its connection', async (t) => {
   const draining = await startService();
   t.after(draining.close);

@@ -77,8 +77,18 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
   let listing: ReadonlyMap<string, string> = new Map();
   let folder: Stats | undefined;
   let changedAt = 0;
+  /**
+   * Looked at in this turn of the event loop: every request that is served in it had arrived when it began, so what its
+   * client had done before was done by then. A flood of unknown names costs one look at the folder a turn.
+   */
+  let isFresh = false;
 
   function refresh(): void {
+    if (isFresh) return;
+    isFresh = true;
+    setImmediate(() => {
+      isFresh = false;
+    });
     const before = folder;
     folder = statFolder(dir);
     const same = isSameFolder(before, folder);

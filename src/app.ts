@@ -66,6 +66,7 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
     'identity.signin': explicit('signin', identity.signin),
     'identity.register': explicit('register', identity.register),
   };
+  const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
   function explicit(name: string, handler: ExplicitHandler): Gateway {
@@ -99,7 +100,7 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
   }
 
   function begin(request: Request, response: ServerResponse, expectsContinue: boolean): void {
-    const exchange = new Exchange(request, response, performance.now());
+    const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
     exchange.expectsContinue = expectsContinue;
     inFlight++;
     connections.begin(exchange);
@@ -118,6 +119,8 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
       connectionsCheckingInterval: 1000,
       // connections.ts ends what idles.
       keepAliveTimeout: 0,
+      // A request without a body is no stream that has to be run dry first; Node before 24 does not know it.
+      optimizeEmptyRequests: true,
       headersTimeout: settings.headersTimeout,
       requestTimeout: settings.requestTimeout,
       // Ours is checked in request-head.ts: Node's answer would be without envelope and CORS.

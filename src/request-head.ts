@@ -93,9 +93,9 @@ function joined(before: string | undefined, value: string): string {
 }
 
 /**
- * A request whose headers are read in one pass. Node itself asks for `headers` once on every request, for `Expect` and
- * little else: until the request is in our hands it gets the scanned values, and only whoever asks later, such as a
- * controller, pays for the whole object.
+ * A request whose headers are read in one pass. Node itself asks for `headers` on every request, for `Expect` and to know
+ * whether a body comes: until the request is in our hands it gets the scanned values, and only whoever asks later, such
+ * as a controller, pays for the whole object.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined = undefined;
@@ -115,7 +115,10 @@ Object.defineProperty(Request.prototype, 'headers', {
   get(this: Request) {
     if (this.received) return nodeHeaders.get?.call(this);
     this.scanned ??= scanHead(this.rawHeaders);
-    return this.scanned;
+    const { expect, contentLength, transferEncoding } = this.scanned;
+    if (contentLength === undefined && transferEncoding === undefined) return this.scanned;
+    // Node 24 asks by `in` whether one of the two is there.
+    return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
   },
 });
 

@@ -2,12 +2,25 @@
 // would cost several times as much. Never a header value, a body or a query.
 import type { Exchange } from './exchange.ts';
 
-const PREFIX = '"level":"info","event":"request","pid":';
-let lastMillisecond = 0;
-let lastTime = '';
-
 export function requestLine(exchange: Exchange, status: number, bytes: number, duration: number): string {
-  return `{"time":"${isoTime()}",${PREFIX}${process.pid},"method":"${exchange.verb}","path":${quote(exchange.resolved?.path.raw ?? '')},"page":${quote(exchange.page)},"operation":"${exchange.operation}","status":${status},"duration_ms":${milliseconds(duration)},"bytes":${bytes},"request_id":"${exchange.requestId}"}\n`;
+  return `${lineStart()}${lineMiddle(exchange, status)}${milliseconds(duration)},"bytes":${bytes},"request_id":"${exchange.requestId}"}\n`;
+}
+
+/** All that one request has in common with the next one of its kind, for which it is kept. */
+export interface LineMiddle {
+  readonly verb: string;
+  readonly page: string;
+  readonly operation: string;
+  readonly status: number;
+  readonly text: string;
+}
+
+function lineMiddle({ resolved, verb, page, operation }: Exchange, status: number): string {
+  const kept = resolved?.lineMiddle;
+  if (kept?.status === status && kept.operation === operation && kept.verb === verb && kept.page === page) return kept.text;
+  const text = `,"method":"${verb}","path":${quote(resolved?.path.raw ?? '')},"page":${quote(page)},"operation":"${operation}","status":${status},"duration_ms":`;
+  if (resolved !== undefined) resolved.lineMiddle = { verb, page, operation, status, text };
+  return text;
 }
 
 /** Three digits behind the point, without toFixed(), which costs more than the rest of the line. */
@@ -19,13 +32,17 @@ function milliseconds(duration: number): string {
 
 const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3, '0'));
 
-function isoTime(): string {
+let lastMillisecond = 0;
+let lastStart = '';
+
+/** The same for all lines of one millisecond. */
+function lineStart(): string {
   const now = Date.now();
   if (now !== lastMillisecond) {
     lastMillisecond = now;
-    lastTime = new Date(now).toISOString();
+    lastStart = `{"time":"${new Date(now).toISOString()}","level":"info","event":"request","pid":${process.pid}`;
   }
-  return lastTime;
+  return lastStart;
 }
 
 /** A text without a quote or a backslash is its own JSON; a path has been checked to be visible ASCII. */

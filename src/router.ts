@@ -1,5 +1,6 @@
 // Matches a path with the ordered routes, by comparing decoded segments: no pattern ever becomes a regular expression.
 // It also refuses a table in which a row can never be reached.
+import type { LineMiddle } from './request-line.ts';
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
@@ -8,6 +9,8 @@ export interface ResolvedPath {
   readonly path: TargetPath;
   /** The rows whose pattern fits, in order. */
   readonly matches: readonly RouteMatch[];
+  /** Of the log line of the request last answered on this path: request-line.ts keeps it here. */
+  lineMiddle: LineMiddle | undefined;
 }
 
 export interface RouteMatch {
@@ -37,7 +40,7 @@ export function createRouter(routes: readonly Route[]): Router {
       if (known !== undefined) return known;
       const path = parsePath(rawPath);
       const matches = patterns.map((pattern) => match(pattern, path)).filter((found) => found !== undefined);
-      const resolved = { path, matches };
+      const resolved = { path, matches, lineMiddle: undefined };
       if (kept.size >= KEPT_PATHS) kept.delete(kept.keys().next().value as string);
       kept.set(rawPath, resolved);
       return resolved;

@@ -1,5 +1,5 @@
 // The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
-import { STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http';
+import { type ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import { describeError, type LineSink, type Log } from './log.ts';
@@ -85,7 +85,7 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
     usual[usual.length - 1] = String(bytes);
     response.writeHead(status, extra === NONE && !close ? usual : [...usual, ...extra, ...(close ? CLOSE : NONE)]);
     if (close && isStillSending(exchange)) endAfterRequest(exchange, body);
-    else response.end(body);
+    else endWith(response, body);
     settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
   }
 
@@ -171,9 +171,23 @@ function unixTime(): number {
 }
 
 /** The one shape of every error (decisions 5), put together by hand: a request id is its own JSON. */
-function envelope({ code, message }: HttpError, requestId: string, detail?: object): string {
+function envelope(error: HttpError, requestId: string, detail?: object): string {
   const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
-  return `{"status":"error","error_code":${JSON.stringify(code)},"message":${JSON.stringify(message)},"timestamp":${unixTime()},"request_id":"${requestId}"${end}}`;
+  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${end}}`;
+}
+
+let lastRefusal: HttpError | undefined;
+let lastStart = '';
+
+/** Kept for the refusal last answered, if it is a frozen one of the catalogue: they come in floods. */
+function envelopeStart(error: HttpError): string {
+  if (error === lastRefusal) return lastStart;
+  const start = `{"status":"error","error_code":${JSON.stringify(error.code)},"message":${JSON.stringify(error.message)},"timestamp":`;
+  if (Object.isFrozen(error)) {
+    lastRefusal = error;
+    lastStart = start;
+  }
+  return start;
 }
 
 /**
@@ -210,6 +224,23 @@ function ownedHeaders(error: HttpError, log: Log): string[] {
     }
   }
   return headers;
+}
+
+/**
+ * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and 22
+ * gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one.
+ */
+function endWith(response: ServerResponse, body: string): void {
+  const { socket } = response;
+  // A pipelined request has no socket before those ahead of it have their answers.
+  if (socket === null) {
+    response.end(body);
+    return;
+  }
+  socket.cork();
+  response.write(body);
+  socket.uncork();
+  response.end();
 }
 
 function isStillSending({ request, hasBody }: Exchange): boolean {

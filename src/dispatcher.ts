@@ -37,6 +37,7 @@ export interface Dispatcher {
 
 export function createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
   function dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void {
+    exchange.group = group.name;
     const name = chooseOperation(exchange.verb, group, first, second);
     exchange.operation = name;
     call(exchange, { receiver: group.controller, operation: group.operations.get(name) as Operation, answer: respond.result });

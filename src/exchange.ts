@@ -15,8 +15,10 @@ export class Exchange {
   resolved: ResolvedPath | undefined;
   /** The query as sent, without its question mark. */
   queryText = '';
-  /** The handler group as the URL, or in SDK mode the credential's row, names it. */
+  /** The handler group as the URL names it. */
   page = '';
+  /** The group that serves, which in SDK mode the credential's row names; '' while none does. */
+  group = '';
   slugs: readonly string[] = [];
   operation = '';
   application: CallingApplication | undefined;

@@ -8,7 +8,7 @@ import { describeReadiness, readinessOf } from '../src/ops/readiness.ts';
 import { DELAY_BOUNDS, parseReport, type WorkerReport } from '../src/ops/report.ts';
 import { createRequestCounts, describeCell, MOST_CELLS, MOST_OPERATIONS, OTHER } from '../src/ops/request-counts.ts';
 import { createServiceWatch, type SupervisorStatus } from '../src/ops/service-status.ts';
-import { APPLICATION, createWorkerMetrics, type ReportedParts } from '../src/ops/worker-metrics.ts';
+import { createWorkerMetrics, type ReportedParts } from '../src/ops/worker-metrics.ts';
 
 /** `page operation verb status` → requests. */
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
@@ -61,35 +61,35 @@ describe('createRequestCounts', () => {
   });
 });
 
-function parts(change: { names?: string[]; reloads?: number; quarantined?: number } = {}): ReportedParts {
-  const { names = ['Test'], reloads = 0, quarantined = 0 } = change;
+function parts(change: { reloads?: number; quarantined?: number } = {}): ReportedParts {
+  const { reloads = 0, quarantined = 0 } = change;
   const bad = Array.from({ length: quarantined }, (_, i) => ({ name: `row ${i}`, reason: 'its hash is not one', secret: 'never sent' }));
   return {
     app: { inFlight: () => 3 },
-    groups: { names: () => names },
     credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
     identity: { status: () => ({ providers: ['a'], refusedRows: 1, keyFetches: reloads * 2, keyFailures: reloads }) },
   };
 }
 
 describe('createWorkerMetrics', () => {
-  const rows: [name: string, asked: [page: string, operation: string, verb: string, isApplication?: true], label: string][] = [
-    ['an operation that was found', ['test', 'index', 'GET'], 'test index GET 200'],
-    ['a page in its other spelling', ['Test', 'index', 'GET'], 'test index GET 200'],
-    ['a page that no group serves', ['made-up', '', 'GET'], '  GET 200'],
-    ['no page at all', ['', '', 'OPTIONS'], '  OPTIONS 200'],
-    ['a real page without an operation for the verb', ['test', '', 'PATCH'], 'test  PATCH 200'],
-    ['the same in its other spelling', ['Test', '', 'PATCH'], 'test  PATCH 200'],
-    ['a verb outside of the table', ['test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
-    ['a credential, whatever page is in the URL', ['made-up', 'index', 'GET', true], `${APPLICATION} index GET 200`],
-    ['a credential whose operation was not found', ['made-up', '', 'PUT', true], `${APPLICATION}  PUT 200`],
+  const rows: [name: string, asked: [group: string, page: string, operation: string, verb: string], label: string][] = [
+    ['an operation that was found', ['Test', 'test', 'index', 'GET'], 'test index GET 200'],
+    ['a page in its other spelling', ['Test', 'Test', 'index', 'GET'], 'test index GET 200'],
+    ['a page that no group serves', ['', 'made-up', '', 'GET'], '  GET 200'],
+    ['no page at all', ['', '', '', 'OPTIONS'], '  OPTIONS 200'],
+    ['a real page without an operation for the verb', ['Test', 'test', '', 'PATCH'], 'test  PATCH 200'],
+    ['the same in its other spelling', ['Test', 'Test', '', 'PATCH'], 'test  PATCH 200'],
+    ['a verb outside of the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
+    ['an explicit row', ['', 'signin', 'signin', 'POST'], 'signin signin POST 200'],
+    ['a credential by its group, whatever page is in the URL', ['Sdk', 'made-up', 'index', 'GET'], 'sdk index GET 200'],
+    ['a credential whose operation was not found', ['Sdk', 'made-up', '', 'PUT'], 'sdk  PUT 200'],
   ];
-  for (const [name, [page, operation, verb, isApplication], label] of rows) {
+  for (const [name, [group, page, operation, verb], label] of rows) {
     test(`labels ${name}`, (t) => {
       const metrics = createWorkerMetrics();
       t.after(metrics.close);
       metrics.take(parts());
-      metrics.observer.answered({ page, operation, verb, application: isApplication ? {} : undefined }, 200, 1, 1);
+      metrics.observer.answered({ group, page, operation, verb }, 200, 1, 1);
       const counts = createRequestCounts();
       for (const piece of metrics.take(parts()).requests) counts.add(piece);
       assert.deepEqual(Object.keys(flat(counts)), [label]);

@@ -145,7 +145,7 @@ describe('the metrics', () => {
     assert.equal(total(metrics, 'gatefold_requests_total'), asked);
     const series = metrics.get('gatefold_requests_total')?.samples ?? [];
     const values = (label: string) => [...new Set(series.map(({ labels }) => labels[label]))].sort();
-    assert.deepEqual(values('page'), ['', '(application)', 'test']);
+    assert.deepEqual(values('page'), ['', 'sdk', 'test']);
     assert.deepEqual(values('operation'), ['', 'index']);
     assert.deepEqual(values('verb'), ['(other)', 'GET', 'OPTIONS', 'PUT']);
     assert.ok(series.length < 40, `${series.length} series`);

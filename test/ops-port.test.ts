@@ -41,11 +41,10 @@ describe('createOperations', () => {
     const quarantined = [{ name: 'Orders app', reason: '"hash" is missing' }];
     const parts = {
       app: { inFlight: () => 4 },
-      groups: { names: () => ['Test'] },
       credentials: { status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }) },
       identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
     };
-    worker.observer.answered({ page: 'test', operation: 'index', verb: 'GET', application: undefined }, 200, 100, 1);
+    worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET' }, 200, 100, 1);
     const report: unknown = JSON.parse(JSON.stringify(worker.take(parts)));
     operations.reported(11, report);
     operations.reported(10, report);

@@ -6,19 +6,18 @@ import { createRequestCounts } from './request-counts.ts';
 
 /** What is read of an exchange. */
 export interface Answered {
+  /** The group that served; '' when none did. */
+  readonly group: string;
   /** A client's text, unless an operation was found for it. */
   readonly page: string;
   /** '' when no operation was found. */
   readonly operation: string;
   readonly verb: string;
-  /** Of the credential in SDK mode. */
-  readonly application: object | undefined;
 }
 
 /** What is asked of the parts of a worker, once a second. */
 export interface ReportedParts {
   readonly app: { inFlight(): number };
-  readonly groups: { names(): readonly string[] };
   readonly credentials: {
     status(): {
       readonly rows: number;
@@ -45,8 +44,6 @@ export interface WorkerMetrics {
   close(): void;
 }
 
-/** As the page of what an application credential asked: the URL's page is a client's text then, its group another. */
-export const APPLICATION = '(application)';
 /** In a report; the log names the others. */
 const MOST_NAMED = 20;
 
@@ -55,27 +52,25 @@ export function createWorkerMetrics(): WorkerMetrics {
   /** From the first report on, when the folder is loaded: importing blocks the event loop, and nobody waits for it yet. */
   let delay: LoopDelay | undefined;
   const since = createDifferences();
-  /** Spellings of the groups that serve, of no more than a second ago. */
-  let known: ReadonlySet<string> = new Set();
+  /** Group → as a URL has it. */
+  const pages = new Map<string, string>();
 
-  /** A page of which no operation was found may be any text; it is a label only when a group serves it. */
-  function pageOf(page: string, operation: string): string {
-    if (operation === '' && !known.has(page)) return '';
-    const first = page.charCodeAt(0);
-    // `/api/Test` is `/api/test`: one label for both.
-    return first >= 0x41 && first <= 0x5a ? lowerFirst(page) : page;
+  /** A page that no group serves may be any text; of the explicit rows it is one of the table. */
+  function pageOf({ group, page, operation }: Answered): string {
+    if (group === '') return operation === '' ? '' : page;
+    const known = pages.get(group) ?? group.charAt(0).toLowerCase() + group.slice(1);
+    pages.set(group, known);
+    return known;
   }
 
   return {
     observer: {
-      answered({ page, operation, verb, application }, status, bytes, duration) {
-        const counts = requests.of(application === undefined ? pageOf(page, operation) : APPLICATION, operation);
-        requests.count(counts, verb, status, bytes, duration);
+      answered(answered, status, bytes, duration) {
+        requests.count(requests.of(pageOf(answered), answered.operation), answered.verb, status, bytes, duration);
       },
     },
-    take({ app, groups, credentials, identity }) {
+    take({ app, credentials, identity }) {
       delay ??= createLoopDelay();
-      known = new Set(groups.names().flatMap((name) => [name, lowerFirst(name)]));
       const table = credentials.status();
       const providers = identity.status();
       const { user, system } = process.cpuUsage();
@@ -99,10 +94,6 @@ export function createWorkerMetrics(): WorkerMetrics {
     },
     close: () => delay?.close(),
   };
-}
-
-function lowerFirst(name: string): string {
-  return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
 /** By how much a count of somebody else has grown since it was asked for last. */

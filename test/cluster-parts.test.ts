@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createBackoff } from '../src/cluster/backoff.ts';
+import { drain } from '../src/cluster/drain.ts';
 import { ABSENT, firstDifference, takeSnapshot } from '../src/cluster/folder-snapshot.ts';
 import { createFolderWatch } from '../src/cluster/folder-watch.ts';
 import { parseFromWorker, parseToWorker } from '../src/cluster/messages.ts';
@@ -29,7 +32,7 @@ describe('messages', () => {
     ['load with half a pair', parseToWorker, { kind: 'load', generation: 1, skip: [['A.js']] }, false],
     ['listen on all interfaces', parseToWorker, { kind: 'listen', port: 1, host: undefined }, true],
     ['listen without a port', parseToWorker, { kind: 'listen' }, false],
-    ['drain for no number', parseToWorker, { kind: 'drain', timeout: Number.NaN }, false],
+    ['drain for no number', parseToWorker, { kind: 'drain', timeout: Number.NaN, acceptFor: null }, false],
     ['import', parseToWorker, { kind: 'import', group: 'Test' }, true],
     ['ping', parseToWorker, { kind: 'ping' }, true],
     ['an inherited name', parseToWorker, { kind: 'toString' }, false],
@@ -380,3 +383,36 @@ function createMemoryLog(onLine = () => {}): { log: Log; lines: { event: string;
   };
   return { log: { debug: note, info: note, warn: note, error: note }, lines };
 }
+
+describe('drain', () => {
+  async function start(test: TestContext) {
+    const server = createServer((_request, response) => response.end('served'));
+    test.after(() => server.close());
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    const ask = () =>
+      fetch(`http://127.0.0.1:${port}`, { headers: { connection: 'close' } }).then(
+        (answer) => answer.text(),
+        (error: Error) => (error.cause as NodeJS.ErrnoException).code,
+      );
+    const begin = (acceptFor: number | null) =>
+      new Promise<void>((onDrained) => drain({ server, setDraining() {} }, { timeout: 20_000, acceptFor, takenOver: () => 0, onDrained }));
+    return { ask, begin };
+  }
+
+  it('where others accept, refuses from its beginning on', async (test) => {
+    const { ask, begin } = await start(test);
+    const drained = begin(null);
+    assert.equal(await ask(), 'ECONNREFUSED');
+    await drained;
+  });
+
+  it('where nobody else accepts, serves who still comes, and refuses only then', async (test) => {
+    const { ask, begin } = await start(test);
+    const drained = begin(100);
+    // It connects after the order to leave, and the kernel completes that at once.
+    assert.equal(await ask(), 'served');
+    await drained;
+    assert.equal(await ask(), 'ECONNREFUSED');
+  });
+});

@@ -13,6 +13,11 @@ export interface Drainable {
 export interface DrainOptions {
   /** Milliseconds; what is still open then is cut. */
   readonly timeout: number;
+  /**
+   * Milliseconds to accept on, where nobody else does on the same socket: what has connected by the time that it is closed,
+   * and is not accepted, is reset. Null: others accept.
+   */
+  readonly acceptFor: number | null;
   /** Open connections that the server does not count as its own. */
   readonly takenOver: () => number;
   /** No connection is left. */
@@ -25,21 +30,57 @@ export interface DrainOptions {
  */
 const IDLE_GRACE = 1500;
 const SWEEP_INTERVAL = 50;
+/** Turns of the event loop without a new connection, after which the socket is taken for empty; and how long to wait for them. */
+const QUIET_TURNS = 3;
+const QUIET_LIMIT = 400;
 
-export function drain({ server, setDraining }: Drainable, { timeout, takenOver, onDrained }: DrainOptions): void {
-  setDraining();
-  // Not http.Server's close, which cuts idle connections at once, and with them the requests that are on the wire.
-  if (server.listening) NetServer.prototype.close.call(server);
+export function drain({ server, setDraining }: Drainable, { timeout, acceptFor, takenOver, onDrained }: DrainOptions): void {
   const begun = performance.now();
+  let left: number | undefined;
+  // First the port, then the word to the clients: told before, each of them would come back at once with a new connection.
+  const leave = () => {
+    stopAccepting(server);
+    setDraining();
+    left = performance.now();
+  };
+  if (acceptFor === null) leave();
+  else setTimeout(() => whenQuiet(server, leave), Math.min(acceptFor, timeout / 2));
   const sweep = setInterval(() => {
-    const elapsed = performance.now() - begun;
+    const now = performance.now();
+    if (now - begun >= timeout) server.closeAllConnections();
+    if (left === undefined) return;
     // Every answer since has ended its connection, so what is idle now has been idle all the time.
-    if (elapsed >= IDLE_GRACE) server.closeIdleConnections();
-    if (elapsed >= timeout) server.closeAllConnections();
+    if (now - left >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
       if (count + takenOver() > 0) return;
       clearInterval(sweep);
       onDrained();
     });
   }, SWEEP_INTERVAL);
+}
+
+/** Not http.Server's close, which cuts idle connections at once, and with them the requests that are on the wire. */
+function stopAccepting(server: Server): void {
+  if (server.listening) NetServer.prototype.close.call(server);
+}
+
+/**
+ * The kernel completes connections before anybody accepts them, and a socket that is closed resets those. The moment to
+ * close it is right after a look that found none; between the two lie microseconds.
+ */
+function whenQuiet(server: Server, then: () => void): void {
+  let arrivals = 0;
+  const count = () => arrivals++;
+  server.on('connection', count);
+  const begun = performance.now();
+  let before = 0;
+  let quiet = 0;
+  const turn = () => {
+    quiet = arrivals === before ? quiet + 1 : 0;
+    before = arrivals;
+    if (quiet < QUIET_TURNS && performance.now() - begun < QUIET_LIMIT) return void setImmediate(turn);
+    server.off('connection', count);
+    then();
+  };
+  setImmediate(turn);
 }

@@ -25,8 +25,11 @@ export type ToWorker =
   /** Another worker has imported this new group: so that all of them serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
   | { readonly kind: 'listen'; readonly port: number; readonly host: string | undefined }
-  /** Finish what is under way within `timeout` milliseconds, then end. */
-  | { readonly kind: 'drain'; readonly timeout: number }
+  /**
+   * Finish what is under way within `timeout` milliseconds, then end. `acceptFor`: no other worker accepts in its place, so
+   * it goes on for as many milliseconds; null: stop accepting at once.
+   */
+  | { readonly kind: 'drain'; readonly timeout: number; readonly acceptFor: number | null }
   /** End now: for a worker that holds no connection. */
   | { readonly kind: 'quit' }
   /** A client's connection comes with it; the supervisor accepted it while no worker could. */
@@ -57,7 +60,7 @@ const TO_WORKER: Readonly<Record<ToWorker['kind'], (message: Fields) => boolean>
   load: (m) => isNumber(m.generation) && isArrayOf(m.skip, (row) => Array.isArray(row) && row.length === 2 && row.every(isString)),
   import: (m) => isString(m.group),
   listen: (m) => isNumber(m.port) && (m.host === undefined || isString(m.host)),
-  drain: (m) => isNumber(m.timeout),
+  drain: (m) => isNumber(m.timeout) && (m.acceptFor === null || isNumber(m.acceptFor)),
   quit: () => true,
   connection: () => true,
   ping: () => true,

@@ -52,8 +52,9 @@ export async function serve({ settings, exec, args, log, flush, operations, onSe
     const port = await findPort(settings.port, settings.host);
     if (stopping) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
+    const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
-    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, exec, args, log, onMetrics });
+    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, acceptFor, exec, args, log, onMetrics });
     await supervisor.start();
     if (stopping) return;
     process.stdout.write(`gatefold listening on http://${hostAndPort(host, port)}\n`);
@@ -98,6 +99,10 @@ export async function serve({ settings, exec, args, log, flush, operations, onSe
 }
 
 const SAME_SIGNAL = 25;
+/** Milliseconds for every process to close its copy of the listening socket but those that accept on it. */
+const CLOSE_COPIES = 100;
+/** Milliseconds for a balancer to see that /readyz is 503 and to turn to others; deploy/haproxy.cfg takes 700. */
+const LEAVE_BALANCER = 1000;
 
 /** @throws StartError when the folder cannot serve at all */
 function checkFolder(dir: string, log: Log): void {

@@ -12,6 +12,8 @@ export interface SupervisorOptions {
   readonly host: string | undefined;
   /** Milliseconds. */
   readonly drainTimeout: number;
+  /** Milliseconds that a service which stops still accepts connections. */
+  readonly acceptFor: number;
   /** The script that a worker runs, and its arguments. */
   readonly exec: string;
   readonly args: readonly string[];

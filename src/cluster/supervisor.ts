@@ -67,7 +67,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       loader.abort();
       keeper.close();
       for (const worker of crew.all()) {
-        if (worker.state === 'serving') worker.drain(options.drainTimeout);
+        if (worker.state === 'serving') worker.drain(options.drainTimeout, options.acceptFor);
         else worker.quit();
       }
       return crew.close();

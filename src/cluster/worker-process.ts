@@ -44,7 +44,8 @@ export interface WorkerProcess {
   load(generation: number, skip: ReadonlyMap<string, string>): Promise<LoadOutcome>;
   /** @param server the socket to accept on, where this process holds it; else node:cluster has one for all workers */
   listen(port: number, host: string | undefined, server?: Server): Promise<ListenOutcome>;
-  drain(timeout: number): void;
+  /** @param acceptFor nobody serves in its place, the service stops: milliseconds that it still accepts */
+  drain(timeout: number, acceptFor?: number | null): void;
   /** Ends a worker that holds no connection: politely, and soon after by force. */
   quit(): void;
   kill(reason: string): void;
@@ -132,10 +133,10 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
         else send({ kind: 'listen', port, host }, server);
       });
     },
-    drain(timeout) {
+    drain(timeout, acceptFor = null) {
       if (state === 'gone' || state === 'draining') return;
       state = 'draining';
-      send({ kind: 'drain', timeout });
+      send({ kind: 'drain', timeout, acceptFor });
       forced = setTimeout(kill, timeout + GRACE, 'it did not drain in time');
     },
     quit() {
@@ -150,7 +151,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
     kill,
     send,
     ping() {
-      if (state === 'gone') return;
+      // One that closes the port has hung up, and drains.
+      if (state === 'gone' || !worker.isConnected()) return;
       const limit = state === 'booting' || state === 'loading' ? STUCK_WHILE_LOADING : STUCK_AFTER;
       if (unanswered >= limit) kill(`its event loop did not turn for ${limit} s`);
       unanswered++;

@@ -79,7 +79,7 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
         if (handle instanceof Socket) takeOver(handle);
         return tell({ kind: 'took' });
       case 'drain':
-        return leave(order.timeout);
+        return leave(order.timeout, order.acceptFor);
       case 'quit':
         return end();
     }
@@ -130,11 +130,14 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
     parts.app.server.emit('connection', socket);
   }
 
-  function leave(timeout: number): void {
+  function leave(timeout: number, acceptFor: number | null = null): void {
     if (draining) return;
     draining = true;
-    if (parts === undefined) end();
-    else drain(parts.app, { timeout, takenOver: () => takenOver, onDrained: end });
+    if (parts === undefined) return end();
+    // node:cluster keeps a copy of the listening socket in the supervisor for as long as it hears of a worker that has it.
+    // Nobody accepts on that copy: what connects to it is reset. So it goes first.
+    if (acceptFor !== null && process.connected) process.disconnect?.();
+    drain(parts.app, { timeout, acceptFor, takenOver: () => takenOver, onDrained: end });
   }
 
   function end(): void {

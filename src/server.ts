@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { forkEarly } from './cluster/early-workers.ts';
 import { keepTickShape } from './cluster/tick-shape.ts';
 import { parseSettings, type Settings, SettingsError } from './config.ts';
 import { createLog, type Log } from './log.ts';
@@ -19,9 +20,10 @@ async function run(settings: Settings): Promise<void> {
   const log = createLog({ level: settings.logLevel, sink: writer });
   const flush = () => writer.close();
   if (cluster.isPrimary) {
+    const early = forkEarly(fileURLToPath(import.meta.url), args, settings.workers);
     const { serve } = await import('./cluster/serve.ts');
     const operations = await createOperations(settings, log);
-    await serve({ settings, exec: fileURLToPath(import.meta.url), args, log, flush, operations });
+    await serve({ settings, early, log, flush, operations });
   } else {
     keepTickShape();
     const { runWorker } = await import('./cluster/worker.ts');

@@ -1,6 +1,7 @@
 // All worker processes that are alive: it forks them, pings them, and keeps some in reserve while the folder is being
 // worked on. Which of them load what, and when they serve or drain, is the supervisor's business.
-import cluster from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
+import type { EarlyWorker } from './early-workers.ts';
 import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './worker-process.ts';
 
 export interface Crew {
@@ -16,9 +17,8 @@ export interface Crew {
 }
 
 export interface CrewOptions {
-  /** The script that a worker runs, and its arguments. */
-  readonly exec: string;
-  readonly args: readonly string[];
+  /** The first ones, already on their way. */
+  readonly early: readonly EarlyWorker[];
   readonly events: WorkerEvents;
 }
 
@@ -28,16 +28,14 @@ const RESERVE_DELAY = 250;
 /** Who edits a file is likely to edit it again soon. A folder at rest costs no memory. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createCrew({ exec, args, events }: CrewOptions): Crew {
+export function createCrew({ early, events }: CrewOptions): Crew {
   const workers = new Set<WorkerProcess>();
   const reserve = new Set<WorkerProcess>();
   let filling: NodeJS.Timeout | undefined;
   let releasing: NodeJS.Timeout | undefined;
   let onEmpty: (() => void) | undefined;
 
-  // Workers accept on one shared socket: a hand-over by this process costs twice the CPU (docs/LIVE.md has the figures).
-  cluster.schedulingPolicy = cluster.SCHED_NONE;
-  cluster.setupPrimary({ exec, args: [...args] });
+  for (const worker of early) if (worker.isAlive()) reserve.add(worker.adopt(enlist));
   const pinging = setInterval(() => {
     for (const worker of workers) worker.ping();
   }, PING_INTERVAL);
@@ -56,7 +54,11 @@ export function createCrew({ exec, args, events }: CrewOptions): Crew {
   };
 
   function fork(): WorkerProcess {
-    const worker = createWorkerProcess(cluster.fork(), { ...events, gone: forget });
+    return enlist(cluster.fork());
+  }
+
+  function enlist(process: Worker): WorkerProcess {
+    const worker = createWorkerProcess(process, { ...events, gone: forget });
     workers.add(worker);
     return worker;
   }

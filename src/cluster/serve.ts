@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Settings } from '../config.ts';
 import { listControllers } from '../listing.ts';
 import { describeError, type Log } from '../log.ts';
+import type { EarlyWorker } from './early-workers.ts';
 import { describeListenError, findPort, hostAndPort } from './port.ts';
 import { StartError } from './start-error.ts';
 import type { SupervisorStatus } from './status.ts';
@@ -21,9 +22,8 @@ export interface Operations {
 
 export interface ServeOptions {
   readonly settings: Settings;
-  /** The script that a worker runs, and its arguments. */
-  readonly exec: string;
-  readonly args: readonly string[];
+  /** The first workers, already on their way. */
+  readonly early: readonly EarlyWorker[];
   readonly log: Log;
   /** Has every log line on its way; the process ends next. */
   readonly flush: () => void;
@@ -34,7 +34,7 @@ export interface ServeOptions {
 }
 
 /** Serves until a signal ends it, and with it the process. */
-export async function serve({ settings, exec, args, log, flush, operations, onServing }: ServeOptions): Promise<void> {
+export async function serve({ settings, early, log, flush, operations, onServing }: ServeOptions): Promise<void> {
   let supervisor: Supervisor | undefined;
   let stopping = false;
   let stoppingSince = 0;
@@ -54,7 +54,7 @@ export async function serve({ settings, exec, args, log, flush, operations, onSe
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
-    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, acceptFor, exec, args, log, onMetrics });
+    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, acceptFor, early, log, onMetrics });
     await supervisor.start();
     if (stopping) return;
     process.stdout.write(`gatefold listening on http://${hostAndPort(host, port)}\n`);

@@ -1,5 +1,6 @@
 // What a supervisor is given and what it can be told: the contract between it and the process that it runs in.
 import type { Log } from '../log.ts';
+import type { EarlyWorker } from './early-workers.ts';
 import type { SupervisorStatus } from './status.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
@@ -14,9 +15,8 @@ export interface SupervisorOptions {
   readonly drainTimeout: number;
   /** Milliseconds that a service which stops still accepts connections. */
   readonly acceptFor: number;
-  /** The script that a worker runs, and its arguments. */
-  readonly exec: string;
-  readonly args: readonly string[];
+  /** The first workers, already on their way. */
+  readonly early: readonly EarlyWorker[];
   readonly log: Log;
   /** What a worker has counted. */
   readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;

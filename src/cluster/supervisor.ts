@@ -35,8 +35,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const backoff = createBackoff({ free: wanted });
   const poison = createPoisonList(dir);
   const crew = createCrew({
-    exec: options.exec,
-    args: options.args,
+    early: options.early,
     events: {
       lost: onLost,
       took: (worker) => keeper.took(worker),

@@ -5,7 +5,7 @@ import { truncateSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkAnswers } from './check.mjs';
 import { runBurst } from './load.mjs';
-import { machineCpuSeconds, treeCpuSeconds, treeMemory } from './processes.mjs';
+import { machineCpuSeconds, pinTree, treeCpuSeconds, treeMemory } from './processes.mjs';
 import { REQUESTS } from './requests.mjs';
 import { SERVERS, startServer } from './servers.mjs';
 
@@ -16,6 +16,7 @@ import { SERVERS, startServer } from './servers.mjs';
  * @typedef {object} Options
  * @property {string} node
  * @property {string} generator
+ * @property {string} order `turns` or `together`
  * @property {number} laps each with fresh processes: how one happened to be compiled and laid out is noise too
  * @property {number} rounds in a lap
  * @property {number} seconds a burst
@@ -80,7 +81,9 @@ async function measureLap(scenario, options, series) {
     for (const entry of shuffled(scenario.entries)) others.push(await start(entry));
     for (const target of others) await checkAnswers({ label: SERVERS[target.entry.server].label, ...target }, bare);
     for (const target of [bare, ...others]) await burst(target, { ...options, seconds: WARM_UP_SECONDS });
-    for (let round = 0; round < options.rounds; round++) await measureRound(bare, others, options, series);
+    const measure = options.order === 'together' ? measureTogether : measureRound;
+    if (options.order === 'together') shareOneCore([bare, ...others]);
+    for (let round = 0; round < options.rounds; round++) await measure(bare, others, options, series);
     for (const target of others) {
       seriesOf(series, target).memory.push(treeMemory(target.pid, 'VmHWM') / treeMemory(bare.pid, 'VmHWM'));
     }
@@ -105,6 +108,28 @@ async function measureRound(bare, others, options, series) {
     const samples = await calmestTurn(turns, options);
     for (const target of couple) seriesOf(series, target).pairs.push({ own: got(samples, target), bare: got(samples, bare) });
   }
+}
+
+/** The servers on the first core, the generators and this process on the second. @param {Target[]} targets */
+function shareOneCore(targets) {
+  pinTree(process.pid, 1);
+  for (const { pid } of targets) pinTree(pid, 0);
+}
+
+/**
+ * All under load at the same time: whatever the machine does falls on all alike, within milliseconds. What such a run says
+ * of throughput and latency is how the kernel divides a core.
+ *
+ * @param {Target} bare
+ * @param {Target[]} others
+ * @param {Options} options
+ * @param {Map<string, Series>} series
+ */
+async function measureTogether(bare, others, options, series) {
+  const [reference, ...samples] = await Promise.all([bare, ...others].map((target) => burst(target, options)));
+  others.forEach((target, i) => {
+    seriesOf(series, target).pairs.push({ own: samples[i], bare: reference });
+  });
 }
 
 /**

@@ -16,6 +16,7 @@ const ROWS = {
   rounds: { fallback: () => '4', parse: wholeNumber(1, 1000), about: 'rounds a lap; start.mjs and body-memory.mjs: rounds in all' },
   seconds: { fallback: () => '1', parse: wholeNumber(1, 60), about: 'seconds a burst' },
   connections: { fallback: () => '32', parse: wholeNumber(1, 1000), about: 'connections of the load generator' },
+  order: { fallback: () => 'turns', parse: oneOf(['turns', 'together']), about: 'bursts in turns, or all at the same time on one core' },
   load: { fallback: installedGenerator, parse: oneOf(Object.keys(GENERATORS)), about: 'wrk or autocannon; default: wrk where installed' },
 };
 
@@ -43,6 +44,7 @@ export function readOptions() {
       rounds: read('rounds'),
       seconds: read('seconds'),
       connections: read('connections'),
+      order: read('order'),
       generator: read('load'),
     };
   } catch (error) {

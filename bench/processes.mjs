@@ -1,6 +1,6 @@
 // Child processes and what the kernel says of them: start, stop, CPU time and memory of a whole process tree. Every child
 // leads its own process group, so that nothing outlives the benchmark, whatever way it ends. Linux only: it reads /proc.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
@@ -87,6 +87,14 @@ export function treeMemory(root, field) {
     kib += line === undefined ? 0 : Number.parseInt(line.slice(field.length + 1), 10);
   }
   return kib * 1024;
+}
+
+/** Every thread of a process and its descendants, and what they start, runs on that core from now on. @param {number} root @param {number} core */
+export function pinTree(root, core) {
+  for (const pid of treePids(root)) {
+    const { status, error } = spawnSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' });
+    if (status !== 0) throw new Error(`Cannot pin process ${pid} to core ${core}: ${error?.message ?? `taskset ended with ${status}`}`);
+  }
 }
 
 /** @param {number} root */

@@ -16,9 +16,11 @@ const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`);
 try {
   const results = [];
   for (const scenario of scenarios) results.push({ scenario, series: await measureScenario(scenario, options, say) });
-  const { laps, rounds, seconds, connections, generator } = options;
+  const { laps, rounds, seconds, connections, generator, order } = options;
   say(foreignNote(results.flatMap(({ series }) => [...series.values()].flatMap(({ pairs }) => pairs))));
-  say(`${laps} laps of ${rounds} rounds, bursts of ${seconds} s by ${generator} on ${connections} connections; bare = 1.00\n`);
+  say(
+    `${laps} laps of ${rounds} rounds, bursts of ${seconds} s ${order === 'together' ? 'at the same time' : 'in turns'} by ${generator} on ${connections} connections; bare = 1.00\n`,
+  );
   process.stdout.write(`${formatTable(results)}\n`);
 } catch (error) {
   say(/** @type {Error} */ (error).message);

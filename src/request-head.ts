@@ -1,6 +1,7 @@
 // Reads the header section once and refuses what node:http lets through (decisions 2.3 and 2.4). Nothing here decides
 // anything: it hands on the few header values that later steps ask for.
 import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { refusal } from './errors.ts';
 
 /** The header values the service reads, as sent: Node has trimmed SP and HTAB, and nothing else is ever trimmed. */
@@ -98,8 +99,15 @@ function joined(before: string | undefined, value: string): string {
  * as a controller, pays for the whole object.
  */
 export class Request extends IncomingMessage {
-  scanned: RequestHead | undefined = undefined;
-  received = false;
+  scanned: RequestHead | undefined;
+  received: boolean;
+
+  /** Spelt out: the implicit one hands on its arguments by a spread, which the engine cannot compile into its caller. */
+  constructor(socket: Socket) {
+    super(socket);
+    this.scanned = undefined;
+    this.received = false;
+  }
 
   /** The first look at the head by us; from here on `headers` is Node's own. */
   receive(): RequestHead {

@@ -140,7 +140,8 @@ function describeProcess(wanted: number): About {
     version: manifest.version,
     node: process.versions.node,
     wanted,
-    startedAt: Math.round(Date.now() / 1000 - process.uptime()),
+    // Never a moment that is still to come.
+    startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: () => process.memoryUsage.rss(),
     cpuSeconds() {
       const { user, system } = process.cpuUsage();

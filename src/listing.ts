@@ -49,3 +49,6 @@ function isFile(dir: string, entry: Dirent): boolean {
     return false;
   }
 }
+
+/** In the mode of a file or folder: whoever can write to what the service runs or trusts runs code as its user. */
+export const WRITABLE_BY_EVERYONE = 0o002;

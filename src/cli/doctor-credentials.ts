@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
 import { readSessionKey } from '../credentials/session-key.ts';
 import { tablePath } from '../credentials/store.ts';
-import { groupNameOf } from '../listing.ts';
+import { groupNameOf, WRITABLE_BY_EVERYONE } from '../listing.ts';
 import type { Report } from './findings.ts';
 import type { LoadedGroup } from './inspection.ts';
 
@@ -35,7 +35,7 @@ export function checkCredentials({ dataDir, sessionKey, now, groups }: Credentia
   }
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
   if (mode === undefined) report('note', `there is no ${path}, so there are no credentials`);
-  else if ((mode & 0o002) !== 0) report('wrong', 'every user of this machine can write to it, and so let anybody in', path);
+  else if ((mode & WRITABLE_BY_EVERYONE) !== 0) report('wrong', 'every user of this machine can write to it, and so let anybody in', path);
   const live = rows.filter(({ state }) => state === 'live');
   if (mode !== undefined) report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
   if (live.some(({ literal }) => literal) && mode !== undefined && (mode & 0o044) !== 0) {

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Settings } from '../config.ts';
+import { WRITABLE_BY_EVERYONE } from '../listing.ts';
 import type { CommandIo } from './command.ts';
 import type { Report } from './findings.ts';
 import { inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
@@ -43,7 +44,8 @@ export async function checkFolder({ settings, io, folder, controllers }: FolderC
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const { mode } = statSync(path);
-    if ((mode & 0o002) !== 0) report('wrong', 'every user of this machine can write to it, and so change what the service runs', path);
+    if ((mode & WRITABLE_BY_EVERYONE) !== 0)
+      report('wrong', 'every user of this machine can write to it, and so change what the service runs', path);
     else if ((mode & 0o020) !== 0) report('note', 'its group can write to it, and so change what the service runs', path);
   }
 }

@@ -3,7 +3,7 @@
 import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Settings } from '../config.ts';
-import { listControllers } from '../listing.ts';
+import { listControllers, WRITABLE_BY_EVERYONE } from '../listing.ts';
 import { describeError, type Log } from '../log.ts';
 import type { EarlyWorker } from './early-workers.ts';
 import { describeListenError, findPort, hostAndPort } from './port.ts';
@@ -121,8 +121,6 @@ function checkFolder(dir: string, log: Log): void {
     }
   }
 }
-
-const WRITABLE_BY_EVERYONE = 0o002;
 
 const FOLDER_REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such folder',

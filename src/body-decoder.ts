@@ -5,7 +5,7 @@ import type { FormValue } from './controller.ts';
 import { refusal } from './errors.ts';
 import { jsonErrorPosition } from './json-position.ts';
 import type { BodyKind } from './media-type.ts';
-import { addValue, parseQuery } from './params.ts';
+import { addValue, parseQuery, withoutPrototype } from './params.ts';
 
 /** @throws HttpError MALFORMED_JSON, MALFORMED_BODY, FORBIDDEN_KEY */
 export function decodeBody(kind: Exclude<BodyKind, 'multipart'>, bytes: Buffer): unknown {
@@ -76,7 +76,7 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
   } catch (error) {
     throw refusal('MALFORMED_BODY', 'Cannot read the body as multipart/form-data', { cause: error });
   }
-  const fields: Record<string, FormValue> = Object.create(null);
+  const fields = withoutPrototype<FormValue>();
   for (const [name, value] of form as unknown as Iterable<[string, string | File]>) addValue(fields, name, value);
   return fields;
 }

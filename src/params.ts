@@ -50,11 +50,19 @@ export class Params implements ControllerParams {
  * prototype, so `__proto__` is a key like any other.
  */
 export function parseQuery(text: string): Query {
-  const query: Query = Object.create(null);
+  const query: Query = withoutPrototype();
   if (text === '') return query;
   // The parser drops a question mark at the very start, which here belongs to the first key.
   for (const [key, value] of new URLSearchParams(text.startsWith('?') ? `&${text}` : text)) addValue(query, key, value);
   return query;
+}
+
+/**
+ * An empty object of the engine's usual kind. `Object.create(null)` is a dictionary from the start, and one dictionary in a
+ * result makes `JSON.stringify` of Node 22 and later start over and take twice as long for the whole of it.
+ */
+export function withoutPrototype<V>(): Record<string, V> {
+  return Object.setPrototypeOf({}, null);
 }
 
 export function addValue<V>(into: Record<string, V | V[]>, key: string, value: V): void {

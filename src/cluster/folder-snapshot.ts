@@ -7,7 +7,7 @@ import { listControllers } from '../listing.ts';
 
 /**
  * `folder` → its real path; `group:Test` → file name; `link:<path>` → the real path behind a symbolic link in the tree;
- * `file:<path>` → fingerprint. What is not in it is not there.
+ * `file:<path>` → fingerprint; `tree:<path>` of every subfolder. What is not in it is not there.
  */
 export type Snapshot = ReadonlyMap<string, string>;
 
@@ -30,8 +30,9 @@ export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapsh
     const real = realpathSync.native(dir);
     seen.set('folder', real);
     for (const [group, file] of listControllers(real)) {
+      const path = join(real, file);
       seen.set(`group:${group}`, file);
-      seen.set(`file:${join(real, file)}`, fingerprint(join(real, file)));
+      seen.set(`file:${path}`, fingerprint(path));
     }
     lookAtTree(real, wholeTree, seen, 0);
   } catch {
@@ -52,24 +53,28 @@ export function firstDifference(before: Snapshot, now: Snapshot, exact: boolean)
 }
 
 /** What an import can read. Data that controllers write beside themselves must not start generations. */
-const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
+export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
 /** A link can make a tree endless; a folder this deep is a mistake in CONTROLLERS_DIR. */
 const DEEPEST = 16;
 
 function lookAtTree(folder: string, wholeTree: boolean, seen: Map<string, string>, depth: number): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue;
+    const isCode = wholeTree && CODE_FILE.test(entry.name);
+    if (entry.isFile() && !isCode) continue;
     const path = join(folder, entry.name);
     // Mounted volumes and release folders change where links lead, not the links: the target is what is compared.
     if (entry.isSymbolicLink()) seen.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
       if (depth < DEEPEST) lookAtSubfolder(path, wholeTree, seen, depth + 1);
-    } else if (wholeTree && CODE_FILE.test(entry.name)) seen.set(`file:${path}`, fingerprint(path));
+    } else if (isCode) seen.set(`file:${path}`, fingerprint(path));
   }
 }
 
 /** A subfolder may go away, or be closed to us, between two system calls: that is a difference, not a failure. */
 function lookAtSubfolder(path: string, wholeTree: boolean, seen: Map<string, string>, depth: number): void {
+  // With this value it never counts as a difference: what matters of a subfolder is what is in it.
+  seen.set(`tree:${path}`, ABSENT);
   try {
     lookAtTree(path, wholeTree, seen, depth);
   } catch {
@@ -77,7 +82,8 @@ function lookAtSubfolder(path: string, wholeTree: boolean, seen: Map<string, str
   }
 }
 
-function realPathOf(path: string): string {
+/** Where a path leads; `ABSENT` where it leads nowhere. */
+export function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {

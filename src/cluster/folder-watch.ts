@@ -1,9 +1,12 @@
 // Knows when the folder on disk is no longer what was last tried, and says so once it has settled. It polls: file events
-// are lost on swapped links, mounted volumes and network disks, a stat is not. It knows nothing of processes; the
-// supervisor tells it what was loaded, and it never forgets a change until the supervisor says that it was tried.
+// are lost on swapped links, mounted volumes and network disks, a stat is not; where they can be trusted, they call the next
+// look and let the poll be a cheap one. It knows nothing of processes; the supervisor tells it what was loaded, and it
+// never forgets a change until the supervisor says that it was tried.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../log.ts';
+import { createFolderEvents } from './folder-events.ts';
+import { type Places, placesOf, takeOutline } from './folder-outline.ts';
 import { ABSENT, firstDifference, type Snapshot, takeSnapshot } from './folder-snapshot.ts';
 import type { GroupLoad, LoadedFile } from './messages.ts';
 
@@ -44,10 +47,15 @@ export interface FolderWatchOptions {
   readonly now?: () => number;
 }
 
-/** Polling costs a thirtieth of a core at most, between these bounds. */
+/** Between two polls. Without events they cost a thirtieth of a core where that is often enough. */
 const SHORTEST_INTERVAL = 100;
 const LONGEST_INTERVAL = 400;
 const COST_FACTOR = 30;
+/** With trusted events polls look at the outline, and seldom at every file: then a look, with its garbage, costs a hundredth of a core. */
+const WHOLE_LOOK_COST_FACTOR = 400;
+/** From an event to the look it calls; one that costs much waits longer, for the next event. */
+const EVENT_DELAY = 20;
+const EVENT_COST_FACTOR = 3;
 /** How long a state must hold to count as settled: a file that is being copied grows in between. */
 const SETTLE = 40;
 /** A file that never settles, because something writes it for ever, is tried all the same. */
@@ -65,6 +73,13 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
   let missingPolls = 0;
   let timer: NodeJS.Timeout | undefined;
   let running = false;
+  const events = createFolderEvents(hurry);
+  let places: Places = { folders: [], links: [], missing: [] };
+  let outline = '';
+  /** When the next look at every file is due, and what the last one cost, in milliseconds. */
+  let wholeLookAt = 0;
+  let wholeLookCost = 0;
+  let hurried = false;
 
   return {
     look: () => takeSnapshot({ dir, paths: watchedPaths(), wholeTree: true }),
@@ -79,15 +94,41 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     stop() {
       running = false;
       clearTimeout(timer);
+      events.close();
     },
   };
 
   function poll(): void {
+    hurried = false;
     const begun = now();
-    const wait = compare(takeSnapshot({ dir, paths: watchedPaths(), wholeTree: exact }), begun);
-    const cost = now() - begun;
-    if (!running) return;
-    timer = setTimeout(poll, wait ?? Math.min(LONGEST_INTERVAL, Math.max(SHORTEST_INTERVAL, cost * COST_FACTOR)));
+    const current = takeOutline(dir, places);
+    const isNew = events.follow(current.folders);
+    const isDue = isNew || begun >= wholeLookAt || current.text !== outline || !events.isTrusted();
+    outline = current.text;
+    const wait = isDue ? lookAtAll(begun) : Math.max(LONGEST_INTERVAL, (now() - begun) * COST_FACTOR);
+    if (running && !hurried) timer = setTimeout(poll, wait);
+  }
+
+  /** Returns the milliseconds to the next poll. */
+  function lookAtAll(begun: number): number {
+    const snapshot = takeSnapshot({ dir, paths: watchedPaths(), wholeTree: exact });
+    const wait = compare(snapshot, begun);
+    if (snapshot !== undefined) places = placesOf(snapshot);
+    wholeLookCost = now() - begun;
+    // A difference that is not tried yet is looked for again at every poll.
+    wholeLookAt = previous === undefined && snapshot !== undefined ? begun + wholeLookCost * WHOLE_LOOK_COST_FACTOR : 0;
+    if (wait !== undefined) return wait;
+    if (events.isTrusted()) return LONGEST_INTERVAL;
+    return Math.min(LONGEST_INTERVAL, Math.max(SHORTEST_INTERVAL, wholeLookCost * COST_FACTOR));
+  }
+
+  /** Brings the next look forward. */
+  function hurry(): void {
+    wholeLookAt = 0;
+    if (!running || hurried) return;
+    hurried = true;
+    clearTimeout(timer);
+    timer = setTimeout(poll, Math.min(LONGEST_INTERVAL, Math.max(EVENT_DELAY, wholeLookCost * EVENT_COST_FACTOR)));
   }
 
   /** Milliseconds to the next look, where it is not the usual interval. */
@@ -116,6 +157,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
   }
 
   function tried({ before, begunAt, groups, files, broken }: Attempt): void {
+    hurry();
     baseline = new Map();
     exact = broken;
     changedSince = previous = undefined;
@@ -139,6 +181,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
   function imported(load: GroupLoad, files: readonly LoadedFile[]): void {
     if (!baseline.has(`group:${load.group}`)) baseline.set(`group:${load.group}`, load.file);
     for (const file of files) remember(file);
+    hurry();
   }
 
   function remember({ path, fingerprint }: LoadedFile): void {

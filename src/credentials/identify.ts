@@ -3,7 +3,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';
-import { parseToken, sha256 } from './token.ts';
+import { digestOf, parseToken } from './token.ts';
 
 export type Caller =
   /** It matches a live row: SDK mode. */
@@ -43,7 +43,7 @@ function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
   const token = parseToken(text);
   if (token === undefined) return refused('its shape or checksum is wrong');
   const row = table.rows.get(token.id);
-  const digest = sha256(token.secret);
+  const digest = digestOf(token.secret);
   // An id that nobody has costs the same comparison, so the time tells no one which ids exist.
   const isCurrent = timingSafeEqual(digest, row?.digest ?? NOBODY);
   if (row?.digest === undefined) return refused('no row has its id');
@@ -78,6 +78,8 @@ function refused(reason: string): Caller {
 
 /** The scheme is case-insensitive and one or more SP follow it (RFC 9110, 11.1 and 11.4). The token is case-sensitive. */
 function withoutBearer(value: string): string {
+  // As everybody writes it.
+  if (value.startsWith('Bearer gf')) return value.slice(7);
   if (value.charCodeAt(6) !== 0x20 || value.slice(0, 6).toLowerCase() !== 'bearer') return value;
   let start = 7;
   while (value.charCodeAt(start) === 0x20) start++;

@@ -10,10 +10,11 @@ import { refusal } from './errors.ts';
 import { Exchange } from './exchange.ts';
 import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
 import type { Groups } from './groups.ts';
-import type { LineSink, Log } from './log.ts';
+import type { DeferringSink, Log } from './log.ts';
 import { createRequestAtHand } from './request-at-hand.ts';
 import { checkHead, Request } from './request-head.ts';
 import { createRequestIds } from './request-id.ts';
+import { createRequestLines } from './request-lines.ts';
 import { createResponder, type RequestObserver } from './response.ts';
 import { createRouter, firstFit } from './router.ts';
 import { ROUTES, type Route, type RouteTarget } from './routes.ts';
@@ -31,7 +32,7 @@ export interface AppParts {
   readonly settings: Settings;
   readonly log: Log;
   /** Where the line of each request goes; undefined: nowhere. */
-  readonly requestLog?: LineSink | undefined;
+  readonly requestLog?: DeferringSink | undefined;
   readonly groups: Pick<Groups, 'find'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
@@ -57,7 +58,8 @@ export interface App {
 export function createApp({ settings, log, requestLog, groups, credentials, identity, observer, routes = ROUTES }: AppParts): App {
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
   const router = createRouter(routes);
-  const respond = createResponder({ log, requestLog, bodyLimit, development, observer, onSettled: finish });
+  const requestLines = requestLog && createRequestLines(requestLog);
+  const respond = createResponder({ log, requestLines, bodyLimit, development, observer, onSettled: finish });
   const atHand = createRequestAtHand();
   const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand });
   const requestIds = createRequestIds();

@@ -5,7 +5,7 @@ import { refusal } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { Log } from './log.ts';
 import { type Group, type Operation, VERB_OPERATIONS } from './operations.ts';
-import { Params, parseQuery, type Query } from './params.ts';
+import { Params, parseQuery, type Query, withoutPrototype } from './params.ts';
 import type { RequestAtHand } from './request-at-hand.ts';
 import { readBody } from './request-data.ts';
 import type { Responder } from './response.ts';
@@ -45,8 +45,11 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
 
   /** The query is always parsed; the body only where there is one, and then the operation runs when it has arrived. */
   function call(exchange: Exchange, work: Call): void {
-    const query = parseQuery(exchange.queryText);
-    if (!exchange.hasBody) return run(exchange, work, query, query);
+    if (!exchange.hasBody) {
+      const query = parseQuery(exchange.queryText);
+      return run(exchange, work, query, query);
+    }
+    const query = parseQuery(exchange.queryText, withoutPrototype());
     readBody(exchange, bodyLimit, {
       done: (data) => run(exchange, work, data === undefined ? query : data, query),
       fail: (error) => respond.fail(exchange, error),

@@ -1,7 +1,7 @@
 // Where log lines go: gathered, and written to a file descriptor in as few writes as their readers allow. A line is
 // written whole or not at all, whatever several processes write to the same pipe at the same time.
 import { fstatSync, write, writeSync } from 'node:fs';
-import type { LineSink } from './log.ts';
+import type { DeferringSink } from './log.ts';
 
 /** A write to a pipe is only then one piece when it is no longer than this (POSIX PIPE_BUF). */
 const PIPE_BUF = 4096;
@@ -14,7 +14,7 @@ const LINGER = 50;
 /** Bytes held while nobody reads; what comes after is counted and dropped, so that a stuck reader stops nothing. */
 const MAX_HELD = 8 * 1024 * 1024;
 
-export interface LogWriter extends LineSink {
+export interface LogWriter extends DeferringSink {
   /** Writes all that is held before it returns: for the end of the process. */
   close(): void;
 }
@@ -29,8 +29,28 @@ export function createLogWriter(fd: number): LogWriter {
   let writing = false;
   let buffer = Buffer.alloc(0);
   let timer: NodeJS.Timeout | undefined;
+  let deferred: ((write: (line: string) => void) => void) | undefined;
 
   function write_(line: string): void {
+    composeDeferred();
+    add(line);
+    if (current.length >= batch) flush();
+    else timer ??= setTimeout(flush, LINGER).unref();
+  }
+
+  function defer(compose: (write: (line: string) => void) => void): void {
+    composeDeferred();
+    deferred = compose;
+    timer ??= setTimeout(flush, LINGER).unref();
+  }
+
+  function composeDeferred(): void {
+    const compose = deferred;
+    deferred = undefined;
+    compose?.(add);
+  }
+
+  function add(line: string): void {
     if (held > MAX_HELD) {
       dropped++;
       return;
@@ -38,8 +58,6 @@ export function createLogWriter(fd: number): LogWriter {
     held += line.length;
     if (current.length + line.length > batch) closeBatch();
     current += line;
-    if (current.length >= batch) flush();
-    else timer ??= setTimeout(flush, LINGER).unref();
   }
 
   function closeBatch(): void {
@@ -51,6 +69,7 @@ export function createLogWriter(fd: number): LogWriter {
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
+    composeDeferred();
     closeBatch();
     if (!writing) next();
   }
@@ -92,6 +111,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   function close(): void {
     clearTimeout(timer);
+    composeDeferred();
     closeBatch();
     const text = queue.join('');
     queue = [];
@@ -102,7 +122,7 @@ export function createLogWriter(fd: number): LogWriter {
     }
   }
 
-  return { write: write_, flush, close };
+  return { write: write_, defer, flush, close };
 }
 
 function isPipe(fd: number): boolean {

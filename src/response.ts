@@ -2,8 +2,8 @@
 import { type ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from './errors.ts';
 import type { Exchange } from './exchange.ts';
-import { describeError, type LineSink, type Log } from './log.ts';
-import { requestLine } from './request-line.ts';
+import { describeError, type Log } from './log.ts';
+import type { RequestLines } from './request-lines.ts';
 
 export interface RequestObserver {
   /** @param duration milliseconds from the complete head to the answer handed to the socket */
@@ -12,8 +12,8 @@ export interface RequestObserver {
 
 export interface ResponderOptions {
   readonly log: Log;
-  /** Where the line of each request goes; undefined: nowhere. */
-  readonly requestLog: LineSink | undefined;
+  /** Undefined: requests have no lines. */
+  readonly requestLines: RequestLines | undefined;
   readonly bodyLimit: number;
   /** A 500 tells the client its cause. */
   readonly development: boolean;
@@ -66,7 +66,7 @@ const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
 /** Milliseconds that a client gets to read its refusal while it is still sending. */
 const LINGER = 2000;
 
-export function createResponder({ log, requestLog, bodyLimit, development, observer, onSettled }: ResponderOptions): Responder {
+export function createResponder({ log, requestLines, bodyLimit, development, observer, onSettled }: ResponderOptions): Responder {
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
   // 19 percent of a request (docs/PERFORMANCE.md). Safe because writeHead() has read it when it returns.
@@ -94,10 +94,10 @@ export function createResponder({ log, requestLog, bodyLimit, development, obser
     onSettled(exchange);
     // Nobody was left to take it: the log says 499, as nginx does.
     const status = exchange.response.destroyed ? 499 : answered;
-    if (requestLog === undefined && observer === undefined) return;
-    const duration = performance.now() - exchange.startedAt;
-    requestLog?.write(requestLine(exchange, status, bytes, duration));
-    observer?.answered(exchange, status, bytes, duration);
+    if (requestLines === undefined && observer === undefined) return;
+    const now = performance.now();
+    requestLines?.add(exchange, status, bytes, now);
+    observer?.answered(exchange, status, bytes, now - exchange.startedAt);
   }
 
   function result(exchange: Exchange, value: unknown): void {

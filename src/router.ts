@@ -1,6 +1,6 @@
 // Matches a path with the ordered routes, by comparing decoded segments: no pattern ever becomes a regular expression.
 // It also refuses a table in which a row can never be reached.
-import type { LineMiddle } from './request-line.ts';
+import type { LineMiddle } from './request-lines.ts';
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 

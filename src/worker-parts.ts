@@ -4,7 +4,7 @@ import type { Settings } from './config.ts';
 import { createCredentials } from './credentials/live-table.ts';
 import { createGroups, type GroupLoad, type Groups } from './groups.ts';
 import { createIdentity } from './identity/handler.ts';
-import type { LineSink, Log } from './log.ts';
+import type { DeferringSink, Log } from './log.ts';
 import type { LoadedFile } from './module-loader.ts';
 import type { RequestObserver } from './response.ts';
 
@@ -12,7 +12,7 @@ export interface WorkerPartsOptions {
   readonly settings: Settings;
   readonly log: Log;
   /** Where the lines of the requests go. */
-  readonly sink: LineSink;
+  readonly sink: DeferringSink;
   readonly observer?: RequestObserver | undefined;
   /** A brand-new group was imported in place; with every file imported so far. */
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void;

@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { type AppParts, createApp } from '../../src/app.ts';
 import { parseSettings } from '../../src/config.ts';
 import { createGroups } from '../../src/groups.ts';
-import { createLog, type LineSink } from '../../src/log.ts';
+import { createLog, type DeferringSink } from '../../src/log.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
 
@@ -39,7 +39,8 @@ export async function startService({ controllers, settings = {}, parts = {}, exp
   const dir = controllers === undefined ? SHIPPED_CONTROLLERS : mkdtempSync(join(tmpdir(), 'gatefold-service-'));
   for (const [name, source] of Object.entries(controllers ?? {})) writeFileSync(join(dir, name), source);
   const lines: LogLine[] = [];
-  const sink: LineSink = { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} };
+  const write = (line: string) => void lines.push(JSON.parse(line));
+  const sink: DeferringSink = { write, defer: (compose) => compose(write), flush: () => {} };
   const log = createLog({ level: 'debug', sink });
   const parsed = parseSettings({ CONTROLLERS_DIR: dir, ...settings }, [], { cores: 1 });
   const groups = createGroups({ dir, log });

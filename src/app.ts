@@ -1,6 +1,6 @@
 // One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
 // environment; whoever creates it listens.
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { answerClientErrors } from './client-error.ts';
 import type { Settings } from './config.ts';
 import { trackConnections } from './connections.ts';
@@ -11,6 +11,7 @@ import { Exchange } from './exchange.ts';
 import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
 import type { Groups } from './groups.ts';
 import type { DeferringSink, Log } from './log.ts';
+import { createServer } from './node-http.ts';
 import { createRequestAtHand } from './request-at-hand.ts';
 import { checkHead, Request } from './request-head.ts';
 import { createRequestIds } from './request-id.ts';

@@ -1,8 +1,8 @@
 // Reads the header section once and refuses what node:http lets through (decisions 2.3 and 2.4). Nothing here decides
 // anything: it hands on the few header values that later steps ask for.
-import { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { refusal } from './errors.ts';
+import { IncomingMessage } from './node-http.ts';
 
 /** The header values the service reads, as sent: Node has trimmed SP and HTAB, and nothing else is ever trimmed. */
 export interface RequestHead {

@@ -1,8 +1,9 @@
 // The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
-import { type ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import { describeError, type Log } from './log.ts';
+import { STATUS_CODES, validateHeaderName, validateHeaderValue } from './node-http.ts';
 import type { RequestLines } from './request-lines.ts';
 
 export interface RequestObserver {

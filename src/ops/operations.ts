@@ -1,10 +1,11 @@
 // The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker is
 // stuck. It only reads: nothing here starts, stops or changes anything, and it never keeps the process alive.
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type HttpError, isHttpError, refusal } from '../errors.ts';
 import { describeError, type Log } from '../log.ts';
+import { createServer } from '../node-http.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { type About, familiesOf } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';

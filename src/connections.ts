@@ -6,6 +6,8 @@ import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
 
 interface Connection {
+  /** Where in the list of sockets it is. */
+  readonly slot: number;
   /** The exchange last begun. */
   exchange: Exchange | undefined;
   /** Requests begun and not answered: pipelined ones are under way together. */
@@ -38,26 +40,31 @@ const CONNECTION = Symbol('connection');
 type Tracked = Socket & { [CONNECTION]?: Connection };
 
 export function trackConnections(server: Server, { keepAliveTimeout, readTimeout }: ConnectionLimits): Connections {
-  const sockets = new Set<Tracked>();
+  // Slots that are used again, and not a Set: one that is added to and deleted from without end leaves its outgrown tables in
+  // the old generation, and each keeps the connections that were in it alive until the next full collection.
+  const sockets: (Tracked | undefined)[] = [];
+  const freeSlots: number[] = [];
   const idleSweeps = Math.max(1, Math.ceil(keepAliveTimeout / SWEEP));
   let sweeps = 0;
   let timer: NodeJS.Timeout | undefined;
 
   server.on('connection', (socket: Tracked) => {
-    socket[CONNECTION] = { exchange: undefined, open: 0, idleSince: sweeps, slow: false };
-    sockets.add(socket);
+    const slot = freeSlots.pop() ?? sockets.length;
+    sockets[slot] = socket;
+    socket[CONNECTION] = { slot, exchange: undefined, open: 0, idleSince: sweeps, slow: false };
     socket.on('close', forget);
     timer ??= setInterval(sweep, SWEEP).unref();
   });
 
   function forget(this: Tracked): void {
-    sockets.delete(this);
-    if (sockets.size === 0) {
+    const { slot, exchange } = this[CONNECTION] as Connection;
+    sockets[slot] = undefined;
+    freeSlots.push(slot);
+    if (freeSlots.length === sockets.length) {
       clearInterval(timer);
       timer = undefined;
     }
     // Only the last request can still be arriving; nobody is left to take its answer.
-    const exchange = this[CONNECTION]?.exchange;
     if (exchange?.onLost === undefined) return;
     exchange.response.destroy();
     exchange.onLost();
@@ -66,6 +73,7 @@ export function trackConnections(server: Server, { keepAliveTimeout, readTimeout
   function sweep(): void {
     sweeps++;
     for (const socket of sockets) {
+      if (socket === undefined) continue;
       const connection = socket[CONNECTION] as Connection;
       const slow = socket.writableLength > 0;
       if (slow !== connection.slow) socket.setTimeout(slow ? readTimeout : 0);

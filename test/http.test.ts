@@ -263,6 +263,25 @@ test('a client that leaves in the middle of its body frees its place, and is no 
   assert.equal(left.lines.filter(({ event }) => event === 'request').length, 6);
 });
 
+test('a body that is all there before its group is imported reaches the operation', async (t) => {
+  const service = await startService({
+    controllers: {
+      'SlowController.mjs':
+        'await new Promise((done) => setTimeout(done, 50)); export default { created: (data) => ({ data }), updated: (data) => ({ data }) };',
+    },
+  });
+  t.after(service.close);
+  const body = JSON.stringify({ text: 'x'.repeat(1000) });
+  const post = (path: string, framed: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${framed}`;
+  // The second one is pipelined behind the first, and chunked.
+  const answers = await service.raw(
+    post('/api/slow', `Content-Length: ${body.length}\r\n\r\n${body}`) +
+      post('/api/slow', `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
+    2,
+  );
+  assert.equal(answers.split(JSON.stringify({ data: JSON.parse(body) })).length, 3, answers.slice(0, 500));
+});
+
 test('an answer while draining ends its connection', async (t) => {
   const draining = await startService();
   t.after(draining.close);

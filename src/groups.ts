@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { refusal } from './errors.ts';
 import { fingerprint } from './fingerprint.ts';
-import { groupNameOf, listControllers } from './listing.ts';
+import { groupNameOf, listControllers, parseFileName } from './listing.ts';
 import { describeLoadError } from './load-error.ts';
 import { describeError, type Log } from './log.ts';
 import { parseHiddenMembers } from './member-modifiers.ts';
@@ -26,6 +26,8 @@ export interface GroupLoad {
 }
 
 export interface LoadAllOptions {
+  /** File names; default: what the folder lists now. One that is gone by then is passed over. */
+  readonly files?: readonly string[];
   /** File name → reason, of files that must not be touched: they hung or ended an earlier process. */
   readonly skip: ReadonlyMap<string, string>;
   readonly onLoading: (file: string) => void;
@@ -37,7 +39,7 @@ export interface Groups {
    * @throws HttpError GROUP_NOT_LOADABLE
    */
   find(page: string): Group | undefined | Promise<Group | undefined>;
-  /** Loads every group of the folder, one after the other, so that a file that ends the process is known by name. */
+  /** Loads every group, one after the other, so that a file that ends the process is known by name. */
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
   /** Names of the groups that serve at the moment. */
   names(): string[];
@@ -50,8 +52,8 @@ export interface GroupsOptions {
   readonly log: Log;
   /** Milliseconds one file may take to load: a top-level `await` may never settle. */
   readonly loadTimeout?: number;
-  /** A group was imported in place, on its first request. */
-  readonly onImported?: (load: GroupLoad) => void;
+  /** A group was imported in place, on its first request, which is held until this has settled. */
+  readonly onImported?: (load: GroupLoad) => void | Promise<void>;
 }
 
 interface Broken {
@@ -124,17 +126,17 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
     for (let attempt = 1; ; attempt++) {
       const before = fingerprint(join(dir, file));
       if (before === 'absent') return undefined;
-      const load = await loadOne(group, file);
+      const { load, loaded } = await loadOne(group, file);
       if (load.ok || attempt === ATTEMPTS || !(await isUnsettled(join(dir, file), before))) {
-        onImported?.(load);
-        if (load.ok) return pages.get(group);
+        await onImported?.(load);
+        if (loaded !== undefined) return publish(loaded);
         log.error('group-not-loadable', { ...load });
         throw notLoadable(file, load.error ?? '');
       }
     }
   }
 
-  async function loadOne(group: string, file: string): Promise<GroupLoad> {
+  async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
     const path = join(dir, file);
     const before = fingerprint(path);
     let real = path;
@@ -144,22 +146,29 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
       attempts.set(real, attempt + 1);
       const module = await withTimeLimit(loader.load(real, attempt), loadTimeout);
       const loaded = createGroup(group, module, hiddenLookup(real, loader));
-      pages.set(group, loaded);
-      pages.set(group.charAt(0).toLowerCase() + group.slice(1), loaded);
       broken.delete(file);
-      return { group, file, ok: true };
+      return { load: { group, file, ok: true }, loaded };
     } catch (error) {
       const { reason, at } = await describeLoadError(error, real);
       // Out of descriptors or memory says nothing about the file, so nothing is remembered against it.
       if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
-      return { group, file, ok: false, error: reason, ...(at === undefined ? {} : { at }) };
+      return { load: { group, file, ok: false, error: reason, ...(at === undefined ? {} : { at }) } };
     }
   }
 
-  async function loadAll({ skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
+  /** From here on it answers. */
+  function publish(group: Group): Group {
+    pages.set(group.name, group);
+    pages.set(group.name.charAt(0).toLowerCase() + group.name.slice(1), group);
+    return group;
+  }
+
+  async function loadAll({ files, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
     refresh();
-    for (const [group, file] of listing) {
+    for (const file of files ?? listing.values()) {
+      const group = parseFileName(file)?.group;
+      if (group === undefined || fingerprint(join(dir, file)) === 'absent') continue;
       const reason = skip.get(file);
       if (reason !== undefined) {
         broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
@@ -167,7 +176,9 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
         continue;
       }
       onLoading(file);
-      loads.push(await loadOne(group, file));
+      const { load, loaded } = await loadOne(group, file);
+      if (loaded !== undefined) publish(loaded);
+      loads.push(load);
     }
     return loads;
   }

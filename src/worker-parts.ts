@@ -14,8 +14,8 @@ export interface WorkerPartsOptions {
   /** Where the lines of the requests go. */
   readonly sink: DeferringSink;
   readonly observer?: RequestObserver | undefined;
-  /** A brand-new group was imported in place; with every file imported so far. */
-  readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void;
+  /** A brand-new group was imported in place; with every file imported so far. It answers once this has settled. */
+  readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
 }
 
 export interface WorkerParts {

@@ -11,10 +11,11 @@ import { drain } from '../src/cluster/drain.ts';
 import { ABSENT, firstDifference, takeSnapshot } from '../src/cluster/folder-snapshot.ts';
 import { createFolderWatch } from '../src/cluster/folder-watch.ts';
 import { parseFromWorker, parseToWorker } from '../src/cluster/messages.ts';
+import { createNewGroups } from '../src/cluster/new-groups.ts';
 import { createPoisonList } from '../src/cluster/poison-list.ts';
 import { describeListenError, findPort, hostAndPort } from '../src/cluster/port.ts';
 import { createRejections, RETRY } from '../src/cluster/rejections.ts';
-import { createWorkerProcess, type WorkerEvents } from '../src/cluster/worker-process.ts';
+import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from '../src/cluster/worker-process.ts';
 import { fingerprint } from '../src/fingerprint.ts';
 import type { Log, LogFields } from '../src/log.ts';
 import { createFolder, write } from './support/cluster-server.ts';
@@ -28,17 +29,22 @@ describe('messages', () => {
     message: unknown,
     isKnown: boolean,
   ])[] = [
-    ['load', parseToWorker, { kind: 'load', generation: 1, skip: [['A.js', 'why']] }, true],
-    ['load with half a pair', parseToWorker, { kind: 'load', generation: 1, skip: [['A.js']] }, false],
+    ['load', parseToWorker, { kind: 'load', generation: 1, files: ['A.js'], skip: [['A.js', 'why']] }, true],
+    ['load with half a pair', parseToWorker, { kind: 'load', generation: 1, files: ['A.js'], skip: [['A.js']] }, false],
     ['listen on all interfaces', parseToWorker, { kind: 'listen', port: 1, host: undefined }, true],
     ['listen without a port', parseToWorker, { kind: 'listen' }, false],
     ['drain for no number', parseToWorker, { kind: 'drain', timeout: Number.NaN, acceptFor: null }, false],
+    ['load without names', parseToWorker, { kind: 'load', generation: 1, files: [1], skip: [] }, false],
     ['import', parseToWorker, { kind: 'import', group: 'Test' }, true],
+    ['shared', parseToWorker, { kind: 'shared', group: 'Test' }, true],
+    ['shared without a group', parseToWorker, { kind: 'shared' }, false],
     ['ping', parseToWorker, { kind: 'ping' }, true],
     ['an inherited name', parseToWorker, { kind: 'toString' }, false],
     ['loaded', parseFromWorker, { kind: 'loaded', groups: [group], files }, true],
     ['loaded with no list', parseFromWorker, { kind: 'loaded', groups: group, files }, false],
     ['imported', parseFromWorker, { kind: 'imported', group, files }, true],
+    ['nothing to import', parseFromWorker, { kind: 'nothing-to-import', group: 'Test' }, true],
+    ['nothing to import, without a group', parseFromWorker, { kind: 'nothing-to-import' }, false],
     ['imported with a nameless file', parseFromWorker, { kind: 'imported', group, files: [{}] }, false],
     ['a message of a controller', parseFromWorker, { hello: 'parent' }, false],
     ['a text', parseFromWorker, 'pong', false],
@@ -296,6 +302,7 @@ describe('createWorkerProcess', () => {
       gone: note('gone'),
       faulty: note('faulty'),
       imported: note('imported'),
+      nothingToImport: note('nothing to import'),
     };
     return {
       worker: createWorkerProcess(fake as never, events),
@@ -310,7 +317,7 @@ describe('createWorkerProcess', () => {
   it('is killed after five pings without an answer, ten while it loads, and any answer begins the count again', async () => {
     const { worker, say, killed, fake, log } = create();
     say({ kind: 'booted' });
-    const loaded = worker.load(1, new Map());
+    const loaded = worker.load(1, { files: [], skip: new Map() });
     for (let i = 0; i < 10; i++) worker.ping();
     assert.deepEqual(killed, []);
     say({ kind: 'pong' });
@@ -332,14 +339,14 @@ describe('createWorkerProcess', () => {
 
   it('load and listen of a worker that is gone end at once, with the file that it was importing', async () => {
     const { worker, say, fake } = create();
-    const loading = worker.load(3, new Map([['B.js', 'why']]));
+    const loading = worker.load(3, { files: ['A.js', 'B.js'], skip: new Map([['B.js', 'why']]) });
     say({ kind: 'booted' });
     say({ kind: 'loading', file: 'AController.js' });
     assert.ok(worker.loadingFor >= 0);
     fake.emit('exit');
     fake.emit('disconnect');
     assert.deepEqual(await loading, { kind: 'ended', file: 'AController.js', reason: 'it was ended by SIGKILL' });
-    assert.equal((await worker.load(4, new Map())).kind, 'ended');
+    assert.equal((await worker.load(4, { files: [], skip: new Map() })).kind, 'ended');
     assert.deepEqual(await worker.listen(1, undefined), { code: 'it was ended by SIGKILL' });
     worker.drain(1);
     worker.quit();
@@ -383,6 +390,50 @@ function createMemoryLog(onLine = () => {}): { log: Log; lines: { event: string;
   };
   return { log: { debug: note, info: note, warn: note, error: note }, lines };
 }
+
+describe('createNewGroups', () => {
+  function create(count: number) {
+    const sent: string[] = [];
+    const workers = Array.from({ length: count }, (_, id) => {
+      const send = (message: { kind: string; group?: string }) => void sent.push(`${id}: ${message.kind} ${message.group}`);
+      return { id, send } as unknown as WorkerProcess;
+    });
+    return { workers, sent, groups: createNewGroups(() => workers) };
+  }
+
+  it('has every other worker import, and lets those that have it answer when the last has said how it fared', () => {
+    const { workers, sent, groups } = create(3);
+    const [first, second, third] = workers as [WorkerProcess, WorkerProcess, WorkerProcess];
+    groups.imported(first, 'New');
+    assert.deepEqual(sent.splice(0), ['1: import New', '2: import New']);
+    groups.imported(second, 'New');
+    assert.deepEqual(sent, []);
+    assert.ok(groups.isPending('New'));
+    groups.done(third, 'New');
+    assert.deepEqual(sent.splice(0), ['0: shared New', '1: shared New']);
+    assert.ok(!groups.isPending('New'));
+    groups.done(third, 'New');
+    assert.deepEqual(sent, []);
+  });
+
+  it('does not wait for a worker that is gone, and not at all where there is no other', () => {
+    const { workers, sent, groups } = create(2);
+    groups.imported(workers[0] as WorkerProcess, 'New');
+    groups.gone(workers[1] as WorkerProcess);
+    assert.deepEqual(sent, ['1: import New', '0: shared New']);
+    const alone = create(1);
+    alone.groups.imported(alone.workers[0] as WorkerProcess, 'New');
+    assert.deepEqual(alone.sent, ['0: shared New']);
+  });
+
+  it('lets a worker that is on its way out answer as well', () => {
+    const { workers, sent, groups } = create(1);
+    const leaving = { send: ({ kind }: { kind: string }) => void sent.push(`leaving: ${kind}`) } as unknown as WorkerProcess;
+    groups.imported(leaving, 'New');
+    groups.imported(workers[0] as WorkerProcess, 'New');
+    assert.deepEqual(sent, ['0: import New', 'leaving: shared', '0: shared New']);
+  });
+});
 
 describe('drain', () => {
   async function start(test: TestContext) {

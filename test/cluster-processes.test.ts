@@ -1,6 +1,6 @@
 // Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang, throw, and the signals that end or renew them.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -170,6 +170,18 @@ describe('workers', () => {
     write(service.dir, 'TestController.js', MISCHIEF);
     await service.logged('generation-serving', (line) => String(line.cause).endsWith('TestController.js'));
     assert.equal((await ask(service.port, '/api/test')).status, 200);
+  });
+
+  it('a worker that dies while the folder is away is replaced when it is back, not by one without groups', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    renameSync(service.dir, `${service.dir}.away`);
+    await service.logged('folder-vanished');
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await service.logged('replacement-kept-out');
+    for (let i = 0; i < 20; i++) assert.equal((await ask(service.port, '/api/test')).status, 200);
+    renameSync(`${service.dir}.away`, service.dir);
+    await service.logged('worker-replaced');
+    assert.equal(service.lines.filter(({ event }) => event === 'replacement-kept-out').length, 1);
   });
 
   it('a group that ends the process on its first import takes nothing else down', async (test) => {

@@ -1,9 +1,8 @@
 // Makes a set of workers load the folder, and says how it went: all of them as one, or not at all. A controller that ends
 // or hangs its process is found by name and left out of the next try. What the outcome is worth, the supervisor decides.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { listControllers } from '../listing.ts';
 import type { GroupLoad, LoadedFile } from './messages.ts';
-import type { LoadOutcome, WorkerProcess } from './worker-process.ts';
+import type { LoadOrder, LoadOutcome, WorkerProcess } from './worker-process.ts';
 
 export type GenerationOutcome =
   | {
@@ -19,6 +18,7 @@ export type GenerationOutcome =
 export interface GenerationOptions {
   readonly number: number;
   readonly count: number;
+  readonly dir: string;
   /** A worker that has loaded nothing yet. */
   readonly takeWorker: () => WorkerProcess;
   /** File name → reason: left out from the start. */
@@ -35,7 +35,7 @@ export async function loadGeneration(options: GenerationOptions): Promise<Genera
   const skip = new Map(options.skip);
   for (let blameless = 0; ; ) {
     const workers = Array.from({ length: options.count }, options.takeWorker);
-    const outcome = await loadOnce(workers, skip, options);
+    const outcome = await loadOnce(workers, { files: [...list(options.dir).values()], skip }, options);
     if (outcome.kind === 'loaded' || outcome.kind === 'aborted') return outcome;
     for (const [file, reason] of outcome.poison) {
       skip.set(file, reason);
@@ -49,18 +49,14 @@ type TryOutcome =
   | Exclude<GenerationOutcome, { kind: 'ended' }>
   | { readonly kind: 'failed'; readonly reason: string; readonly poison: ReadonlyMap<string, string> };
 
-async function loadOnce(
-  workers: readonly WorkerProcess[],
-  skip: ReadonlyMap<string, string>,
-  { number, signal }: GenerationOptions,
-): Promise<TryOutcome> {
+async function loadOnce(workers: readonly WorkerProcess[], order: LoadOrder, { number, signal }: GenerationOptions): Promise<TryOutcome> {
   const ended: Extract<LoadOutcome, { kind: 'ended' }>[] = [];
   const loaded: Extract<LoadOutcome, { kind: 'loaded' }>[] = [];
   const isComplete = await new Promise<boolean>((resolve) => {
     signal.addEventListener('abort', () => resolve(false), { once: true });
     if (signal.aborted) resolve(false);
     for (const worker of workers) {
-      void worker.load(number, skip).then((outcome) => {
+      void worker.load(number, order).then((outcome) => {
         if (outcome.kind === 'loaded') loaded.push(outcome);
         else ended.push(outcome);
         // What ended one would end the others, too, or hang them: there is nothing to wait for.
@@ -77,11 +73,23 @@ async function loadOnce(
   return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason, poison };
 }
 
-/** Whether a group that is known to serve has a file and was not seen by those who loaded the folder: it came while they did. */
+/** Whether a group that is known to serve is in the folder and was not seen by those who loaded it: it came while they did. */
 export function isGroupMissing(known: Iterable<GroupLoad>, loaded: readonly GroupLoad[], dir: string): boolean {
   const seen = new Set(loaded.map(({ group }) => group));
-  for (const { group, file, ok } of known) if (ok && !seen.has(group) && existsSync(join(dir, file))) return true;
-  return false;
+  const unseen = Array.from(known).filter(({ group, ok }) => ok && !seen.has(group));
+  if (unseen.length === 0) return false;
+  const listing = list(dir);
+  return unseen.some(({ group }) => listing.has(group));
+}
+
+/** Listed once for all workers: a file that comes at this moment would be in the list of one and not in that of another. */
+function list(dir: string): ReadonlyMap<string, string> {
+  try {
+    return listControllers(dir);
+  } catch {
+    // The folder is away; that no group is left is judged by who asked.
+    return new Map();
+  }
 }
 
 /** A group that one worker could not load did not load; the files are those of all, with every state that was read. */

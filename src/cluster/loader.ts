@@ -14,6 +14,7 @@ export interface Loader {
 }
 
 export interface LoaderOptions {
+  readonly dir: string;
   readonly crew: Pick<Crew, 'take' | 'all'>;
   readonly poison: PoisonList;
   readonly look: () => Snapshot | undefined;
@@ -22,7 +23,7 @@ export interface LoaderOptions {
 /** A generation that is out of date and still loading one file after this long is given up for the next. */
 const SLOW_LOAD = 700;
 
-export function createLoader({ crew, poison, look }: LoaderOptions): Loader {
+export function createLoader({ dir, crew, poison, look }: LoaderOptions): Loader {
   let running: AbortController | undefined;
   /** Never two in a row: a folder that is slow to load and always changing must be loaded some time. */
   let gaveUpLast = false;
@@ -33,6 +34,7 @@ export function createLoader({ crew, poison, look }: LoaderOptions): Loader {
         const outcome = await loadGeneration({
           number,
           count,
+          dir,
           takeWorker: crew.take,
           skip: poison.active(),
           onPoison: (file, reason) => poison.add(file, reason, look()),

@@ -20,10 +20,20 @@ export interface GroupLoad {
 }
 
 export type ToWorker =
-  /** `skip`: file name → reason; these files ended or hung an earlier worker and must not be touched. */
-  | { readonly kind: 'load'; readonly generation: number; readonly skip: readonly (readonly [file: string, reason: string])[] }
+  /**
+   * `files`: names in the folder, the same for all workers of a generation. `skip`: file name → reason; these ended or hung an
+   * earlier worker and must not be touched.
+   */
+  | {
+      readonly kind: 'load';
+      readonly generation: number;
+      readonly files: readonly string[];
+      readonly skip: readonly (readonly [file: string, reason: string])[];
+    }
   /** Another worker has imported this new group: so that all of them serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
+  /** Every worker has been told to import this new group, and has said how it fared: whoever has it may answer from it. */
+  | { readonly kind: 'shared'; readonly group: string }
   | { readonly kind: 'listen'; readonly port: number; readonly host: string | undefined }
   /**
    * Finish what is under way within `timeout` milliseconds, then end. `acceptFor`: no other worker accepts in its place, so
@@ -46,8 +56,10 @@ export type FromWorker =
   /** It has the connection that came last. */
   | { readonly kind: 'took' }
   | { readonly kind: 'listen-failed'; readonly code: string }
-  /** A brand-new group was imported in place, on its first request. */
+  /** A brand-new group was imported in place, or could not be. One that was answers nothing before it is `shared`. */
   | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
+  /** To `import`, where there was nothing to import: it has that group, or cannot have it. */
+  | { readonly kind: 'nothing-to-import'; readonly group: string }
   /** Something was thrown outside any request; it has been logged. */
   | { readonly kind: 'faulty' }
   /** What it has counted; whoever reads the metrics knows the shape. */
@@ -57,8 +69,12 @@ export type FromWorker =
 type Fields = Readonly<Record<string, unknown>>;
 
 const TO_WORKER: Readonly<Record<ToWorker['kind'], (message: Fields) => boolean>> = {
-  load: (m) => isNumber(m.generation) && isArrayOf(m.skip, (row) => Array.isArray(row) && row.length === 2 && row.every(isString)),
+  load: (m) =>
+    isNumber(m.generation) &&
+    isArrayOf(m.files, isString) &&
+    isArrayOf(m.skip, (row) => Array.isArray(row) && row.length === 2 && row.every(isString)),
   import: (m) => isString(m.group),
+  shared: (m) => isString(m.group),
   listen: (m) => isNumber(m.port) && (m.host === undefined || isString(m.host)),
   drain: (m) => isNumber(m.timeout) && (m.acceptFor === null || isNumber(m.acceptFor)),
   quit: () => true,
@@ -75,6 +91,7 @@ const FROM_WORKER: Readonly<Record<FromWorker['kind'], (message: Fields) => bool
   took: () => true,
   'listen-failed': (m) => isString(m.code),
   imported: (m) => isGroupLoad(m.group) && isArrayOf(m.files, isLoadedFile),
+  'nothing-to-import': (m) => isString(m.group),
   faulty: () => true,
   metrics: () => true,
   pong: () => true,

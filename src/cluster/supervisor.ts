@@ -4,6 +4,7 @@ import { createFolderWatch } from './folder-watch.ts';
 import { type GenerationOutcome, isGroupMissing } from './generation.ts';
 import { createLoader } from './loader.ts';
 import type { GroupLoad } from './messages.ts';
+import { createNewGroups } from './new-groups.ts';
 import { createPoisonList } from './poison-list.ts';
 import { describeListenError } from './port.ts';
 import { createPortKeeper } from './port-keeper.ts';
@@ -28,9 +29,12 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let wish: string | undefined;
   /** The folder gives no worker that equals those that serve: no replacement until it changes. */
   let keptOut = false;
+  /** It has been logged that a replacement finds no file of a group that serves. */
+  let saidGone = false;
   let later: NodeJS.Timeout | undefined;
   let turning = false;
-  const early: (() => void)[] = [];
+  /** The groups of the generation that is being put to work. */
+  let coming: Map<string, GroupLoad> | undefined;
 
   const backoff = createBackoff({ free: wanted });
   const poison = createPoisonList(dir);
@@ -40,15 +44,20 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       lost: onLost,
       took: (worker) => keeper.took(worker),
       died: onDied,
-      gone: () => turn(),
+      gone(worker) {
+        newGroups.gone(worker);
+        turn();
+      },
       faulty: onFaulty,
       imported: onImported,
+      nothingToImport: (worker, group) => newGroups.done(worker, group),
       metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
     },
   });
   const watch = createFolderWatch({ dir, log, onChange });
-  const loader = createLoader({ crew, poison, look: watch.look });
+  const loader = createLoader({ dir, crew, poison, look: watch.look });
   const keeper = createPortKeeper({ port: options.port, host: options.host, log, serving: crew.serving });
+  const newGroups = createNewGroups(() => crew.all().filter(({ state }) => state === 'loaded' || state === 'serving'));
   const rejections = createRejections({ log, onRetry: () => want(wish ?? RETRY) });
 
   return {
@@ -112,13 +121,19 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImported(worker: WorkerProcess, load: GroupLoad, files: readonly { path: string; fingerprint: string }[]): void {
-    // A generation listens a moment before it counts: what it imports in that moment must count, too.
-    if (worker.generation > current.number) early.push(() => onImported(worker, load, files));
-    if (worker.generation !== current.number) return;
-    watch.imported(load, files);
-    if (current.groups.get(load.group)?.ok === true) return;
-    current.groups.set(load.group, load);
-    for (const other of load.ok ? crew.serving() : []) if (other !== worker) other.send({ kind: 'import', group: load.group });
+    // One that is on its way out still imports what its open connections ask for, but its other files may be out of date.
+    if (worker.generation >= current.number) {
+      watch.imported(load, files);
+      for (const groups of [current.groups, coming]) if (groups !== undefined) note(groups, load);
+    }
+    if (load.ok) newGroups.imported(worker, load.group);
+    else newGroups.done(worker, load.group);
+  }
+
+  /** One that has answered somewhere stays a group that serves; one that has not, and that some worker cannot import, is none. */
+  function note(groups: Map<string, GroupLoad>, load: GroupLoad): void {
+    if (groups.get(load.group)?.ok === true && (load.ok || !newGroups.isPending(load.group))) return;
+    groups.set(load.group, load);
   }
 
   // One step at a time.
@@ -192,7 +207,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     about: { cause: string; begun: number; losses: readonly GroupLoad[] },
   ): Promise<void> {
     const old = crew.serving();
+    const known = current.groups;
+    coming = new Map(groups.map((load) => [load.group, load]));
     const outcomes = await keeper.open(workers);
+    const taken = coming;
+    coming = undefined;
     if (stopping) return;
     const [first] = outcomes;
     if (first !== undefined && first !== 'listening' && !outcomes.includes('listening')) {
@@ -200,12 +219,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       return refuse(about.cause, describeListenError(options.port, options.host, first.code));
     }
     for (const worker of old) worker.drain(options.drainTimeout);
-    const known = current.groups;
-    current = { number, groups: new Map(groups.map((load) => [load.group, load])), since: new Date() };
-    for (const imported of early.splice(0)) imported();
+    current = { number, groups: taken, since: new Date() };
     tally.served++;
     rejections.clear();
-    keptOut = false;
+    keptOut = saidGone = false;
     for (const failure of groups.filter(({ ok, group, error }) => !ok && known.get(group)?.error !== error)) {
       log.error('group-not-loadable', { ...failure });
     }
@@ -238,17 +255,12 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const outcome = await loader.load(current.number, count);
     if (stopping || outcome.kind === 'aborted') return;
     if (outcome.kind === 'ended') return refuse('replacement', `${NEVER_LOADED}: ${outcome.reason}`);
-    const lost = outcome.groups.filter(({ ok, group }) => !ok && current.groups.get(group)?.ok === true);
-    if ((lost.length > 0 || !watch.agrees(outcome.files)) && crew.serving().length > 0) {
+    if (crew.serving().length > 0 && isKeptOut(outcome)) {
       for (const worker of outcome.workers) worker.quit();
-      keptOut = true;
-      // It read other code than those that serve, and nothing of it is broken: that code is due.
-      if (lost.length === 0) wish = 'the folder has changed';
-      const effect = 'fewer workers serve until the folder loads again';
-      log.warn('replacement-kept-out', { generation: current.number, groups: lost, effect });
       return;
     }
     await keeper.open(outcome.workers);
+    saidGone = false;
     tally.replaced += outcome.workers.length;
     const faulty = crew.serving().filter(({ isFaulty }) => isFaulty);
     for (const worker of faulty.slice(0, count)) worker.drain(options.drainTimeout);
@@ -256,6 +268,28 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     // A file that ends its process did so in this one; the others do not know it yet.
     if (poison.active().size > known) wish = 'a controller that ends its process';
     log.info('worker-replaced', { generation: current.number, workers: outcome.workers.map(({ pid }) => pid) });
+  }
+
+  /** Whether these do not equal those that serve; then what is to happen next is noted. */
+  function isKeptOut({ groups, files }: Loaded): boolean {
+    const lost = groups.filter(({ ok, group }) => !ok && current.groups.get(group)?.ok === true);
+    const effect = 'fewer workers serve until the folder loads again';
+    if (lost.length > 0 || !watch.agrees(files)) {
+      keptOut = true;
+      // It read other code than those that serve, and nothing of it is broken: that code is due.
+      if (lost.length === 0) wish = 'the folder has changed';
+      log.warn('replacement-kept-out', { generation: current.number, groups: lost, effect });
+      return true;
+    }
+    if (isGroupMissing(current.groups.values(), groups, dir)) return true;
+    const loaded = new Set(groups.map(({ group }) => group));
+    const gone = Array.from(current.groups.values()).filter(({ ok, group }) => ok && !loaded.has(group));
+    if (gone.length === 0) return false;
+    // Either a new generation is due, or the folder is away: it is tried again, with growing pauses.
+    backoff.failed();
+    if (!saidGone) log.warn('replacement-kept-out', { generation: current.number, groups: gone, effect });
+    saidGone = true;
+    return true;
   }
 
   /** A file that ended its process stands as it was, but something else has changed: what it imports may be mended. */

@@ -7,6 +7,12 @@ import { type FromWorker, type GroupLoad, type LoadedFile, parseFromWorker, type
 /** `serving` includes a faulty worker, which goes on until its replacement serves; `lost` has served, and is about to be gone. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'lost' | 'draining' | 'gone';
 
+/** Of the folder: file names, and those among them that must not be touched, with the reason. */
+export interface LoadOrder {
+  readonly files: readonly string[];
+  readonly skip: ReadonlyMap<string, string>;
+}
+
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   /** It ended before it had loaded; `file` is the controller it was importing. */
@@ -26,6 +32,8 @@ export interface WorkerEvents {
   /** Something was thrown in it outside any request. */
   faulty(worker: WorkerProcess): void;
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** It was told to import a group that it has already, or cannot have. */
+  nothingToImport(worker: WorkerProcess, group: string): void;
   /** What it has counted; also, and last, when it ends. */
   metrics?(worker: WorkerProcess, metrics: unknown): void;
 }
@@ -41,7 +49,7 @@ export interface WorkerProcess {
   /** Milliseconds that it has been importing that file. */
   readonly loadingFor: number;
   readonly servingSince: number;
-  load(generation: number, skip: ReadonlyMap<string, string>): Promise<LoadOutcome>;
+  load(generation: number, order: LoadOrder): Promise<LoadOutcome>;
   /** @param server the socket to accept on, where this process holds it; else node:cluster has one for all workers */
   listen(port: number, host: string | undefined, server?: Server): Promise<ListenOutcome>;
   /** @param acceptFor nobody serves in its place, the service stops: milliseconds that it still accepts */
@@ -73,7 +81,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
   let unanswered = 0;
   let isQuitting = false;
   let killedFor: string | undefined;
-  let pendingLoad: { skip: ReadonlyMap<string, string>; resolve: (outcome: LoadOutcome) => void } | undefined;
+  let pendingLoad: { order: LoadOrder; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
   let forced: NodeJS.Timeout | undefined;
 
@@ -118,11 +126,11 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
     get servingSince() {
       return servingSince;
     },
-    load(number, skip) {
+    load(number, order) {
       generation = number;
       return new Promise((resolve) => {
-        pendingLoad = { skip, resolve };
-        if (state === 'standby') startLoading();
+        pendingLoad = { order, resolve };
+        if (state === 'standby') startLoading(order);
         else if (state === 'gone') ended();
       });
     },
@@ -173,9 +181,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
     events.lost(self);
   }
 
-  function startLoading(): void {
+  function startLoading({ files, skip }: LoadOrder): void {
     state = 'loading';
-    send({ kind: 'load', generation, skip: [...(pendingLoad?.skip ?? [])] });
+    send({ kind: 'load', generation, files, skip: [...skip] });
   }
 
   function receive(message: FromWorker): void {
@@ -183,7 +191,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
       case 'booted':
         if (state !== 'booting') return;
         state = 'standby';
-        if (pendingLoad !== undefined) startLoading();
+        if (pendingLoad !== undefined) startLoading(pendingLoad.order);
         return;
       case 'loading':
         loadingFile = message.file;
@@ -216,6 +224,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
         return;
       case 'imported':
         events.imported(self, message.group, message.files);
+        return;
+      case 'nothing-to-import':
+        events.nothingToImport(self, message.group);
         return;
       case 'faulty':
         if (isFaulty) return;

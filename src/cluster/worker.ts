@@ -13,7 +13,11 @@ export interface WorkerParts {
     failRequestAtHand(thrown: unknown): void;
   };
   readonly groups: {
-    loadAll(options: { skip: ReadonlyMap<string, string>; onLoading(file: string): void }): Promise<readonly GroupLoad[]>;
+    loadAll(options: {
+      files: readonly string[];
+      skip: ReadonlyMap<string, string>;
+      onLoading(file: string): void;
+    }): Promise<readonly GroupLoad[]>;
     closure(): readonly LoadedFile[];
     find(page: string): unknown;
   };
@@ -23,7 +27,9 @@ export interface WorkerParts {
 
 export interface WorkerOptions {
   /** Called when the first load is asked for: a standby worker holds no part of the folder and watches nothing. */
-  readonly createParts: (events: { onImported(load: GroupLoad, files: readonly LoadedFile[]): void }) => WorkerParts | Promise<WorkerParts>;
+  readonly createParts: (events: {
+    onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
+  }) => WorkerParts | Promise<WorkerParts>;
   /** What can be done before the folder is known, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
   readonly log: Log;
@@ -38,12 +44,16 @@ const MOST_FAULTS_LOGGED = 20;
 const METRICS_INTERVAL = 1000;
 /** A supervisor that is stuck does not take the last of them. */
 const METRICS_GRACE = 500;
+/** What the other workers may take to import a new group before this one answers from it all the same. */
+const LONGEST_SHARING = 2000;
 
 export async function runWorker({ createParts, prepare, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
   let parts: WorkerParts | undefined;
   let draining = false;
   let faults = 0;
   let takenOver = 0;
+  /** New groups that answer as soon as every worker has them. */
+  const unshared = new Map<string, () => void>();
 
   // Ctrl-C in a terminal reaches the whole process group. Only the supervisor obeys it; the workers obey the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
@@ -67,11 +77,12 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
       case 'ping':
         return tell({ kind: 'pong' });
       case 'load':
-        void load(new Map(order.skip));
+        void load(order.files, new Map(order.skip));
         return;
       case 'import':
-        void importGroup(order.group);
-        return;
+        return importGroup(order.group);
+      case 'shared':
+        return unshared.get(order.group)?.();
       case 'listen':
         return listen(handle instanceof Server ? handle : { port: order.port, host: order.host, backlog: BACKLOG });
       case 'connection':
@@ -85,13 +96,13 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
     }
   }
 
-  async function load(skip: ReadonlyMap<string, string>): Promise<void> {
+  async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
     try {
-      parts = await createParts({ onImported: (group, files) => tell({ kind: 'imported', group, files }) });
+      parts = await createParts({ onImported });
     } catch (error) {
       return tell({ kind: 'unfit', reason: error instanceof Error ? error.message : String(error) });
     }
-    const groups = await parts.groups.loadAll({ skip, onLoading: (file) => tell({ kind: 'loading', file }) });
+    const groups = await parts.groups.loadAll({ files, skip, onLoading: (file) => tell({ kind: 'loading', file }) });
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
     tellMetrics();
@@ -102,12 +113,31 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
     tell({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
   }
 
-  async function importGroup(group: string): Promise<void> {
+  function importGroup(group: string): void {
+    let found: unknown;
     try {
-      await parts?.groups.find(group);
+      found = parts?.groups.find(group);
     } catch {
-      // It has been logged and reported; the next request for it tries again.
+      // It failed before, and its file is still the same.
     }
+    if (!(found instanceof Promise)) return tell({ kind: 'nothing-to-import', group });
+    // It is reported when it is imported, and logged when it fails; the next request for it tries again.
+    found.catch(() => {});
+  }
+
+  /** Holds the requests for a new group until every worker has it. */
+  function onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void> {
+    tell({ kind: 'imported', group: load, files });
+    if (!load.ok || !process.connected) return;
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, LONGEST_SHARING);
+      unshared.set(load.group, done);
+      function done(): void {
+        clearTimeout(timer);
+        unshared.delete(load.group);
+        resolve();
+      }
+    });
   }
 
   /** On a server that came with the order: its socket is the supervisor's, and all workers share it. */

@@ -1,0 +1,82 @@
+// A group that comes while the service runs: from its first answer on it serves on every worker and in every generation,
+// whatever becomes of its file in the moment after.
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import { ask, json } from './support/cluster-client.ts';
+import { controller, type Service, startService, write } from './support/cluster-server.ts';
+
+describe('a group that comes while the service runs', () => {
+  it('is imported by every worker before one answers from it', async (test) => {
+    const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+    const state = stateOf(service, 'new');
+    // Whoever is not the first to import it takes its time, and reads what the state is then.
+    write(service.dir, 'NewController.js', fickle(state, 'if (had > 0) await new Promise((resolve) => setTimeout(resolve, 300));'));
+    assert.equal((await ask(service.port, '/api/new')).status, 200);
+    writeFileSync(state, 'broken');
+    await answersOnly200(service, '/api/new', 40);
+  });
+
+  it('answers although another worker cannot import it, and is one again when it is mended', async (test) => {
+    const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+    const state = stateOf(service, 'half');
+    write(service.dir, 'HalfController.js', fickle(state, `if (had > 0) throw new Error('no second time');`));
+    assert.equal((await ask(service.port, '/api/half')).status, 200);
+    await service.logged('group-not-loadable', ({ file }) => file === 'HalfController.js');
+    write(service.dir, 'HalfController.js', controller('mended'));
+    for (let run = 0; run < 12; ) {
+      const answer = await ask(service.port, '/api/half');
+      run = answer.status === 200 && json(answer).value === 'mended' ? run + 1 : 0;
+    }
+  });
+
+  it('goes on serving when its file breaks right after its first answer, while generations take over', async (test) => {
+    const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+    for (let round = 0; round < 24; round++) {
+      const name = `Brief${round}`;
+      const state = stateOf(service, name);
+      write(service.dir, `${name}Controller.js`, fickle(state));
+      assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
+      writeFileSync(state, 'broken');
+      await answersOnly200(service, `/api/${name}`, 8);
+      // Its going is a change, so one generation after the other takes over from here on.
+      rmSync(join(service.dir, `${name}Controller.js`));
+    }
+    await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+  });
+
+  it('is a 404 when a folder takes the place of its file', async (test) => {
+    const service = await startService(test, {
+      files: { 'SteadyController.js': controller('steady'), 'PlaceController.js': controller('file') },
+    });
+    rmSync(join(service.dir, 'PlaceController.js'));
+    mkdirSync(join(service.dir, 'PlaceController.js'));
+    await service.logged('generation-serving', ({ generation, groups }) => Number(generation) > 1 && groups === 1);
+    for (let run = 0; run < 12; ) run = (await ask(service.port, '/api/place')).status === 404 ? run + 1 : 0;
+  });
+});
+
+/** A file that no import reads, so that what is written to it starts no generation. */
+function stateOf(service: Service, name: string): string {
+  const path = join(dirname(service.dir), `${name}.txt`);
+  writeFileSync(path, 'good');
+  writeFileSync(`${path}.imports`, '');
+  return path;
+}
+
+/** A controller that loads only while its state is not `broken`; `had` is how often it was imported before. */
+function fickle(state: string, head = ''): string {
+  return `import { appendFileSync, readFileSync } from 'node:fs';
+const had = readFileSync(${JSON.stringify(`${state}.imports`)}).length;
+appendFileSync(${JSON.stringify(`${state}.imports`)}, '.');
+${head}
+if (readFileSync(${JSON.stringify(state)}, 'utf8') === 'broken') throw new Error('broken');
+${controller('good')}`;
+}
+
+async function answersOnly200(service: Service, path: string, count: number): Promise<void> {
+  for (const answer of await Promise.all(Array.from({ length: count }, () => ask(service.port, path)))) {
+    assert.equal(answer.status, 200, answer.body);
+  }
+}

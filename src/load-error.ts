@@ -1,8 +1,7 @@
 // Turns what a failed import threw into one line and a place: which file, which line, why. V8 gives no place for a
 // syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
 import { execFile } from 'node:child_process';
-import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { isOwnFile } from './own-files.ts';
 
 export interface LoadError {
   readonly reason: string;
@@ -36,13 +35,12 @@ interface Frame {
 }
 
 const FRAME = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)[^\n()]*?):(\d+):\d+\)?$/gm;
-const OWN_FOLDER = dirname(fileURLToPath(import.meta.url));
 
 /** The innermost place that is somebody's own code: neither a package's nor this program's. */
 function authorsFrame(stack: string): Frame | undefined {
   for (const [, file = '', line = ''] of stack.matchAll(FRAME)) {
     // Further out than this program there are only its callers.
-    if (file.startsWith(OWN_FOLDER)) return undefined;
+    if (isOwnFile(file)) return undefined;
     if (!file.includes('node_modules')) return { file, line };
   }
   return undefined;

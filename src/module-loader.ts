@@ -6,6 +6,7 @@ import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from './fingerprint.ts';
+import { isOwnFile } from './own-files.ts';
 
 /** One file of an import closure, as it stood when it was read; fingerprint `absent`: looked for and not found. */
 export interface LoadedFile {
@@ -19,7 +20,6 @@ export interface ModuleLoader {
   closure(): LoadedFile[];
 }
 
-const OWN_FOLDER = dirname(fileURLToPath(import.meta.url));
 /** `import … from './x'`, `import './x'`, `export … from './x'`, `import('./x')`, `require('./x')`. */
 const RELATIVE_IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(['"])(\.{1,2}\/[^'"\n]+)\1/g;
 
@@ -27,7 +27,7 @@ export function createModuleLoader(): ModuleLoader {
   const files = new Map<string, string>();
   const remember = (path: string) => {
     // The server's own code is not the folder's: rebuilding it must not roll the workers.
-    if (!path.startsWith(OWN_FOLDER)) files.set(path, fingerprint(path));
+    if (!isOwnFile(path)) files.set(path, fingerprint(path));
   };
   const prepare = typeof module.registerHooks === 'function' ? watchWithHooks(remember) : followImports(remember);
   let typescript: Promise<void> | undefined;

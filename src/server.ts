@@ -2,7 +2,6 @@
 // wires; a process loads no more than its own half, because the memory of both is paid by everyone who runs this.
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { forkEarly } from './cluster/early-workers.ts';
 import { keepTickShape } from './cluster/tick-shape.ts';
 import { parseSettings, type Settings, SettingsError } from './config.ts';
@@ -10,6 +9,7 @@ import { createLog, type Log } from './log.ts';
 import { createLogWriter } from './log-writer.ts';
 import type { Operations } from './ops/operations.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
+import { entryPath } from './own-files.ts';
 
 const args = process.argv.slice(2);
 const settings = readSettings();
@@ -20,7 +20,7 @@ async function run(settings: Settings): Promise<void> {
   const log = createLog({ level: settings.logLevel, sink: writer });
   const flush = () => writer.close();
   if (cluster.isPrimary) {
-    const early = forkEarly(fileURLToPath(import.meta.url), args, settings.workers);
+    const early = forkEarly(entryPath('server'), args, settings.workers);
     const { serve } = await import('./cluster/serve.ts');
     const operations = await createOperations(settings, log);
     await serve({ settings, early, log, flush, operations });

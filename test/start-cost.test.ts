@@ -1,23 +1,30 @@
 // What a process of the service must not load to start: it is paid at each start, in each generation, by each worker.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { ask } from './support/cluster-client.ts';
+import { controller, createFolder, startService } from './support/cluster-server.ts';
 
-const DIST = join(import.meta.dirname, '../dist');
-
-for (const [name, modules] of [
-  ['a worker', ['cluster/worker.js', 'worker-parts.js']],
-  ['the supervisor', ['cluster/serve.js', 'ops/operations.js']],
-] as const) {
-  test(`${name} does not load the HTTP client that comes with Node`, () => {
-    const imports = modules.map((file) => `await import(${JSON.stringify(join(DIST, file))});`).join(' ');
-    const script = `${imports} process.stdout.write(process.moduleLoadList.join('\\n'));`;
-    const loaded = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' }).split('\n');
+test('no process of the service loads the HTTP client that comes with Node', async (t) => {
+  const dir = createFolder(t, { 'TestController.js': controller('test') });
+  const reports = join(dirname(dir), 'reports-');
+  const preload = join(dirname(dir), 'preload.cjs');
+  // At its end each process says what it has loaded of Node.
+  writeFileSync(
+    preload,
+    `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(reports)} + process.pid, process.moduleLoadList.join('\\n')));`,
+  );
+  const service = await startService(t, { dir, env: { WORKERS: '1', OPS_PORT: '0', NODE_OPTIONS: `--require=${preload}` } });
+  assert.equal((await ask(service.port, '/api/test')).status, 200);
+  service.process.kill('SIGTERM');
+  await service.exited;
+  const names = readdirSync(dirname(dir)).filter((name) => name.startsWith('reports-'));
+  assert.equal(names.length, 2, 'the supervisor and a worker');
+  for (const name of names) {
+    const loaded = readFileSync(join(dirname(dir), name), 'utf8').split('\n');
     assert.ok(loaded.includes('NativeModule _http_server'), 'the list names what is loaded');
-    assert.deepEqual(
-      loaded.filter((module) => module.includes('undici')),
-      [],
-    );
-  });
-}
+    const client = loaded.filter((module) => module.includes('undici'));
+    assert.deepEqual(client, []);
+  }
+});

@@ -1,6 +1,6 @@
 // Which commands there are, and the first word of the line: a command, `--help` or `--version`. A command's file is
 // imported only when it is called. What the words after it mean is not known here.
-import { readFileSync } from 'node:fs';
+import { version } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print, printFailure, UsageError } from './command.ts';
 
 /** The first word of the process that loads a folder for a command; nobody types it. */
@@ -56,9 +56,4 @@ function help(): string {
     '  --help     Print this; gatefold COMMAND --help tells more',
     '  --version  Print the version',
   ].join('\n');
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

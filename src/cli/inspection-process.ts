@@ -1,12 +1,12 @@
 // The process that inspection.ts forks: it loads the folder with the server's own loader, says where every method stands,
 // answers one question about a request if there is one, and ends.
-import { dirname, join, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { createGroups } from '../groups.ts';
 import { createIdentity } from '../identity/handler.ts';
 import { describeLoadError } from '../load-error.ts';
 import { createLog } from '../log.ts';
 import type { Group } from '../operations.ts';
+import { isOwnFile } from '../own-files.ts';
 import type { RouteTarget } from '../routes.ts';
 import { createPlaceFinder, type FindPlace, type Place } from './function-places.ts';
 import type { FromInspection, Inspection, Job, LoadedGroup, Method } from './inspection.ts';
@@ -48,11 +48,9 @@ async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<
   };
 }
 
-const OWN_FOLDER = dirname(dirname(fileURLToPath(import.meta.url)));
-
 /** Where the author has something to mend: not in our code, and without the query of a further attempt. */
 function authorsPlace(at: string | undefined): { at?: string } {
-  return at === undefined || at.startsWith(OWN_FOLDER + sep) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
+  return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
 function methodsOf(group: Group | undefined, findPlace: FindPlace): Pick<LoadedGroup, 'operations' | 'unexposed'> {

@@ -1,12 +1,11 @@
 // Loads the controllers folder in a process of its own, because it runs the code of others: what ends, blocks or fills
 // that process must not do so to the command. A file that did is left out of the next try, as the supervisor does it.
 import { fork } from 'node:child_process';
-import { extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Settings } from '../config.ts';
 import { describeFailure } from '../credentials/failure.ts';
 import type { GroupLoad } from '../groups.ts';
 import { listControllers } from '../listing.ts';
+import { entryPath } from '../own-files.ts';
 import { type CommandIo, Refused } from './command.ts';
 import { INSPECTION } from './commands.ts';
 import type { Place } from './function-places.ts';
@@ -86,9 +85,8 @@ export function listOrRefuse(dir: string): Map<string, string> {
 }
 
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
-  const script = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url));
   // What controllers print is none of the command's answer.
-  const child = fork(script, [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+  const child = fork(entryPath('cli'), [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   return new Promise<Outcome>((resolve, reject) => {
     let file: string | undefined;
     let done: Inspection | undefined;

@@ -1,13 +1,15 @@
 // `gatefold serve`: exactly what the server's own entry does, in this process. It adds `--help` and nothing else.
+import { pathToFileURL } from 'node:url';
 import { flagOf, settingRows } from '../config.ts';
+import { entryPath } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print } from './command.ts';
 import { alignColumns } from './ink.ts';
 
 export async function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
-  // The entry reads its flags from the process, and gives them on to the workers that it forks.
+  // By a path known at run time: the entry must stay a file of its own, because workers are started from it. It reads its flags from the process, and gives them on to the workers that it forks.
   process.argv.splice(2, process.argv.length, ...argv);
-  await import('../server.ts');
+  await import(pathToFileURL(entryPath('server')).href);
   return process.exitCode === 1 ? 1 : 0;
 }
 

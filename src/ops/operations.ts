@@ -1,11 +1,11 @@
 // The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker is
 // stuck. It only reads: nothing here starts, stops or changes anything, and it never keeps the process alive.
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type HttpError, isHttpError, refusal } from '../errors.ts';
 import { describeError, type Log } from '../log.ts';
 import { createServer } from '../node-http.ts';
+import { version } from '../own-files.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { type About, familiesOf } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
@@ -136,9 +136,8 @@ function unixTime(): number {
 }
 
 function describeProcess(wanted: number): About {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
   return {
-    version: manifest.version,
+    version: version(),
     node: process.versions.node,
     wanted,
     // Never a moment that is still to come.

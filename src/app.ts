@@ -11,7 +11,7 @@ import { Exchange } from './exchange.ts';
 import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
 import type { Groups } from './groups.ts';
 import type { DeferringSink, Log } from './log.ts';
-import { createServer } from './node-http.ts';
+import { createServer } from './node-modules.ts';
 import { createRequestAtHand } from './request-at-hand.ts';
 import { checkHead, Request } from './request-head.ts';
 import { createRequestIds } from './request-id.ts';

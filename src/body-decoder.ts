@@ -1,10 +1,10 @@
 // Bytes of a body → the request data they stand for. Knows formats, not sockets: request-data.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
-import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { FormValue } from './controller.ts';
 import { refusal } from './errors.ts';
 import { jsonErrorPosition } from './json-position.ts';
 import type { BodyKind } from './media-type.ts';
+import { zlib } from './node-modules.ts';
 import { addValue, parseQuery, withoutPrototype } from './params.ts';
 
 /** @throws HttpError MALFORMED_JSON, MALFORMED_BODY, FORBIDDEN_KEY */
@@ -83,12 +83,14 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
 
 type Inflater = (bytes: Buffer, options: { maxOutputLength: number }, done: (error: Error | null, result: Buffer) => void) => void;
 
-const INFLATERS: ReadonlyMap<string, Inflater> = new Map([
-  ['gzip', gunzip as Inflater],
-  ['x-gzip', gunzip as Inflater],
+const gunzip: Inflater = (...body) => zlib().gunzip(...body);
+
+const INFLATERS: ReadonlyMap<string, Inflater> = new Map<string, Inflater>([
+  ['gzip', gunzip],
+  ['x-gzip', gunzip],
   // RFC 9110, 8.4.1.2: zlib format; some senders leave its header away, which then does not begin with method 8.
-  ['deflate', ((bytes, options, done) => (((bytes[0] ?? 0) & 0x0f) === 8 ? inflate : inflateRaw)(bytes, options, done)) as Inflater],
-  ['br', brotliDecompress as Inflater],
+  ['deflate', (...body) => (((body[0][0] ?? 0) & 0x0f) === 8 ? zlib().inflate(...body) : zlib().inflateRaw(...body))],
+  ['br', (...body) => zlib().brotliDecompress(...body)],
 ]);
 
 /**

@@ -2,7 +2,7 @@
 // anything: it hands on the few header values that later steps ask for.
 import type { Socket } from 'node:net';
 import { refusal } from './errors.ts';
-import { IncomingMessage } from './node-http.ts';
+import { IncomingMessage } from './node-modules.ts';
 
 /** The header values the service reads, as sent: Node has trimmed SP and HTAB, and nothing else is ever trimmed. */
 export interface RequestHead {

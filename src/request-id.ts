@@ -1,5 +1,5 @@
 // Request ids: the client's own when it is well formed, else a new one, unique by process and count.
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from './node-modules.ts';
 
 export interface RequestIds {
   /** @param sent the value of `X-Request-Id` */

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import { describeError, type Log } from './log.ts';
-import { STATUS_CODES, validateHeaderName, validateHeaderValue } from './node-http.ts';
+import { STATUS_CODES, validateHeaderName, validateHeaderValue } from './node-modules.ts';
 import type { RequestLines } from './request-lines.ts';
 
 export interface RequestObserver {

@@ -1,6 +1,6 @@
 // `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict
 // is the app's own (question.ts), the words for it are verdict-words.ts.
-import { METHODS } from '../node-http.ts';
+import { METHODS } from '../node-modules.ts';
 import { type Answer, type Call, type Command, type CommandIo, type ExitCode, runCommand, UsageError } from './command.ts';
 import { inspectFolder } from './inspection.ts';
 import type { Question } from './question.ts';

@@ -1,6 +1,6 @@
 // Who calls: an Authorization value held against a table. Synchronous and pure; the table, the clock and the session key
 // are brought. It does not know what the gateway does with the answer, and its reasons are for the log alone.
-import { timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from '../node-modules.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';
 import { digestOf, parseToken } from './token.ts';

@@ -1,12 +1,13 @@
 // A lock between processes that outlives no holder. The lock is a folder with one file in it, whose name says who holds it:
 // to take it, a prepared folder is renamed there, which the system lets succeed only where there is no folder or an empty one;
 // to break a dead holder's, exactly that file is unlinked, so two who break it at once can never break a third one's.
-import { randomBytes } from 'node:crypto';
+
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { randomBytes } from '../node-modules.ts';
 import { errorCode } from './failure.ts';
 import { sha256 } from './token.ts';
 

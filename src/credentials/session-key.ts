@@ -1,9 +1,9 @@
 // The file that holds the session key when no setting does: `session.key` in the data folder, made once, on first need.
 // It does not know what the key is good for.
 
-import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { randomBytes } from '../node-modules.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
 const MIN_LENGTH = 32;

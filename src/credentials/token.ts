@@ -1,7 +1,7 @@
 // What a token looks like: `gfk_<id>_<secret>_<checksum>`. It makes one, takes one apart and digests its secret.
 // It does not know the table: whether a token is live is identify.ts and table.ts.
 // The checksum is no secret; it lets a scanner tell a token from noise, and a typo be refused without a look-up.
-import nodeCrypto from 'node:crypto';
+import { hash, randomBytes } from '../node-modules.ts';
 
 export const ID_LENGTH = 12;
 export const SECRET_LENGTH = 43;
@@ -24,8 +24,8 @@ export interface Token {
 export type RandomBytes = (size: number) => Uint8Array;
 
 /** A new token; with an `id`, a new secret under that id. 43 base62 characters hold 256 random bits. */
-export function generateToken(randomBytes: RandomBytes = nodeCrypto.randomBytes, id = randomBase62(ID_LENGTH, randomBytes)): Token {
-  const secret = randomBase62(SECRET_LENGTH, randomBytes);
+export function generateToken(random: RandomBytes = randomBytes, id = randomBase62(ID_LENGTH, random)): Token {
+  const secret = randomBase62(SECRET_LENGTH, random);
   const body = `${PREFIX}${id}_${secret}_`;
   return { id, secret, token: body + checksumOf(body) };
 }
@@ -58,21 +58,15 @@ export function hashSecret(secret: string): string {
   return `sha256:${sha256(secret).toString('base64url')}`;
 }
 
-/** `crypto.hash` (Node 20.12 and later) costs a third of a Hash object. */
-const sha256AsText: (data: string | Buffer) => string =
-  typeof nodeCrypto.hash === 'function'
-    ? (data) => nodeCrypto.hash('sha256', data, 'latin1')
-    : (data) => nodeCrypto.createHash('sha256').update(data).digest('latin1');
-
 export function sha256(data: string | Buffer): Buffer {
-  return Buffer.from(sha256AsText(data), 'latin1');
+  return Buffer.from(hash('sha256', data, 'latin1'), 'latin1');
 }
 
 const digest = Buffer.alloc(32);
 
 /** The digest of a secret that was sent, to be compared at once: every call has the same Buffer, as a new one costs more than to fill it. */
 export function digestOf(secret: string): Buffer {
-  digest.write(sha256AsText(secret), 'latin1');
+  digest.write(hash('sha256', secret, 'latin1'), 'latin1');
   return digest;
 }
 

@@ -1,6 +1,6 @@
 // The JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one literal table; no row means refused. Not here, for good:
 // `none` and the HMACs, with which whoever can read a public key could sign (RFC 8725 section 2.1).
-import { constants } from 'node:crypto';
+import { constants } from '../node-modules.ts';
 
 /** What the key must be and what `crypto.verify` is told. */
 export interface Algorithm {

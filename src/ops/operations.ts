@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type HttpError, isHttpError, refusal } from '../errors.ts';
 import { describeError, type Log } from '../log.ts';
-import { createServer } from '../node-http.ts';
+import { createServer } from '../node-modules.ts';
 import { version } from '../own-files.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { type About, familiesOf } from './metrics.ts';

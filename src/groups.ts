@@ -168,7 +168,7 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: Gro
     refresh();
     for (const file of files ?? listing.values()) {
       const group = parseFileName(file)?.group;
-      if (group === undefined || fingerprint(join(dir, file)) === 'absent') continue;
+      if (group === undefined || isGone(join(dir, file))) continue;
       const reason = skip.get(file);
       if (reason !== undefined) {
         broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
@@ -196,6 +196,15 @@ function statFolder(dir: string): Stats | undefined {
     return statSync(dir, { throwIfNoEntry: false });
   } catch {
     return undefined;
+  }
+}
+
+/** Not when it cannot be looked at: that is a file that does not load. */
+function isGone(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
   }
 }
 

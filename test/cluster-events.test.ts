@@ -95,6 +95,20 @@ describe('takeOutline', () => {
   }
 });
 
+describe('a folder that is removed and made again', () => {
+  it('is another one, although it may have the number of the old one', (test) => {
+    const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });
+    const lib = join(dir, 'lib');
+    const places = { folders: [lib], links: [], missing: [] };
+    for (let i = 0; i < 20; i++) {
+      const before = takeOutline(dir, places).folders.get(lib);
+      rmSync(lib, { recursive: true });
+      mkdirSync(lib);
+      assert.notEqual(takeOutline(dir, places).folders.get(lib), before);
+    }
+  });
+});
+
 describe('createFolderWatch with events', { skip }, () => {
   // On this clock one look takes a quarter of an hour, so that the next one is due long after the end of the test.
   it('sees a file written in place long before the next look at every file is due', { timeout: 20_000 }, async (test) => {

@@ -1,7 +1,7 @@
 // A group that comes while the service runs: from its first answer on it serves on every worker and in every generation,
 // whatever becomes of its file in the moment after.
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, json } from './support/cluster-client.ts';
@@ -44,6 +44,28 @@ describe('a group that comes while the service runs', () => {
       rmSync(join(service.dir, `${name}Controller.js`));
     }
     await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+  });
+
+  it('stays when the folder goes away while a generation is being loaded', async (test) => {
+    const names = ['A', 'B', 'C', 'D', 'E', 'F'];
+    const files = Object.fromEntries(names.map((name) => [`${name}Controller.js`, controller(name)]));
+    const service = await startService(test, { files });
+    const gate = join(dirname(service.dir), 'gate');
+    // Each waits for the gate, so that the folder is gone in the middle of the load, whichever comes first.
+    const gated = `import { appendFileSync, existsSync } from 'node:fs';
+appendFileSync(${JSON.stringify(`${gate}.begun`)}, '.');
+while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 10));
+`;
+    writeFileSync(`${gate}.begun`, '');
+    for (const name of names) write(service.dir, `${name}Controller.js`, controller(`${name} again`, gated));
+    while (readFileSync(`${gate}.begun`, 'utf8') === '') await new Promise((resolve) => setTimeout(resolve, 10));
+    renameSync(service.dir, `${service.dir}.away`);
+    writeFileSync(gate, '');
+    await service.logged('folder-vanished');
+    for (const name of names) assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
+    renameSync(`${service.dir}.away`, service.dir);
+    await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+    for (const name of names) assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
   });
 
   it('is a 404 when a folder takes the place of its file', async (test) => {

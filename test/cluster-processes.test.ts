@@ -172,6 +172,17 @@ describe('workers', () => {
     assert.equal((await ask(service.port, '/api/test')).status, 200);
   });
 
+  it('a replacement brings no group that the others do not have', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    write(service.dir, 'NewController.js', controller('first'));
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await service.logged('worker-replaced');
+    write(service.dir, 'NewController.js', controller('second'));
+    for (const answer of await Promise.all(Array.from({ length: 40 }, () => ask(service.port, '/api/new')))) {
+      assert.equal(json(answer).value, 'second');
+    }
+  });
+
   it('a worker that dies while the folder is away is replaced when it is back, not by one without groups', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     renameSync(service.dir, `${service.dir}.away`);

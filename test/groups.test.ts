@@ -253,6 +253,22 @@ describe('a file that does not load', () => {
     });
   }
 
+  test('of a list, what is gone is passed over, and what cannot be looked at does not load', async () => {
+    const path = folder({ 'GoodController.mjs': 'export default { index() {} }' });
+    symlinkSync('LoopController.mjs', join(path, 'LoopController.mjs'));
+    const groups = createGroups({ dir: path, log: silent });
+    const files = ['GoodController.mjs', 'GoneController.mjs', 'LoopController.mjs', 'no controller'];
+    const loads = await groups.loadAll({ files, skip: new Map(), onLoading: () => {} });
+    assert.deepEqual(
+      loads.map(({ file, ok }) => [file, ok]),
+      [
+        ['GoodController.mjs', true],
+        ['LoopController.mjs', false],
+      ],
+    );
+    assert.match(loads[1]?.error ?? '', /ELOOP/);
+  });
+
   test('a skipped file is never touched', async () => {
     const path = folder({ 'XController.mjs': 'globalThis.touchedByGroupsTest = true; export default {}' });
     const groups = createGroups({ dir: path, log: silent });

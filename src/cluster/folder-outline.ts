@@ -43,7 +43,8 @@ export function takeOutline(dir: string, { folders, links, missing }: Places): O
   for (const folder of folders) {
     const stat = statOf(folder);
     text += stat === undefined ? `\n${ABSENT}` : `\n${stat.dev} ${stat.ino} ${stat.mtimeMs} ${stat.ctimeMs}`;
-    if (stat?.isDirectory()) identities.set(folder, `${stat.dev} ${stat.ino}`);
+    // A folder that is removed and made again often gets the number of the old one.
+    if (stat?.isDirectory()) identities.set(folder, `${stat.dev} ${stat.ino} ${stat.birthtimeMs}`);
   }
   return { text, folders: identities };
 }

@@ -58,6 +58,8 @@ const EVENT_DELAY = 20;
 const EVENT_COST_FACTOR = 3;
 /** How long a state must hold to count as settled: a file that is being copied grows in between. */
 const SETTLE = 40;
+/** Timers fire up to as much too soon. */
+const TIMER_STEP = 2;
 /** A file that never settles, because something writes it for ever, is tried all the same. */
 const LONGEST_SETTLE = 1000;
 /** Times of files are as coarse as the kernel's tick: a write this fresh may be followed by one that looks the same. */
@@ -70,6 +72,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
   let exact = false;
   let previous: Snapshot | undefined;
   let changedSince: number | undefined;
+  let sameSince = 0;
   let missingPolls = 0;
   let timer: NodeJS.Timeout | undefined;
   let running = false;
@@ -142,7 +145,10 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
       return undefined;
     }
     changedSince ??= at;
-    const settled = previous !== undefined && firstDifference(previous, current, true) === undefined;
+    const isSame = previous !== undefined && firstDifference(previous, current, true) === undefined;
+    if (!isSame) sameSince = at;
+    // An event may call the next look sooner.
+    const settled = isSame && at - sameSince >= SETTLE - TIMER_STEP;
     previous = current;
     if (settled || at - changedSince >= LONGEST_SETTLE) onChange(what.slice(what.indexOf(':') + 1));
     return settled ? undefined : SETTLE;

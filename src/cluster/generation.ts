@@ -18,7 +18,8 @@ export type GenerationOutcome =
 export interface GenerationOptions {
   readonly number: number;
   readonly count: number;
-  readonly dir: string;
+  /** File names; asked for once a try, for all workers: a file that comes at this moment would be in the list of one and not of another. */
+  readonly files: () => readonly string[];
   /** A worker that has loaded nothing yet. */
   readonly takeWorker: () => WorkerProcess;
   /** File name → reason: left out from the start. */
@@ -35,7 +36,7 @@ export async function loadGeneration(options: GenerationOptions): Promise<Genera
   const skip = new Map(options.skip);
   for (let blameless = 0; ; ) {
     const workers = Array.from({ length: options.count }, options.takeWorker);
-    const outcome = await loadOnce(workers, { files: [...list(options.dir).values()], skip }, options);
+    const outcome = await loadOnce(workers, { files: options.files(), skip }, options);
     if (outcome.kind === 'loaded' || outcome.kind === 'aborted') return outcome;
     for (const [file, reason] of outcome.poison) {
       skip.set(file, reason);
@@ -82,8 +83,8 @@ export function isGroupMissing(known: Iterable<GroupLoad>, loaded: readonly Grou
   return unseen.some(({ group }) => listing.has(group));
 }
 
-/** Listed once for all workers: a file that comes at this moment would be in the list of one and not in that of another. */
-function list(dir: string): ReadonlyMap<string, string> {
+/** Group name → file name. */
+export function list(dir: string): ReadonlyMap<string, string> {
   try {
     return listControllers(dir);
   } catch {

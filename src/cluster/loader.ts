@@ -2,11 +2,12 @@
 // load seems to be stuck. What a load is, is generation.ts; when one is wanted, the supervisor says.
 import type { Crew } from './crew.ts';
 import type { Snapshot } from './folder-snapshot.ts';
-import { type GenerationOutcome, loadGeneration } from './generation.ts';
+import { type GenerationOutcome, list, loadGeneration } from './generation.ts';
 import type { PoisonList } from './poison-list.ts';
 
 export interface Loader {
-  load(number: number, count: number): Promise<GenerationOutcome>;
+  /** @param files names in the folder; default: all that are controllers */
+  load(number: number, count: number, files?: () => readonly string[]): Promise<GenerationOutcome>;
   isLoading(): boolean;
   /** What is being loaded is out of date. It goes on, unless it seems to be stuck. */
   outdated(): void;
@@ -28,13 +29,13 @@ export function createLoader({ dir, crew, poison, look }: LoaderOptions): Loader
   /** Never two in a row: a folder that is slow to load and always changing must be loaded some time. */
   let gaveUpLast = false;
   return {
-    async load(number, count) {
+    async load(number, count, files = () => [...list(dir).values()]) {
       running = new AbortController();
       try {
         const outcome = await loadGeneration({
           number,
           count,
-          dir,
+          files,
           takeWorker: crew.take,
           skip: poison.active(),
           onPoison: (file, reason) => poison.add(file, reason, look()),

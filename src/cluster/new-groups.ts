@@ -14,9 +14,13 @@ export interface NewGroups {
   isPending(group: string): boolean;
 }
 
+/** Milliseconds that the workers may take to import a new group: one of them may hang. */
+const LONGEST_SHARING = 2000;
+
 interface Sharing {
   readonly holders: Set<WorkerProcess>;
   readonly pending: Set<WorkerProcess>;
+  readonly timer: NodeJS.Timeout;
 }
 
 /** @param workers those that serve, or have loaded the folder and are about to */
@@ -27,7 +31,7 @@ export function createNewGroups(workers: () => readonly WorkerProcess[]): NewGro
     imported(worker, group) {
       let sharing = sharings.get(group);
       if (sharing === undefined) {
-        sharing = { holders: new Set(), pending: new Set(workers()) };
+        sharing = { holders: new Set(), pending: new Set(workers()), timer: setTimeout(end, LONGEST_SHARING, group).unref() };
         sharing.pending.delete(worker);
         sharings.set(group, sharing);
         for (const other of sharing.pending) other.send({ kind: 'import', group });
@@ -45,10 +49,15 @@ export function createNewGroups(workers: () => readonly WorkerProcess[]): NewGro
     isPending: (group) => sharings.has(group),
   };
 
-  function settle(worker: WorkerProcess, group: string, { holders, pending }: Sharing): void {
+  function settle(worker: WorkerProcess, group: string, { pending }: Sharing): void {
     pending.delete(worker);
-    if (pending.size > 0) return;
+    if (pending.size === 0) end(group);
+  }
+
+  function end(group: string): void {
+    const sharing = sharings.get(group);
+    clearTimeout(sharing?.timer);
     sharings.delete(group);
-    for (const holder of holders) holder.send({ kind: 'shared', group });
+    for (const holder of sharing?.holders ?? []) holder.send({ kind: 'shared', group });
   }
 }

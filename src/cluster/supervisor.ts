@@ -33,6 +33,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let saidGone = false;
   let later: NodeJS.Timeout | undefined;
   let turning = false;
+  /** A worker of the generation to come has imported more than it has reported. */
+  let importedEarly = false;
   /** The groups of the generation that is being put to work. */
   let coming: Map<string, GroupLoad> | undefined;
 
@@ -124,7 +126,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     // One that is on its way out still imports what its open connections ask for, but its other files may be out of date.
     if (worker.generation >= current.number) {
       watch.imported(load, files);
-      for (const groups of [current.groups, coming]) if (groups !== undefined) note(groups, load);
+      // What the generation to come cannot import is no matter of the one that serves.
+      if (load.ok || worker.generation === current.number) note(current.groups, load);
+      if (coming !== undefined) note(coming, load);
+      else if (worker.generation > current.number) importedEarly = true;
     }
     if (load.ok) newGroups.imported(worker, load.group);
     else newGroups.done(worker, load.group);
@@ -185,16 +190,22 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     // A group that serves is always tried: with it left out the generation would be rejected anyway.
     for (const { file, ok } of current.groups.values()) if (ok && crew.serving().length > 0) poison.remove(file);
     watch.trying(before);
+    importedEarly = false;
     const outcome = await loader.load(++counter, wanted);
     if (stopping) return;
     if (outcome.kind === 'aborted') return want(cause);
     if (outcome.kind === 'ended') return refuse(cause, `${NEVER_LOADED}: ${outcome.reason}`);
+    if (crew.serving().length > 0 && watch.look() === undefined) {
+      // The folder went away meanwhile: whatever is there when it is back is a change.
+      for (const worker of outcome.workers) worker.quit();
+      return watch.trying(new Map());
+    }
     const failures = outcome.groups.filter(({ ok }) => !ok);
     const losses = failures.filter(({ group }) => current.groups.get(group)?.ok === true);
     watch.tried({ before, begunAt, groups: outcome.groups, files: outcome.files, broken: failures.length > 0 || before.size === 0 });
     if (losses.length > 0 && crew.serving().length > 0) return reject(counter, cause, losses, outcome);
     // Without a group that came, and serves, while it was listing the folder, it is not the whole.
-    if (crew.serving().length > 0 && isGroupMissing(current.groups.values(), outcome.groups, dir)) {
+    if (crew.serving().length > 0 && (importedEarly || isGroupMissing(current.groups.values(), outcome.groups, dir))) {
       for (const worker of outcome.workers) worker.quit();
       return want(cause);
     }
@@ -252,7 +263,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   /** Workers of the generation that serves, in the place of those that died or are faulty. */
   async function replace(count: number): Promise<void> {
     const known = poison.active().size;
-    const outcome = await loader.load(current.number, count);
+    // What nobody has asked for yet comes as it comes to the others: on its first request, on all workers.
+    const outcome = await loader.load(current.number, count, () => Array.from(current.groups.values(), ({ file }) => file));
     if (stopping || outcome.kind === 'aborted') return;
     if (outcome.kind === 'ended') return refuse('replacement', `${NEVER_LOADED}: ${outcome.reason}`);
     if (crew.serving().length > 0 && isKeptOut(outcome)) {
@@ -264,7 +276,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     tally.replaced += outcome.workers.length;
     const faulty = crew.serving().filter(({ isFaulty }) => isFaulty);
     for (const worker of faulty.slice(0, count)) worker.drain(options.drainTimeout);
-    for (const load of outcome.groups) if (!current.groups.has(load.group)) current.groups.set(load.group, load);
     // A file that ends its process did so in this one; the others do not know it yet.
     if (poison.active().size > known) wish = 'a controller that ends its process';
     log.info('worker-replaced', { generation: current.number, workers: outcome.workers.map(({ pid }) => pid) });
@@ -281,14 +292,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       log.warn('replacement-kept-out', { generation: current.number, groups: lost, effect });
       return true;
     }
-    if (isGroupMissing(current.groups.values(), groups, dir)) return true;
     const loaded = new Set(groups.map(({ group }) => group));
     const gone = Array.from(current.groups.values()).filter(({ ok, group }) => ok && !loaded.has(group));
     if (gone.length === 0) return false;
-    // Either a new generation is due, or the folder is away: it is tried again, with growing pauses.
+    // A group came in the meantime, a new generation is due, or the folder is away: it is tried again, with growing pauses.
     backoff.failed();
-    if (!saidGone) log.warn('replacement-kept-out', { generation: current.number, groups: gone, effect });
-    saidGone = true;
+    if (!saidGone && !isGroupMissing(gone, groups, dir)) {
+      saidGone = true;
+      log.warn('replacement-kept-out', { generation: current.number, groups: gone, effect });
+    }
     return true;
   }
 

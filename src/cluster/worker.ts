@@ -44,8 +44,8 @@ const MOST_FAULTS_LOGGED = 20;
 const METRICS_INTERVAL = 1000;
 /** A supervisor that is stuck does not take the last of them. */
 const METRICS_GRACE = 500;
-/** What the other workers may take to import a new group before this one answers from it all the same. */
-const LONGEST_SHARING = 2000;
+/** The supervisor waits 2 s at most for the others to import a new group; this long for one that is stuck itself. */
+const LONGEST_SHARING = 3000;
 
 export async function runWorker({ createParts, prepare, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
   let parts: WorkerParts | undefined;
@@ -65,7 +65,10 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   });
   // node:cluster would exit at once and drop what is under way.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
-  process.on('disconnect', () => leave(drainTimeout));
+  process.on('disconnect', () => {
+    for (const answer of [...unshared.values()]) answer();
+    leave(drainTimeout);
+  });
   process.on('message', obey);
 
   await prepare?.();
@@ -121,8 +124,9 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
       // It failed before, and its file is still the same.
     }
     if (!(found instanceof Promise)) return tell({ kind: 'nothing-to-import', group });
-    // It is reported when it is imported, and logged when it fails; the next request for it tries again.
-    found.catch(() => {});
+    // It is reported when it is imported, and logged when it fails; but its file may also be gone by then.
+    const done = () => tell({ kind: 'nothing-to-import', group });
+    found.then(done, done);
   }
 
   /** Holds the requests for a new group until every worker has it. */

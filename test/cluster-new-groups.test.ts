@@ -68,6 +68,22 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
     for (const name of names) assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
   });
 
+  it('serves without a change of the folder as soon as what it needs is there', async (test) => {
+    const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+    const state = stateOf(service, 'database');
+    writeFileSync(state, 'broken');
+    write(service.dir, 'EarlyController.js', fickle(state));
+    assert.equal((await ask(service.port, '/api/early')).status, 500);
+    write(service.dir, 'DueController.js', fickle(state));
+    assert.equal((await ask(service.port, '/api/due')).status, 500);
+    writeFileSync(state, 'good');
+    // One worker finds out; the generation that comes of it has both.
+    await service.logged('generation-serving', ({ cause }) => cause === 'retry');
+    for (const path of ['/api/early', '/api/due', '/api/steady']) await answersOnly200(service, path, 12);
+    const generations = service.lines.filter(({ event }) => event === 'generation-serving');
+    assert.equal(generations.length, 2, JSON.stringify(generations));
+  });
+
   it('is a 404 when a folder takes the place of its file', async (test) => {
     const service = await startService(test, {
       files: { 'SteadyController.js': controller('steady'), 'PlaceController.js': controller('file') },

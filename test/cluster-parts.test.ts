@@ -15,6 +15,7 @@ import { createNewGroups } from '../src/cluster/new-groups.ts';
 import { createPoisonList } from '../src/cluster/poison-list.ts';
 import { describeListenError, findPort, hostAndPort } from '../src/cluster/port.ts';
 import { createRejections, RETRY } from '../src/cluster/rejections.ts';
+import { createRetryPauses } from '../src/cluster/retry-pauses.ts';
 import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from '../src/cluster/worker-process.ts';
 import { fingerprint } from '../src/fingerprint.ts';
 import type { Log, LogFields } from '../src/log.ts';
@@ -248,6 +249,24 @@ describe('port', () => {
     assert.equal(hostAndPort('::1', 80), '[::1]:80');
     assert.equal(hostAndPort(undefined, 80), 'localhost:80');
     assert.equal(describeListenError(80, undefined, 'EOTHER'), 'Cannot listen on port 80: the system refuses (EOTHER)');
+  });
+});
+
+describe('createRetryPauses', () => {
+  it('gives the same names ever longer pauses, and other names the first one', () => {
+    let time = 0;
+    const pauses = createRetryPauses(() => time);
+    const waits = Array.from({ length: 6 }, () => {
+      const wait = pauses.remaining(['AController.js', 'BController.js']);
+      time += wait;
+      assert.equal(pauses.remaining(['BController.js', 'AController.js']), 0);
+      pauses.tried();
+      return wait;
+    });
+    assert.deepEqual(waits, [5000, 10_000, 20_000, 40_000, 60_000, 60_000]);
+    assert.equal(pauses.remaining(['AController.js']), 5000);
+    assert.equal(pauses.remaining([]), 5000);
+    assert.equal(pauses.remaining(['AController.js']), 5000);
   });
 });
 

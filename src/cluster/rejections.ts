@@ -2,6 +2,7 @@
 // what failed may have been a database and not the folder. It refuses nothing itself; the supervisor does.
 import type { Log } from '../log.ts';
 import type { GroupLoad } from './messages.ts';
+import { FIRST_PAUSE, longerPause } from './retry-pauses.ts';
 
 /** A generation that was refused: what serves is older than the folder. */
 export interface Rejection {
@@ -34,13 +35,11 @@ export interface Rejections {
 
 /** As the cause of a generation. */
 export const RETRY = 'retry';
-const FIRST_DELAY = 5000;
-const LONGEST_DELAY = 60_000;
 
 export function createRejections({ log, onRetry }: { readonly log: Log; readonly onRetry: () => void }): Rejections {
   let latest: Rejection | undefined;
   let count = 0;
-  let delay = FIRST_DELAY;
+  let pause = FIRST_PAUSE;
   let timer: NodeJS.Timeout | undefined;
   return {
     get latest() {
@@ -58,13 +57,13 @@ export function createRejections({ log, onRetry }: { readonly log: Log; readonly
       for (const failure of isNews ? failures : []) log.error('generation-rejected', { generation, cause, ...failure, effect });
       clearTimeout(timer);
       if (isFinal) return;
-      timer = setTimeout(onRetry, delay);
-      delay = Math.min(LONGEST_DELAY, delay * 2);
+      timer = setTimeout(onRetry, pause);
+      pause = longerPause(pause);
     },
     clear() {
       clearTimeout(timer);
       latest = undefined;
-      delay = FIRST_DELAY;
+      pause = FIRST_PAUSE;
     },
     cancelRetry: () => clearTimeout(timer),
   };

@@ -9,6 +9,7 @@ import { createPoisonList } from './poison-list.ts';
 import { describeListenError } from './port.ts';
 import { createPortKeeper } from './port-keeper.ts';
 import { createRejections, RETRY } from './rejections.ts';
+import { createRetryPauses } from './retry-pauses.ts';
 import { StartError } from './start-error.ts';
 import { describeService, type Serving } from './status.ts';
 import type { Supervisor, SupervisorOptions } from './supervision.ts';
@@ -33,6 +34,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let saidGone = false;
   let later: NodeJS.Timeout | undefined;
   let turning = false;
+  /** A worker finds out whether a group loads by now: nothing that a change of the folder should wait for. */
+  let probing = false;
   /** A worker of the generation to come has imported more than it has reported. */
   let importedEarly = false;
   /** The groups of the generation that is being put to work. */
@@ -60,6 +63,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const loader = createLoader({ dir, crew, poison, look: watch.look });
   const keeper = createPortKeeper({ port: options.port, host: options.host, log, serving: crew.serving });
   const newGroups = createNewGroups(() => crew.all().filter(({ state }) => state === 'loaded' || state === 'serving'));
+  const pauses = createRetryPauses();
   const rejections = createRejections({ log, onRetry: () => want(wish ?? RETRY) });
 
   return {
@@ -91,7 +95,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   // What happens from outside. Each leaves a note of what is wanted, and lets the next turn decide.
 
   function onChange(what: string): void {
-    if (loader.isLoading()) loader.outdated();
+    if (probing) loader.abort();
+    else if (loader.isLoading()) loader.outdated();
     else want(what);
   }
 
@@ -133,6 +138,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
     if (load.ok) newGroups.imported(worker, load.group);
     else newGroups.done(worker, load.group);
+    if (!load.ok) turn();
   }
 
   /** One that has answered somewhere stays a group that serves; one that has not, and that some worker cannot import, is none. */
@@ -176,7 +182,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       else await replace(missing);
       return true;
     }
-    return tryPoisonAgain();
+    return (await tryPoisonAgain()) || tryUnloadedAgain();
   }
 
   /** A new generation: it goes to work whole, or not at all. */
@@ -317,6 +323,27 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (poison.active().has(file)) return true;
     if (outcome.kind === 'loaded') wish = file;
     else poison.add(file, reason, now);
+    return true;
+  }
+
+  /** What has not loaded may have wanted a database that is there by now. One worker finds out, and the others serve on. */
+  async function tryUnloadedAgain(): Promise<boolean> {
+    const poisonous = poison.active();
+    const unloaded = Array.from(current.groups.values()).filter(({ ok, file }) => !ok && !poisonous.has(file));
+    if (unloaded.length === 0 || rejections.latest !== undefined) return false;
+    const files = unloaded.map(({ file }) => file);
+    const wait = pauses.remaining(files);
+    if (wait > 0) {
+      later = setTimeout(turn, wait);
+      return false;
+    }
+    probing = true;
+    const outcome = await loader.load(current.number, 1, () => files);
+    probing = false;
+    pauses.tried();
+    if (outcome.kind !== 'loaded') return true;
+    for (const worker of outcome.workers) worker.quit();
+    if (outcome.groups.some(({ ok }) => ok)) wish = RETRY;
     return true;
   }
 }

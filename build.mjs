@@ -1,4 +1,4 @@
-// Makes dist: a file for the supervisor, two for a worker, few for what both need, and a file a command. A worker loads 8 files
+// Makes dist: a few files for the supervisor, one for a worker, and a file a command. A worker loads 1 file
 // instead of 65, and starting one is most of what a start and a changed controller cost (docs/PERFORMANCE.md has the
 // figures). Nothing is minified: a stack still names what stands in src, and the maps beside the files lead there.
 //
@@ -15,7 +15,7 @@ if (process.argv.includes('--separate')) {
   tsc('tsconfig.build.json');
 } else {
   // One after the other: together, what the commands share with the server would cut the server into many small files.
-  for (const entry of ['server', 'cli', 'controller']) {
+  for (const entry of ['server', 'worker', 'cli', 'controller']) {
     await build({
       absWorkingDir: root,
       entryPoints: [`src/${entry}.ts`],

@@ -11,7 +11,7 @@ export function isOwnFile(path: string): boolean {
 }
 
 /** The path of an entry, to be run in a process of its own or imported. */
-export function entryPath(name: 'server' | 'cli'): string {
+export function entryPath(name: 'server' | 'worker' | 'cli'): string {
   return `${OWN_FOLDER}${name}${extname(import.meta.url)}`;
 }
 

@@ -1,11 +1,12 @@
 // Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang, throw, and the signals that end or renew them.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, type Failure, json, openConnection, startLoad } from './support/cluster-client.ts';
-import { controller, createFolder, type Service, spawnService, startService, write } from './support/cluster-server.ts';
+import { controller, createFolder, SERVER, type Service, spawnService, startService, write } from './support/cluster-server.ts';
 
 /** What a misbehaving controller can do; each is an operation of the group `test`. */
 const MISCHIEF = `
@@ -340,6 +341,14 @@ describe('start', () => {
     const service = await startService(test, { dir });
     await service.logged('writable-by-everyone', ({ path }) => path === dir);
     await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
+  });
+
+  it('a worker is not to be started by hand', () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], { encoding: 'utf8' });
+    assert.deepEqual(
+      { status, stdout, stderr },
+      { status: 1, stdout: '', stderr: 'gatefold: a worker is started by the server; run server.js instead\n' },
+    );
   });
 
   it('a signal during the start ends it', async (test) => {

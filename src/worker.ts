@@ -1,0 +1,37 @@
+// The entry of a worker, which the supervisor starts. It only wires: the worker's life is cluster/worker.ts, and what it
+// serves with is worker-parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
+import cluster from 'node:cluster';
+import { keepTickShape } from './cluster/tick-shape.ts';
+import { runWorker } from './cluster/worker.ts';
+import type { WorkerMetrics } from './ops/worker-metrics.ts';
+import { type ProcessBasics, readProcessBasics } from './process-basics.ts';
+import { createWorkerParts } from './worker-parts.ts';
+
+keepTickShape();
+const basics = cluster.isWorker ? readProcessBasics() : complain();
+if (basics !== undefined) await run(basics);
+
+function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
+  return runWorker({
+    async createParts(events) {
+      const metrics = await createMetrics(settings.opsPort);
+      const parts = createWorkerParts({ settings, log, sink, observer: metrics?.observer, ...events });
+      return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take(parts) };
+    },
+    log,
+    flush,
+    drainTimeout: settings.drainTimeout,
+  });
+}
+
+/** Nobody asks a process for numbers that no port shows. */
+async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics | undefined> {
+  if (opsPort === undefined) return undefined;
+  const { createWorkerMetrics } = await import('./ops/worker-metrics.ts');
+  return createWorkerMetrics();
+}
+
+function complain(): undefined {
+  process.stderr.write('gatefold: a worker is started by the server; run server.js instead\n');
+  process.exitCode = 1;
+}

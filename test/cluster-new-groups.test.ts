@@ -33,7 +33,7 @@ describe('a group that comes while the service runs', () => {
 
   it('goes on serving when its file breaks right after its first answer, while generations take over', async (test) => {
     const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
-    for (let round = 0; round < 24; round++) {
+    for (let round = 0; round < 12; round++) {
       const name = `Brief${round}`;
       const state = stateOf(service, name);
       write(service.dir, `${name}Controller.js`, fickle(state));

@@ -225,6 +225,22 @@ test('a file that vanishes is an empty table, whose tokens are refused and not a
   assert.equal(log.lines.at(-1)?.fields.missing, true);
 });
 
+test('readContent: the key is that of the content, however short, and of nothing else', (t) => {
+  const path = join(createFolder(t), 'production.json');
+  const contents = ['', ' ', 'missing', 'not a file', 'whole: ', 'x'.repeat(31), 'x'.repeat(32), 'x'.repeat(33), 'x'.repeat(34)];
+  const keys = contents.map((text) => {
+    writeFileSync(path, text);
+    const { key } = readContent(path);
+    assert.equal(readContent(path).key, key);
+    return key;
+  });
+  rmSync(path);
+  keys.push(readContent(path).key);
+  mkdirSync(path);
+  keys.push(readContent(path).key);
+  assert.equal(new Set(keys).size, contents.length + 2);
+});
+
 test('createMemoryTable: what is not a good table must be seen twice in a row, and a good one is live at once', (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'production.json');

@@ -1,7 +1,7 @@
 // verifySignature by itself, in the manner of the public vectors: every algorithm of the table against an independent
 // signer, and every way in which a key or a signature is wrong. Vectors are made here, none are copied.
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
+import { constants, generateKeyPairSync } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { ALGORITHMS } from '../src/identity/algorithms.ts';
 import { decodeBase64url } from '../src/identity/base64url.ts';
@@ -15,6 +15,13 @@ const keyOf = (alg: string) => keys.get(alg) as TestKey;
 const rsa = keyOf('RS256');
 const ec = keyOf('ES256');
 const without = (jwk: Json, ...members: string[]) => Object.fromEntries(Object.entries(jwk).filter(([name]) => !members.includes(name)));
+
+test('the paddings of the table are the numbers of node:crypto', () => {
+  for (const { name, kty, options } of ALGORITHMS.values()) {
+    const padding = name.startsWith('PS') ? constants.RSA_PKCS1_PSS_PADDING : constants.RSA_PKCS1_PADDING;
+    assert.equal(options.padding, kty === 'RSA' ? padding : undefined, name);
+  }
+});
 
 describe('verifySignature', () => {
   for (const alg of NAMES) {

@@ -1,13 +1,16 @@
 // What a process of the service must not load to start: it is paid at each start, in each generation, by each worker.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from './support/cluster-client.ts';
 import { controller, createFolder, startService } from './support/cluster-server.ts';
 
-test('no process of the service loads the HTTP client that comes with Node', async (t) => {
+test('no process of the service loads the HTTP client that comes with Node, or node:crypto where there is no secret', async (t) => {
   const dir = createFolder(t, { 'TestController.js': controller('test') });
+  // As the repository comes: a table without a row.
+  mkdirSync(join(dirname(dir), 'data'));
+  writeFileSync(join(dirname(dir), 'data', 'production.json'), '{ "production": [] }\n');
   const reports = join(dirname(dir), 'reports-');
   const preload = join(dirname(dir), 'preload.cjs');
   // At its end each process says what it has loaded of Node.
@@ -26,5 +29,6 @@ test('no process of the service loads the HTTP client that comes with Node', asy
     assert.ok(loaded.includes('NativeModule _http_server'), 'the list names what is loaded');
     const client = loaded.filter((module) => module.includes('undici'));
     assert.deepEqual(client, []);
+    assert.ok(!loaded.includes('NativeModule crypto'), 'node:crypto is loaded by the first secret');
   }
 });

@@ -1,6 +1,6 @@
 // Who calls: an Authorization value held against a table. Synchronous and pure; the table, the clock and the session key
 // are brought. It does not know what the gateway does with the answer, and its reasons are for the log alone.
-import { timingSafeEqual } from '../node-modules.ts';
+import { crypto } from '../node-modules.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';
 import { digestOf, parseToken } from './token.ts';
@@ -44,6 +44,7 @@ function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
   if (token === undefined) return refused('its shape or checksum is wrong');
   const row = table.rows.get(token.id);
   const digest = digestOf(token.secret);
+  const { timingSafeEqual } = crypto();
   // An id that nobody has costs the same comparison, so the time tells no one which ids exist.
   const isCurrent = timingSafeEqual(digest, row?.digest ?? NOBODY);
   if (row?.digest === undefined) return refused('no row has its id');

@@ -7,7 +7,7 @@ import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/pr
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { randomBytes } from '../node-modules.ts';
+import { crypto } from '../node-modules.ts';
 import { errorCode } from './failure.ts';
 import { sha256 } from './token.ts';
 
@@ -31,7 +31,7 @@ export interface Lock {
  * @throws Error one line, when it cannot be had within `waitMs`; a failed system call as it is
  */
 export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {}): Promise<Lock> {
-  const me = `${PROCESS}-${randomBytes(6).toString('hex')}`;
+  const me = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
   const draft = join(dirname(path), `.${basename(path)}.${me}.tmp`);
   await mkdir(draft, { mode: 0o700 });
   try {
@@ -107,7 +107,7 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
 /** Whether the process behind a name of ours is gone. `overdue` decides where it cannot be seen. */
 export function isDead(name: string, overdue: boolean): boolean {
   const [pid, started, machine] = name.split('-');
-  if (machine !== MACHINE) return overdue;
+  if (machine !== machineName()) return overdue;
   const now = startOf(Number(pid));
   return now !== started && now !== ALIVE;
 }
@@ -115,10 +115,19 @@ export function isDead(name: string, overdue: boolean): boolean {
 // A process id alone would do for a while: after a restart of the machine, or in time, another process has it. With the time of
 // its start it is unique; and ids of another container mean nothing here, hence the PID namespace.
 const ALIVE = 'alive';
-const MACHINE = machineName();
-const PROCESS = `${process.pid}-${startOf(process.pid)}-${MACHINE}`;
+function processName(): string {
+  return `${process.pid}-${startOf(process.pid)}-${machineName()}`;
+}
 
+let machine: string | undefined;
+
+/** Found out by the first who writes: few processes do. */
 function machineName(): string {
+  machine ??= findMachineName();
+  return machine;
+}
+
+function findMachineName(): string {
   let name = hostname();
   try {
     name = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;

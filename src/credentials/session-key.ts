@@ -3,7 +3,7 @@
 
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { randomBytes } from '../node-modules.ts';
+import { crypto } from '../node-modules.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
 const MIN_LENGTH = 32;
@@ -36,11 +36,11 @@ export function readSessionKey(dataDir: string): string | undefined {
  */
 export function makeSessionKey(dataDir: string): string {
   const path = join(dataDir, 'session.key');
-  const draft = join(dataDir, `.session.key.${process.pid}-${randomBytes(6).toString('hex')}.tmp`);
+  const draft = join(dataDir, `.session.key.${process.pid}-${crypto().randomBytes(6).toString('hex')}.tmp`);
   try {
     const file = openSync(draft, 'wx', 0o600);
     try {
-      writeSync(file, `${randomBytes(32).toString('base64url')}\n`);
+      writeSync(file, `${crypto().randomBytes(32).toString('base64url')}\n`);
       fsyncSync(file);
       linkSync(draft, path);
     } finally {

@@ -1,6 +1,6 @@
 // Session tokens, `gfs_<claims>.<mac>`: bound to a row, good for an hour, checked with nothing but the session key, so
 // every worker and every machine that has the key accepts them. Whether the row is live is asked afterwards, elsewhere.
-import { createHmac, hkdfSync, timingSafeEqual } from '../node-modules.ts';
+import { crypto } from '../node-modules.ts';
 
 export const SESSION_LIFETIME_SECONDS = 3600;
 
@@ -17,7 +17,7 @@ export type SessionCheck = { readonly rowId: string } | { readonly reason: strin
 
 /** The key proper, out of the text of a setting or of the key file. HKDF (RFC 5869): any text will do, and it serves this purpose alone. */
 export function deriveSessionKey(text: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', text, '', 'gatefold session token v1', 32));
+  return Buffer.from(crypto().hkdfSync('sha256', text, '', 'gatefold session token v1', 32));
 }
 
 /** @param now Unix milliseconds */
@@ -39,7 +39,7 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
   const [, claims, text] = match as unknown as [string, string, string];
   const mac = Buffer.from(text, 'base64url');
   // 43 characters hold 258 bits: without the second comparison four texts would pass for one MAC.
-  const genuine = timingSafeEqual(mac, macOf(key, claims)) && mac.toString('base64url') === text;
+  const genuine = crypto().timingSafeEqual(mac, macOf(key, claims)) && mac.toString('base64url') === text;
   if (!genuine) return { reason: 'it is not signed with the session key' };
   const { row, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { row: string; exp: number };
   return exp * 1000 > now ? { rowId: row } : { reason: 'the session is over' };
@@ -47,5 +47,5 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
 
 // Over the text, not over what it decodes to: no second spelling of the claims can pass.
 function macOf(key: Buffer, claims: string): Buffer {
-  return createHmac('sha256', key).update(PREFIX).update(claims).digest();
+  return crypto().createHmac('sha256', key).update(PREFIX).update(claims).digest();
 }

@@ -1,7 +1,7 @@
 // What a token looks like: `gfk_<id>_<secret>_<checksum>`. It makes one, takes one apart and digests its secret.
 // It does not know the table: whether a token is live is identify.ts and table.ts.
 // The checksum is no secret; it lets a scanner tell a token from noise, and a typo be refused without a look-up.
-import { hash, randomBytes } from '../node-modules.ts';
+import { crypto, hash } from '../node-modules.ts';
 
 export const ID_LENGTH = 12;
 export const SECRET_LENGTH = 43;
@@ -24,7 +24,7 @@ export interface Token {
 export type RandomBytes = (size: number) => Uint8Array;
 
 /** A new token; with an `id`, a new secret under that id. 43 base62 characters hold 256 random bits. */
-export function generateToken(random: RandomBytes = randomBytes, id = randomBase62(ID_LENGTH, random)): Token {
+export function generateToken(random: RandomBytes = crypto().randomBytes, id = randomBase62(ID_LENGTH, random)): Token {
   const secret = randomBase62(SECRET_LENGTH, random);
   const body = `${PREFIX}${id}_${secret}_`;
   return { id, secret, token: body + checksumOf(body) };

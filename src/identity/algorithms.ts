@@ -1,6 +1,5 @@
 // The JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one literal table; no row means refused. Not here, for good:
 // `none` and the HMACs, with which whoever can read a public key could sign (RFC 8725 section 2.1).
-import { constants } from '../node-modules.ts';
 
 /** What the key must be and what `crypto.verify` is told. */
 export interface Algorithm {
@@ -17,9 +16,13 @@ export interface Algorithm {
   readonly options: { readonly padding?: number; readonly saltLength?: number; readonly dsaEncoding?: 'ieee-p1363' };
 }
 
-const PKCS1 = { padding: constants.RSA_PKCS1_PADDING };
+// The numbers of `crypto.constants`, written out: to read this table must not load node:crypto (node-modules.ts).
+const RSA_PKCS1_PADDING = 1;
+const RSA_PKCS1_PSS_PADDING = 6;
+
+const PKCS1 = { padding: RSA_PKCS1_PADDING };
 /** RFC 7518 section 3.5: the salt is as long as the hash, not whatever length the signer liked. */
-const pss = (saltLength: number) => ({ padding: constants.RSA_PKCS1_PSS_PADDING, saltLength });
+const pss = (saltLength: number) => ({ padding: RSA_PKCS1_PSS_PADDING, saltLength });
 /** R and S side by side (RFC 7518 section 3.4), not the DER that OpenSSL would take by default. */
 const P1363 = { dsaEncoding: 'ieee-p1363' } as const;
 

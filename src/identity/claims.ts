@@ -1,6 +1,6 @@
 // The claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), read once its signature holds. Every claim is
 // type-checked before it is compared: `iss` as a list has passed elsewhere (CVE-2025-30144). Nothing of keys or HTTP.
-import { createHash, timingSafeEqual } from '../node-modules.ts';
+import { crypto } from '../node-modules.ts';
 import { InvalidToken } from './invalid-token.ts';
 
 /** Clocks of provider and server may differ by this much. */
@@ -74,8 +74,8 @@ function checkNonce(claim: unknown, given: string | undefined): void {
 
 /** Constant time whatever the lengths: digests are compared, not texts (CVE-2022-31142). */
 export function isSameSecret(left: string, right: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(left), digest(right));
+  const digest = (text: string) => crypto().createHash('sha256').update(text).digest();
+  return crypto().timingSafeEqual(digest(left), digest(right));
 }
 
 /** Well-formed and printable, because it becomes the key of an account: half a surrogate pair has no bytes of its own. */

@@ -1,6 +1,7 @@
 // Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms; it knows nothing of
 // claims, issuers or HTTP. `verifySignature` stands by itself so that public test vectors can be run against it.
-import { verify } from '../node-modules.ts';
+import type { VerifyKeyObjectInput } from 'node:crypto';
+import { crypto } from '../node-modules.ts';
 import { ALGORITHMS } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -55,9 +56,9 @@ export function checkSignature(jws: Jws, { key, algorithms, modulusBytes }: Veri
   if (!isSigned(jws, algorithm.hash, { key, ...algorithm.options })) throw new InvalidToken('signature-wrong');
 }
 
-function isSigned(jws: Jws, hash: string | null, key: Parameters<typeof verify>[2]): boolean {
+function isSigned(jws: Jws, hash: string | null, key: VerifyKeyObjectInput): boolean {
   try {
-    return verify(hash, jws.signingInput, key, jws.signature);
+    return crypto().verify(hash, jws.signingInput, key, jws.signature);
   } catch {
     return false; // OpenSSL would rather throw at some signatures than call them wrong.
   }

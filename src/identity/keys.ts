@@ -1,7 +1,7 @@
 // A provider's public keys: JWK (RFC 7517) -> KeyObject, checked once, and the choice of the one that a token may be
 // verified with. Where the keys come from is jwks.ts; what they verify is jws.ts.
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
-import { createPublicKey } from '../node-modules.ts';
+import { crypto } from '../node-modules.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -67,7 +67,7 @@ function importKey(jwk: Record<string, unknown>, { kty, crv, coordinateBytes }: 
     members[name] = jwk[name] as string;
   }
   try {
-    return createPublicKey({ key: members, format: 'jwk' });
+    return crypto().createPublicKey({ key: members, format: 'jwk' });
   } catch {
     return undefined; // A point off the curve, say.
   }

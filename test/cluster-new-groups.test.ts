@@ -84,6 +84,33 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
     assert.equal(generations.length, 2, JSON.stringify(generations));
   });
 
+  it('holds up neither a replacement nor a change when it hangs as it is tried again', async (test) => {
+    // A database that is asked and never answers; the worker that tries would be given up after 10 s.
+    const GIVEN_UP = 10_000;
+    const disturb = async (event: string, disturbance: (service: Service, pid: number) => void) => {
+      const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+      const state = stateOf(service, 'database');
+      const tries = () => readFileSync(`${state}.imports`).length;
+      writeFileSync(state, 'broken');
+      const hang = `if (readFileSync(${JSON.stringify(state)}, 'utf8') === 'silent') await new Promise((resolve) => setTimeout(resolve, 60_000));`;
+      write(service.dir, 'SilentController.js', fickle(state, hang));
+      assert.equal((await ask(service.port, '/api/silent')).status, 500);
+      const { pid } = json(await ask(service.port, '/api/steady'));
+      const known = tries();
+      writeFileSync(state, 'silent');
+      while (tries() === known) await new Promise((resolve) => setTimeout(resolve, 10));
+      writeFileSync(state, 'broken');
+      const begun = Date.now();
+      disturbance(service, Number(pid));
+      const { time } = await service.logged(event, ({ time }) => Date.parse(String(time)) >= begun);
+      assert.ok(Date.parse(String(time)) - begun < GIVEN_UP * 0.8, `${event} waited for the try to end`);
+    };
+    await Promise.all([
+      disturb('worker-replaced', (_, pid) => process.kill(pid, 'SIGKILL')),
+      disturb('generation-serving', ({ dir }) => write(dir, 'SteadyController.js', controller('changed'))),
+    ]);
+  });
+
   it('is a 404 when a folder takes the place of its file', async (test) => {
     const service = await startService(test, {
       files: { 'SteadyController.js': controller('steady'), 'PlaceController.js': controller('file') },

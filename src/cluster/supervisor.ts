@@ -19,6 +19,8 @@ type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
 
 /** A reserve makes the next change live sooner; more than this many processes for that are too many. */
 const LARGEST_RESERVE = 8;
+/** Differs from whatever is there: the trial is due again. */
+const NOTHING_SEEN = new Map<string, string>();
 const NEVER_LOADED = 'Cannot start a worker';
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workers: wanted } = options;
@@ -34,7 +36,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let saidGone = false;
   let later: NodeJS.Timeout | undefined;
   let turning = false;
-  /** A worker finds out whether a group loads by now: nothing that a change of the folder should wait for. */
+  /** A worker finds out whether a file loads by now: nothing that anything else should wait for. */
   let probing = false;
   /** A worker of the generation to come has imported more than it has reported. */
   let importedEarly = false;
@@ -95,14 +97,18 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   // What happens from outside. Each leaves a note of what is wanted, and lets the next turn decide.
 
   function onChange(what: string): void {
-    if (probing) loader.abort();
-    else if (loader.isLoading()) loader.outdated();
+    if (loader.isLoading() && !probing) loader.outdated();
     else want(what);
   }
 
   function want(cause: string): void {
     wish = cause;
+    interruptProbe();
     turn();
+  }
+
+  function interruptProbe(): void {
+    if (probing) loader.abort();
   }
 
   // The socket that workers share ends with the last of them.
@@ -111,6 +117,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (stopping || current.number === 0) return;
     if (crew.serving().length === 0) keeper.keep();
     backoff.failed();
+    interruptProbe();
     turn();
   }
 
@@ -123,7 +130,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function onFaulty(worker: WorkerProcess): void {
     backoff.failed();
     const effect = 'it drains as soon as its replacement serves';
-    if (worker.state === 'serving') log.warn('worker-faulty', { worker: worker.pid, effect });
+    if (worker.state === 'serving') {
+      log.warn('worker-faulty', { worker: worker.pid, effect });
+      interruptProbe();
+    }
     turn();
   }
 
@@ -318,11 +328,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (file === undefined) return false;
     const reason = poison.active().get(file) ?? '';
     poison.remove(file);
-    const outcome = await loader.load(current.number, 1);
-    if (outcome.kind === 'loaded') for (const worker of outcome.workers) worker.quit();
+    const outcome = await probe();
     if (poison.active().has(file)) return true;
     if (outcome.kind === 'loaded') wish = file;
-    else poison.add(file, reason, now);
+    else poison.add(file, reason, outcome.kind === 'aborted' ? NOTHING_SEEN : now);
     return true;
   }
 
@@ -337,13 +346,21 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       later = setTimeout(turn, wait);
       return false;
     }
-    probing = true;
-    const outcome = await loader.load(current.number, 1, () => files);
-    probing = false;
-    pauses.tried();
-    if (outcome.kind !== 'loaded') return true;
-    for (const worker of outcome.workers) worker.quit();
-    if (outcome.groups.some(({ ok }) => ok)) wish = RETRY;
+    const outcome = await probe(() => files);
+    if (outcome.kind !== 'aborted') pauses.tried();
+    if (outcome.kind === 'loaded' && outcome.groups.some(({ ok }) => ok)) wish = RETRY;
     return true;
+  }
+
+  /** One worker loads these files and goes. Whatever else is wanted meanwhile ends it. */
+  async function probe(files?: () => readonly string[]): Promise<GenerationOutcome> {
+    probing = true;
+    try {
+      const outcome = await loader.load(current.number, 1, files);
+      if (outcome.kind === 'loaded') for (const worker of outcome.workers) worker.quit();
+      return outcome;
+    } finally {
+      probing = false;
+    }
   }
 }

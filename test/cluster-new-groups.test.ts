@@ -68,23 +68,73 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
     for (const name of names) assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
   });
 
-  it('serves without a change of the folder as soon as what it needs is there', async (test) => {
-    const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
+  it('is a 404 when a folder takes the place of its file', async (test) => {
+    const service = await startService(test, {
+      files: { 'SteadyController.js': controller('steady'), 'PlaceController.js': controller('file') },
+    });
+    rmSync(join(service.dir, 'PlaceController.js'));
+    mkdirSync(join(service.dir, 'PlaceController.js'));
+    await service.logged('generation-serving', ({ generation, groups }) => Number(generation) > 1 && groups === 1);
+    for (let run = 0; run < 12; ) run = (await ask(service.port, '/api/place')).status === 404 ? run + 1 : 0;
+  });
+});
+
+// Each waits five seconds for the first try, so they do it together.
+describe('a group that has not loaded is tried again without a change of the folder', { concurrency: 4 }, () => {
+  const AHEAD = { 'AheadController.js': controller('ahead', 'globalThis.ahead = true;') };
+
+  it('and serves as soon as what it needs is there', async (test) => {
+    const service = await startService(test, { files: AHEAD });
     const state = stateOf(service, 'database');
     writeFileSync(state, 'broken');
     write(service.dir, 'EarlyController.js', fickle(state));
     assert.equal((await ask(service.port, '/api/early')).status, 500);
-    write(service.dir, 'DueController.js', fickle(state));
+    // It loads beside the other one only: what tries it must try the whole folder.
+    write(service.dir, 'DueController.js', fickle(state, `if (!globalThis.ahead) throw new Error('alone');`));
     assert.equal((await ask(service.port, '/api/due')).status, 500);
     writeFileSync(state, 'good');
-    // One worker finds out; the generation that comes of it has both.
     await service.logged('generation-serving', ({ cause }) => cause === 'retry');
-    for (const path of ['/api/early', '/api/due', '/api/steady']) await answersOnly200(service, path, 12);
+    for (const path of ['/api/early', '/api/due', '/api/ahead']) await answersOnly200(service, path, 12);
     const generations = service.lines.filter(({ event }) => event === 'generation-serving');
     assert.equal(generations.length, 2, JSON.stringify(generations));
   });
 
-  it('holds up neither a replacement nor a change when it hangs as it is tried again', async (test) => {
+  it('and costs no generation when it loads alone and not beside the others', async (test) => {
+    const service = await startService(test, { files: AHEAD });
+    const state = stateOf(service, 'twin');
+    write(service.dir, 'TwinController.js', fickle(state, `if (globalThis.ahead) throw new Error('a second one');`));
+    assert.equal((await ask(service.port, '/api/twin')).status, 500);
+    const tries = () => readFileSync(`${state}.imports`).length;
+    for (const known = tries(); tries() === known; ) await new Promise((resolve) => setTimeout(resolve, 10));
+    await answersOnly200(service, '/api/ahead', 12);
+    service.process.kill('SIGHUP');
+    await service.logged('generation-serving', ({ cause }) => cause === 'signal');
+    assert.ok(!service.lines.some(({ event, cause }) => event === 'generation-serving' && cause === 'retry'));
+  });
+
+  it('and does no harm to what serves and does not load at the moment', async (test) => {
+    const service = await startService(test, { files: AHEAD });
+    const [mine, other] = [stateOf(service, 'mine'), stateOf(service, 'other')];
+    const leave = `if (readFileSync(${JSON.stringify(other)}, 'utf8') === 'away') process.exit(1);`;
+    write(service.dir, 'BreakableController.js', fickle(other, leave));
+    assert.equal((await ask(service.port, '/api/breakable')).status, 200);
+    writeFileSync(mine, 'broken');
+    write(service.dir, 'LateController.js', fickle(mine));
+    assert.equal((await ask(service.port, '/api/late')).status, 500);
+    const tries = () => readFileSync(`${mine}.imports`).length;
+    const known = tries();
+    writeFileSync(mine, 'good');
+    writeFileSync(other, 'away');
+    while (tries() === known) await new Promise((resolve) => setTimeout(resolve, 10));
+    writeFileSync(other, 'good');
+    const { pid } = json(await ask(service.port, '/api/breakable'));
+    process.kill(Number(pid), 'SIGKILL');
+    await service.logged('worker-replaced');
+    await answersOnly200(service, '/api/breakable', 12);
+    assert.ok(!service.lines.some(({ event }) => event === 'generation-rejected'));
+  });
+
+  it('holds up neither a replacement nor a change when it hangs', async (test) => {
     // A database that is asked and never answers; the worker that tries would be given up after 10 s.
     const GIVEN_UP = 10_000;
     const disturb = async (event: string, disturbance: (service: Service, pid: number) => void) => {
@@ -109,16 +159,6 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
       disturb('worker-replaced', (_, pid) => process.kill(pid, 'SIGKILL')),
       disturb('generation-serving', ({ dir }) => write(dir, 'SteadyController.js', controller('changed'))),
     ]);
-  });
-
-  it('is a 404 when a folder takes the place of its file', async (test) => {
-    const service = await startService(test, {
-      files: { 'SteadyController.js': controller('steady'), 'PlaceController.js': controller('file') },
-    });
-    rmSync(join(service.dir, 'PlaceController.js'));
-    mkdirSync(join(service.dir, 'PlaceController.js'));
-    await service.logged('generation-serving', ({ generation, groups }) => Number(generation) > 1 && groups === 1);
-    for (let run = 0; run < 12; ) run = (await ask(service.port, '/api/place')).status === 404 ? run + 1 : 0;
   });
 });
 

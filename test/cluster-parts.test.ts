@@ -16,6 +16,7 @@ import { createPoisonList } from '../src/cluster/poison-list.ts';
 import { describeListenError, findPort, hostAndPort } from '../src/cluster/port.ts';
 import { createRejections, RETRY } from '../src/cluster/rejections.ts';
 import { createRetryPauses } from '../src/cluster/retry-pauses.ts';
+import { createTrials } from '../src/cluster/trials.ts';
 import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from '../src/cluster/worker-process.ts';
 import { fingerprint } from '../src/fingerprint.ts';
 import type { Log, LogFields } from '../src/log.ts';
@@ -253,20 +254,39 @@ describe('port', () => {
 });
 
 describe('createRetryPauses', () => {
-  it('gives the same names ever longer pauses, and other names the first one', () => {
-    let time = 0;
-    const pauses = createRetryPauses(() => time);
-    const waits = Array.from({ length: 6 }, () => {
-      const wait = pauses.remaining(['AController.js', 'BController.js']);
-      time += wait;
-      assert.equal(pauses.remaining(['BController.js', 'AController.js']), 0);
-      pauses.tried();
-      return wait;
+  it('gives ever longer pauses, in proportion to what a try costs, and rarer ones where tries deceive', () => {
+    const pauses = createRetryPauses();
+    const waits = (count: number, took = 0) => Array.from({ length: count }, () => pauses.next(took));
+    assert.deepEqual(waits(6), [5000, 10_000, 20_000, 40_000, 60_000, 60_000]);
+    assert.deepEqual(waits(2, 10_000), [300_000, 300_000]);
+    const rare = Array.from({ length: 5 }, () => {
+      pauses.rarer();
+      return pauses.next(0);
     });
-    assert.deepEqual(waits, [5000, 10_000, 20_000, 40_000, 60_000, 60_000]);
-    assert.equal(pauses.remaining(['AController.js']), 5000);
-    assert.equal(pauses.remaining([]), 5000);
-    assert.equal(pauses.remaining(['AController.js']), 5000);
+    assert.deepEqual(rare, [240_000, 960_000, 3_600_000, 3_600_000, 3_600_000]);
+    pauses.reset();
+    assert.deepEqual(waits(6), [5000, 10_000, 20_000, 40_000, 60_000, 60_000]);
+  });
+});
+
+describe('createTrials', () => {
+  it('tries the same files after ever longer pauses, and other ones after the first', () => {
+    let time = 0;
+    const trials = createTrials(() => time);
+    const files = ['AController.js', 'BController.js'];
+    assert.equal(trials.remaining([]), Number.POSITIVE_INFINITY);
+    assert.equal(trials.remaining(files), 5000);
+    time += 5000;
+    assert.equal(trials.remaining([...files].reverse()), 0);
+    trials.tried(100);
+    assert.equal(trials.remaining(files), 10_000);
+    trials.tried(1000);
+    assert.equal(trials.remaining(files), 30_000);
+    trials.futile();
+    assert.equal(trials.remaining(files), 240_000);
+    assert.equal(trials.remaining(['AController.js']), 5000);
+    assert.equal(trials.remaining([]), Number.POSITIVE_INFINITY);
+    assert.equal(trials.remaining(['AController.js']), 5000, 'what broke again is new');
   });
 });
 
@@ -277,7 +297,7 @@ describe('createRejections', () => {
     let retries = 0;
     const rejections = createRejections({ log, onRetry: () => retries++ });
     const failures = [{ group: 'A', file: 'AController.js', ok: false, error: 'no database' }];
-    const report = { generation: 2, cause: 'AController.js', failures, serving: 1, isFinal: false };
+    const report = { generation: 2, cause: 'AController.js', failures, serving: 1, took: 0 };
     rejections.add(report);
     assert.equal(lines.length, 1);
     for (const delay of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
@@ -295,9 +315,11 @@ describe('createRejections', () => {
     assert.equal(rejections.latest, undefined);
     test.mock.timers.tick(100_000);
     assert.equal(retries, 6);
-    rejections.add({ ...report, isFinal: true });
-    test.mock.timers.tick(100_000);
-    assert.equal(retries, 6, 'code that hangs its process is not tried again by the clock');
+    rejections.add({ ...report, took: 10_000 });
+    test.mock.timers.tick(299_999);
+    assert.equal(retries, 6, 'code that hangs its process is seldom tried again');
+    test.mock.timers.tick(1);
+    assert.equal(retries, 7);
   });
 });
 

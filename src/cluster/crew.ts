@@ -7,6 +7,8 @@ import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './wo
 export interface Crew {
   /** A worker that holds no part of the folder: one of the reserve, else a new process. */
   take(): WorkerProcess;
+  /** A new process, which leaves the reserve as it is. */
+  fork(): WorkerProcess;
   all(): readonly WorkerProcess[];
   /** Those that accept connections, faulty ones included. */
   serving(): readonly WorkerProcess[];
@@ -47,6 +49,7 @@ export function createCrew({ early, events }: CrewOptions): Crew {
       reserve.delete(ready);
       return ready;
     },
+    fork,
     all: () => [...workers],
     serving: () => [...workers].filter(({ state }) => state === 'serving'),
     keepReserve,

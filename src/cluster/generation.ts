@@ -35,7 +35,7 @@ const BLAMELESS_TRIES = 3;
 export async function loadGeneration(options: GenerationOptions): Promise<GenerationOutcome> {
   const skip = new Map(options.skip);
   for (let blameless = 0; ; ) {
-    const workers = Array.from({ length: options.count }, options.takeWorker);
+    const workers = takeWorkers(options);
     const outcome = await loadOnce(workers, { files: options.files(), skip }, options);
     if (outcome.kind === 'loaded' || outcome.kind === 'aborted') return outcome;
     for (const [file, reason] of outcome.poison) {
@@ -43,6 +43,18 @@ export async function loadGeneration(options: GenerationOptions): Promise<Genera
       options.onPoison(file, reason);
     }
     if (outcome.poison.size === 0 && ++blameless === BLAMELESS_TRIES) return { kind: 'ended', reason: outcome.reason };
+  }
+}
+
+/** All of them or none: the system may refuse one more process. */
+function takeWorkers({ count, takeWorker }: GenerationOptions): WorkerProcess[] {
+  const workers: WorkerProcess[] = [];
+  try {
+    while (workers.length < count) workers.push(takeWorker());
+    return workers;
+  } catch (error) {
+    for (const worker of workers) worker.quit();
+    throw error;
   }
 }
 

@@ -2,7 +2,7 @@
 // what failed may have been a database and not the folder. It refuses nothing itself; the supervisor does.
 import type { Log } from '../log.ts';
 import type { GroupLoad } from './messages.ts';
-import { FIRST_PAUSE, longerPause } from './retry-pauses.ts';
+import { createRetryPauses } from './retry-pauses.ts';
 
 /** A generation that was refused: what serves is older than the folder. */
 export interface Rejection {
@@ -18,8 +18,8 @@ export interface RejectionReport extends Omit<Rejection, 'at'> {
   readonly cause: string;
   /** The generation that goes on. */
   readonly serving: number;
-  /** Trying again does no good while the folder is as it is: the code ends or hangs its process. */
-  readonly isFinal: boolean;
+  /** Milliseconds that it took to find out. */
+  readonly took: number;
 }
 
 export interface Rejections {
@@ -39,7 +39,7 @@ export const RETRY = 'retry';
 export function createRejections({ log, onRetry }: { readonly log: Log; readonly onRetry: () => void }): Rejections {
   let latest: Rejection | undefined;
   let count = 0;
-  let pause = FIRST_PAUSE;
+  const pauses = createRetryPauses();
   let timer: NodeJS.Timeout | undefined;
   return {
     get latest() {
@@ -48,7 +48,7 @@ export function createRejections({ log, onRetry }: { readonly log: Log; readonly
     get count() {
       return count;
     },
-    add({ generation, cause, failures, error, serving, isFinal }) {
+    add({ generation, cause, failures, error, serving, took }) {
       const isNews = cause !== RETRY || JSON.stringify(latest?.failures) !== JSON.stringify(failures);
       latest = { generation, at: new Date(), failures, error };
       count++;
@@ -56,14 +56,12 @@ export function createRejections({ log, onRetry }: { readonly log: Log; readonly
       if (isNews && error !== undefined) log.error('generation-rejected', { generation, cause, error, effect });
       for (const failure of isNews ? failures : []) log.error('generation-rejected', { generation, cause, ...failure, effect });
       clearTimeout(timer);
-      if (isFinal) return;
-      timer = setTimeout(onRetry, pause);
-      pause = longerPause(pause);
+      timer = setTimeout(onRetry, pauses.next(took));
     },
     clear() {
       clearTimeout(timer);
       latest = undefined;
-      pause = FIRST_PAUSE;
+      pauses.reset();
     },
     cancelRetry: () => clearTimeout(timer),
   };

@@ -1,38 +1,37 @@
-// The pauses between tries of what may mend itself without a change of the folder, because a database was down and not the
-// code wrong: short at first, then ever longer. It knows times, nothing of what is tried.
-
-export const FIRST_PAUSE = 5000;
-const LONGEST_PAUSE = 60_000;
-
-/** Milliseconds to the try after the next. */
-export function longerPause(pause: number): number {
-  return Math.min(LONGEST_PAUSE, pause * 2);
-}
+// How long to wait between tries of what may mend itself without a change of the folder, because a database was down and
+// the code is sound: short at first, then ever longer, and never so often that the tries cost much. It knows no clock.
 
 export interface RetryPauses {
-  /** Milliseconds until these may be tried; names that were not the last ones are in for the first pause. */
-  remaining(names: readonly string[]): number;
-  /** They were tried just now. */
-  tried(): void;
+  /** Milliseconds to wait now. @param took milliseconds of the try that was just made; 0: none was */
+  next(took: number): number;
+  /** Tries have come to nothing although they looked well: from now on they are rarer. */
+  rarer(): void;
+  reset(): void;
 }
 
-export function createRetryPauses(now: () => number = () => performance.now()): RetryPauses {
-  let known = '';
-  let pause = FIRST_PAUSE;
-  let due = 0;
+const FIRST = 5000;
+const LONGEST = 60_000;
+/** Code that hangs its process burns a core for as long as a try lasts. */
+const COST_FACTOR = 30;
+const RARER_FACTOR = 4;
+const RAREST = 3_600_000;
+
+export function createRetryPauses(): RetryPauses {
+  let pause = FIRST;
+  let longest = LONGEST;
   return {
-    remaining(names) {
-      const text = JSON.stringify([...names].sort());
-      if (text !== known) {
-        known = text;
-        pause = FIRST_PAUSE;
-        due = now() + pause;
-      }
-      return Math.max(0, due - now());
+    next(took) {
+      const wait = Math.max(pause, took * COST_FACTOR);
+      pause = Math.min(longest, pause * 2);
+      return wait;
     },
-    tried() {
-      pause = longerPause(pause);
-      due = now() + pause;
+    rarer() {
+      longest = Math.min(RAREST, longest * RARER_FACTOR);
+      pause = longest;
+    },
+    reset() {
+      pause = FIRST;
+      longest = LONGEST;
     },
   };
 }

@@ -8,19 +8,19 @@ import { createNewGroups } from './new-groups.ts';
 import { createPoisonList } from './poison-list.ts';
 import { describeListenError } from './port.ts';
 import { createPortKeeper } from './port-keeper.ts';
-import { createRejections, RETRY } from './rejections.ts';
-import { createRetryPauses } from './retry-pauses.ts';
+import { createRejections, RETRY, type RejectionReport } from './rejections.ts';
 import { StartError } from './start-error.ts';
 import { describeService, type Serving } from './status.ts';
 import type { Supervisor, SupervisorOptions } from './supervision.ts';
+import { createTrials } from './trials.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
 
 /** A reserve makes the next change live sooner; more than this many processes for that are too many. */
 const LARGEST_RESERVE = 8;
-/** Differs from whatever is there: the trial is due again. */
-const NOTHING_SEEN = new Map<string, string>();
+/** Milliseconds: a step that the system did not let us make is made again. */
+const STEP_RETRY = 1000;
 const NEVER_LOADED = 'Cannot start a worker';
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workers: wanted } = options;
@@ -65,7 +65,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const loader = createLoader({ dir, crew, poison, look: watch.look });
   const keeper = createPortKeeper({ port: options.port, host: options.host, log, serving: crew.serving });
   const newGroups = createNewGroups(() => crew.all().filter(({ state }) => state === 'loaded' || state === 'serving'));
-  const pauses = createRetryPauses();
+  const trials = createTrials();
   const rejections = createRejections({ log, onRetry: () => want(wish ?? RETRY) });
 
   return {
@@ -166,6 +166,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     step()
       .catch((error: unknown) => {
         log.error('supervisor-step-failed', { error: String(error) });
+        if (!stopping) later = setTimeout(turn, STEP_RETRY);
         return false;
       })
       .then((again) => {
@@ -177,7 +178,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   /** Does what is most wanted; false when nothing is, or not yet. */
   async function step(): Promise<boolean> {
     if (wish !== undefined) {
-      await roll(wish);
+      const cause = wish;
+      try {
+        await roll(cause);
+      } catch (error) {
+        wish ??= cause;
+        throw error;
+      }
       return true;
     }
     const serving = crew.serving();
@@ -192,7 +199,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       else await replace(missing);
       return true;
     }
-    return (await tryPoisonAgain()) || tryUnloadedAgain();
+    return tryUnloadedAgain();
   }
 
   /** A new generation: it goes to work whole, or not at all. */
@@ -219,7 +226,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const failures = outcome.groups.filter(({ ok }) => !ok);
     const losses = failures.filter(({ group }) => current.groups.get(group)?.ok === true);
     watch.tried({ before, begunAt, groups: outcome.groups, files: outcome.files, broken: failures.length > 0 || before.size === 0 });
-    if (losses.length > 0 && crew.serving().length > 0) return reject(counter, cause, losses, outcome);
+    if (losses.length > 0 && crew.serving().length > 0)
+      return reject({ generation: counter, cause, failures: losses, took: performance.now() - begun }, outcome);
     // Without a group that came, and serves, while it was listing the folder, it is not the whole.
     if (crew.serving().length > 0 && (importedEarly || isGroupMissing(current.groups.values(), outcome.groups, dir))) {
       for (const worker of outcome.workers) worker.quit();
@@ -259,11 +267,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (number > 1 && old.length > 0) crew.keepReserve(Math.min(wanted, LARGEST_RESERVE));
   }
 
-  function reject(generation: number, cause: string, failures: readonly GroupLoad[], { workers }: Loaded): void {
+  function reject(report: Pick<RejectionReport, 'generation' | 'cause' | 'failures' | 'took'>, { workers }: Loaded): void {
     for (const worker of workers) worker.quit();
-    const poisonous = poison.active();
-    const isFinal = failures.some(({ file }) => poisonous.has(file));
-    rejections.add({ generation, cause, failures, serving: current.number, isFinal });
+    rejections.add({ ...report, serving: current.number });
     keptOut = true;
     crew.keepReserve(Math.min(wanted, LARGEST_RESERVE));
   }
@@ -271,7 +277,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   /** No new worker can serve, and no controller is to blame. */
   function refuse(cause: string, error: string): void {
     if (current.number === 0) throw new StartError(error);
-    rejections.add({ generation: counter, cause, failures: [], error, serving: current.number, isFinal: false });
+    rejections.add({ generation: counter, cause, failures: [], error, serving: current.number, took: 0 });
     backoff.failed();
     keptOut = true;
   }
@@ -320,47 +326,51 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return true;
   }
 
-  /** A file that ended its process stands as it was, but something else has changed: what it imports may be mended. */
-  async function tryPoisonAgain(): Promise<boolean> {
-    if (poison.active().size === 0 || rejections.latest !== undefined) return false;
-    const now = watch.look();
-    const file = now === undefined ? undefined : poison.suspect(now);
-    if (file === undefined) return false;
-    const reason = poison.active().get(file) ?? '';
-    poison.remove(file);
-    const outcome = await probe();
-    if (poison.active().has(file)) return true;
-    if (outcome.kind === 'loaded') wish = file;
-    else poison.add(file, reason, outcome.kind === 'aborted' ? NOTHING_SEEN : now);
-    return true;
-  }
-
-  /** What has not loaded may have wanted a database that is there by now. One worker finds out, and the others serve on. */
+  /**
+   * What has not loaded may load by now: a database is there that was away, or what it imports is mended. One worker tries
+   * the whole folder, as a generation would, and the others serve on.
+   */
   async function tryUnloadedAgain(): Promise<boolean> {
-    const poisonous = poison.active();
-    const unloaded = Array.from(current.groups.values()).filter(({ ok, file }) => !ok && !poisonous.has(file));
-    if (unloaded.length === 0 || rejections.latest !== undefined) return false;
-    const files = unloaded.map(({ file }) => file);
-    const wait = pauses.remaining(files);
-    if (wait > 0) {
-      later = setTimeout(turn, wait);
+    if (rejections.latest !== undefined) return false;
+    const unloaded = Array.from(current.groups.values()).filter(({ ok }) => !ok);
+    const wait = trials.remaining(unloaded.map(({ file }) => file));
+    const mended = mendedPoison();
+    if (mended === undefined && wait > 0) {
+      if (unloaded.length > 0) later = setTimeout(turn, wait);
       return false;
     }
-    const outcome = await probe(() => files);
-    if (outcome.kind !== 'aborted') pauses.tried();
-    if (outcome.kind === 'loaded' && outcome.groups.some(({ ok }) => ok)) wish = RETRY;
+    const begun = performance.now();
+    const outcome = await probe();
+    if (outcome.kind === 'aborted') return true;
+    trials.tried(performance.now() - begun);
+    if (outcome.kind === 'ended') refuse(RETRY, `${NEVER_LOADED}: ${outcome.reason}`);
+    else if (isGain(outcome)) {
+      await roll(mended ?? RETRY);
+      if (isGain(outcome)) trials.futile();
+    }
     return true;
   }
 
-  /** One worker loads these files and goes. Whatever else is wanted meanwhile ends it. */
-  async function probe(files?: () => readonly string[]): Promise<GenerationOutcome> {
+  /** Something loads that does not serve, and nothing that serves does not, which would have the generation rejected. */
+  function isGain({ groups }: Loaded): boolean {
+    const serves = ({ group }: GroupLoad) => current.groups.get(group)?.ok === true;
+    return groups.some((load) => load.ok && !serves(load)) && !groups.some((load) => !load.ok && serves(load));
+  }
+
+  /** A file that ended its process stands as it was, but something else has changed: what it imports may be mended. */
+  function mendedPoison(): string | undefined {
+    const now = poison.active().size === 0 ? undefined : watch.look();
+    return now === undefined ? undefined : poison.suspect(now);
+  }
+
+  async function probe(): Promise<GenerationOutcome> {
     probing = true;
     try {
-      const outcome = await loader.load(current.number, 1, files);
-      if (outcome.kind === 'loaded') for (const worker of outcome.workers) worker.quit();
-      return outcome;
+      return await loader.probe(current.number);
     } finally {
       probing = false;
+      // Whatever this worker met: what serves is tried in each generation and in each replacement.
+      for (const { file, ok } of current.groups.values()) if (ok) poison.remove(file);
     }
   }
 }

@@ -132,6 +132,13 @@ describe('a group that has not loaded is tried again without a change of the fol
     await service.logged('worker-replaced');
     await answersOnly200(service, '/api/breakable', 12);
     assert.ok(!service.lines.some(({ event }) => event === 'generation-rejected'));
+    const died = service.lines.filter(({ event }) => event === 'worker-died');
+    assert.deepEqual(
+      died.map(({ worker }) => worker),
+      [pid],
+      'a trial that ends its process is not one of them',
+    );
+    await service.logged('trial-died', ({ file }) => file === 'BreakableController.js');
   });
 
   it('holds up neither a replacement nor a change when it hangs', async (test) => {

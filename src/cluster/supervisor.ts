@@ -123,8 +123,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   function onDied(worker: WorkerProcess, reason: string): void {
     if (stopping) return;
+    const facts = { worker: worker.pid, generation: worker.generation, reason, file: worker.loadingFile };
+    // What ends its process does so in every trial. It is known, and no request was near.
+    if (probing && worker.state === 'loading') return log.info('trial-died', facts);
     tally.died++;
-    log.error('worker-died', { worker: worker.pid, generation: worker.generation, reason, file: worker.loadingFile });
+    log.error('worker-died', facts);
   }
 
   function onFaulty(worker: WorkerProcess): void {

@@ -104,6 +104,8 @@ describe('a group that has not loaded is tried again without a change of the fol
     const state = stateOf(service, 'twin');
     write(service.dir, 'TwinController.js', fickle(state, `if (globalThis.ahead) throw new Error('a second one');`));
     assert.equal((await ask(service.port, '/api/twin')).status, 500);
+    // Nor is one that nobody has asked for a reason for one.
+    write(service.dir, 'IdleController.js', controller('idle'));
     const tries = () => readFileSync(`${state}.imports`).length;
     for (const known = tries(); tries() === known; ) await new Promise((resolve) => setTimeout(resolve, 10));
     await answersOnly200(service, '/api/ahead', 12);

@@ -354,10 +354,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return true;
   }
 
-  /** Something loads that does not serve, and nothing that serves does not, which would have the generation rejected. */
+  /** A group that did not load does, and none that serves does not, which would have the generation rejected. */
   function isGain({ groups }: Loaded): boolean {
-    const serves = ({ group }: GroupLoad) => current.groups.get(group)?.ok === true;
-    return groups.some((load) => load.ok && !serves(load)) && !groups.some((load) => !load.ok && serves(load));
+    const changes = groups.filter(({ group, ok }) => current.groups.get(group)?.ok === !ok);
+    return changes.length > 0 && changes.every(({ ok }) => ok);
   }
 
   /** A file that ended its process stands as it was, but something else has changed: what it imports may be mended. */

@@ -143,6 +143,21 @@ describe('a group that has not loaded is tried again without a change of the fol
     await service.logged('trial-died', ({ file }) => file === 'BreakableController.js');
   });
 
+  it('so is a replacement that could not import what serves', async (test) => {
+    const service = await startService(test, { files: AHEAD });
+    const state = stateOf(service, 'database');
+    write(service.dir, 'LeaningController.js', fickle(state));
+    assert.equal((await ask(service.port, '/api/leaning')).status, 200);
+    const { pid } = json(await ask(service.port, '/api/leaning'));
+    writeFileSync(state, 'broken');
+    process.kill(Number(pid), 'SIGKILL');
+    await service.logged('replacement-kept-out');
+    writeFileSync(state, 'good');
+    await service.logged('worker-replaced');
+    await answersOnly200(service, '/api/leaning', 12);
+    assert.ok(!service.lines.some(({ event, generation }) => event === 'generation-serving' && generation !== 1));
+  });
+
   it('holds up neither a replacement nor a change when it hangs', async (test) => {
     // A database that is asked and never answers; the worker that tries would be given up after 10 s.
     const GIVEN_UP = 10_000;

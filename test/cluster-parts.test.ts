@@ -270,23 +270,41 @@ describe('createRetryPauses', () => {
 });
 
 describe('createTrials', () => {
-  it('tries the same files after ever longer pauses, and other ones after the first', () => {
+  const loads = (ok: boolean, ...names: string[]) => new Map(names.map((group) => [group, { group, file: `${group}Controller.js`, ok }]));
+
+  it('are due for the same files after ever longer pauses, and for other ones after the first', async () => {
     let time = 0;
-    const trials = createTrials(() => time);
-    const files = ['AController.js', 'BController.js'];
-    assert.equal(trials.remaining([]), Number.POSITIVE_INFINITY);
-    assert.equal(trials.remaining(files), 5000);
+    let took = 0;
+    const trials = createTrials({
+      loader: {
+        probe: async () => {
+          time += took;
+          return { kind: 'loaded', workers: [], groups: [], files: [] };
+        },
+        abort: () => assert.fail('nothing is to be interrupted'),
+      },
+      poison: createPoisonList('/nowhere'),
+      look: () => undefined,
+      now: () => time,
+    });
+    const both = loads(false, 'A', 'B');
+    const run = async (milliseconds: number) => {
+      took = milliseconds;
+      await trials.run(1, both);
+      return trials.remaining(both);
+    };
+    assert.equal(trials.remaining(loads(true, 'A')), Number.POSITIVE_INFINITY);
+    assert.equal(trials.remaining(both), 5000);
     time += 5000;
-    assert.equal(trials.remaining([...files].reverse()), 0);
-    trials.tried(100);
-    assert.equal(trials.remaining(files), 10_000);
-    trials.tried(1000);
-    assert.equal(trials.remaining(files), 30_000);
+    assert.equal(trials.remaining(loads(false, 'B', 'A')), 0);
+    assert.equal(await run(100), 10_000);
+    assert.equal(await run(1000), 30_000);
     trials.futile();
-    assert.equal(trials.remaining(files), 240_000);
-    assert.equal(trials.remaining(['AController.js']), 5000);
-    assert.equal(trials.remaining([]), Number.POSITIVE_INFINITY);
-    assert.equal(trials.remaining(['AController.js']), 5000, 'what broke again is new');
+    assert.equal(trials.remaining(both), 240_000);
+    assert.equal(trials.remaining(loads(false, 'A')), 5000);
+    assert.equal(trials.remaining(loads(true, 'A')), Number.POSITIVE_INFINITY);
+    assert.equal(trials.remaining(loads(false, 'A')), 5000, 'what broke again is new');
+    trials.interrupt();
   });
 });
 

@@ -12,7 +12,7 @@ export interface Crew {
   all(): readonly WorkerProcess[];
   /** Those that accept connections, faulty ones included. */
   serving(): readonly WorkerProcess[];
-  /** Keeps `count` booted workers ready, until no one has asked for it for some minutes. */
+  /** Keeps `count` booted workers ready, eight at most, until no one has asked for it for some minutes. */
   keepReserve(count: number): void;
   /** Forks nothing any more on its own, and resolves when the last process is gone. */
   close(): Promise<void>;
@@ -27,6 +27,8 @@ export interface CrewOptions {
 const PING_INTERVAL = 1000;
 /** The cores are the new generation's first: its requests matter more than the next change. */
 const RESERVE_DELAY = 250;
+/** A reserve makes the next change live sooner; more than this many processes for that are too many. */
+const LARGEST_RESERVE = 8;
 /** Who edits a file is likely to edit it again soon. A folder at rest costs no memory. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
@@ -77,7 +79,7 @@ export function createCrew({ early, events }: CrewOptions): Crew {
     clearTimeout(filling);
     clearTimeout(releasing);
     filling = setTimeout(() => {
-      while (reserve.size < count) reserve.add(fork());
+      while (reserve.size < Math.min(count, LARGEST_RESERVE)) reserve.add(fork());
     }, RESERVE_DELAY);
     releasing = setTimeout(releaseReserve, RESERVE_LIFETIME);
   }

@@ -11,7 +11,7 @@ export type GenerationOutcome =
       readonly groups: readonly GroupLoad[];
       readonly files: readonly LoadedFile[];
     }
-  /** The workers ended before they had loaded, and no controller is to blame. */
+  /** The workers ended before they had loaded, and no controller is to blame; one line says so. */
   | { readonly kind: 'ended'; readonly reason: string }
   | { readonly kind: 'aborted' };
 
@@ -42,7 +42,8 @@ export async function loadGeneration(options: GenerationOptions): Promise<Genera
       skip.set(file, reason);
       options.onPoison(file, reason);
     }
-    if (outcome.poison.size === 0 && ++blameless === BLAMELESS_TRIES) return { kind: 'ended', reason: outcome.reason };
+    if (outcome.poison.size === 0 && ++blameless === BLAMELESS_TRIES)
+      return { kind: 'ended', reason: `Cannot start a worker: ${outcome.reason}` };
   }
 }
 
@@ -84,15 +85,6 @@ async function loadOnce(workers: readonly WorkerProcess[], order: LoadOrder, { n
   const reason = ended[0]?.reason ?? '';
   for (const worker of workers) worker.quit();
   return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason, poison };
-}
-
-/** Whether a group that is known to serve is in the folder and was not seen by those who loaded it: it came while they did. */
-export function isGroupMissing(known: Iterable<GroupLoad>, loaded: readonly GroupLoad[], dir: string): boolean {
-  const seen = new Set(loaded.map(({ group }) => group));
-  const unseen = Array.from(known).filter(({ group, ok }) => ok && !seen.has(group));
-  if (unseen.length === 0) return false;
-  const listing = list(dir);
-  return unseen.some(({ group }) => listing.has(group));
 }
 
 /** Group name → file name. */

@@ -3,13 +3,14 @@
 // no worker waits, unread, instead of being refused. It knows nothing of why the workers are gone.
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../log.ts';
-import type { ListenOutcome, WorkerProcess } from './worker-process.ts';
+import { describeListenError } from './port.ts';
+import type { WorkerProcess } from './worker-process.ts';
 
 export interface PortKeeper {
   /** The last worker that held the port is gone. */
   keep(): void;
-  /** Puts loaded workers to work: they accept on the socket that all share. */
-  open(workers: readonly WorkerProcess[]): Promise<ListenOutcome[]>;
+  /** Puts loaded workers to work: they accept on the socket that all share. Resolves to one line when none of them can. */
+  open(workers: readonly WorkerProcess[]): Promise<string | undefined>;
   /** The worker has the connection that was sent to it last, or died with it. */
   took(worker: WorkerProcess): void;
   close(): void;
@@ -47,10 +48,9 @@ export function createPortKeeper({ port, host, log, serving }: PortKeeperOptions
       server.listen({ port, host });
     },
     async open(workers) {
-      const outcomes = await listen(workers);
+      const error = await listen(workers);
       // The last worker that served may have gone just then, and this process have taken the port.
-      if (server === undefined || outcomes.includes('listening')) return outcomes;
-      return listen(workers);
+      return server === undefined || error === undefined ? error : listen(workers);
     },
     took(worker) {
       const socket = inFlight.get(worker);
@@ -63,10 +63,12 @@ export function createPortKeeper({ port, host, log, serving }: PortKeeperOptions
   };
 
   /** Giving the port back to node:cluster would take milliseconds in which a connection is refused. It is never given back. */
-  async function listen(workers: readonly WorkerProcess[]): Promise<ListenOutcome[]> {
+  async function listen(workers: readonly WorkerProcess[]): Promise<string | undefined> {
     const outcomes = await Promise.all(workers.map((worker) => worker.listen(port, host, server)));
     handOver();
-    return outcomes;
+    const failures = outcomes.filter((outcome) => outcome !== 'listening');
+    const [first] = failures;
+    return first === undefined || failures.length < workers.length ? undefined : describeListenError(port, host, first.code);
   }
 
   /** What this process accepts because it was quicker than the workers; everything, while there are none. */

@@ -14,10 +14,11 @@ import { parseFromWorker, parseToWorker } from '../src/cluster/messages.ts';
 import { createNewGroups } from '../src/cluster/new-groups.ts';
 import { createPoisonList } from '../src/cluster/poison-list.ts';
 import { describeListenError, findPort, hostAndPort } from '../src/cluster/port.ts';
+import { createPortKeeper } from '../src/cluster/port-keeper.ts';
 import { createRejections, RETRY } from '../src/cluster/rejections.ts';
 import { createRetryPauses } from '../src/cluster/retry-pauses.ts';
 import { createTrials } from '../src/cluster/trials.ts';
-import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from '../src/cluster/worker-process.ts';
+import { createWorkerProcess, type ListenOutcome, type WorkerEvents, type WorkerProcess } from '../src/cluster/worker-process.ts';
 import { fingerprint } from '../src/fingerprint.ts';
 import type { Log, LogFields } from '../src/log.ts';
 import { createFolder, write } from './support/cluster-server.ts';
@@ -250,6 +251,16 @@ describe('port', () => {
     assert.equal(hostAndPort('::1', 80), '[::1]:80');
     assert.equal(hostAndPort(undefined, 80), 'localhost:80');
     assert.equal(describeListenError(80, undefined, 'EOTHER'), 'Cannot listen on port 80: the system refuses (EOTHER)');
+  });
+});
+
+describe('createPortKeeper', () => {
+  it('says in one line why nobody accepts, and nothing as long as somebody does', async () => {
+    const keeper = createPortKeeper({ port: 80, host: undefined, log: createMemoryLog().log, serving: () => [] });
+    const worker = (outcome: ListenOutcome) => ({ listen: async () => outcome }) as unknown as WorkerProcess;
+    const [accepting, failing] = [worker('listening'), worker({ code: 'EMFILE' })];
+    assert.equal(await keeper.open([accepting, failing]), undefined);
+    assert.equal(await keeper.open([failing, failing]), describeListenError(80, undefined, 'EMFILE'));
   });
 });
 

@@ -7,7 +7,8 @@ import { alignColumns } from './ink.ts';
 
 export async function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
-  // By a path known at run time: the entry must stay a file of its own, because workers are started from it. It reads its flags from the process, and gives them on to the workers that it forks.
+  // By a path known at run time, so that the build leaves the entry a file of its own. It reads its flags from the process,
+  // and gives them on to the workers that it forks.
   process.argv.splice(2, process.argv.length, ...argv);
   await import(pathToFileURL(entryPath('server')).href);
   return process.exitCode === 1 ? 1 : 0;

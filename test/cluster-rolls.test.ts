@@ -1,8 +1,10 @@
 // Rolls under load: new code comes, and not one request is lost. Real processes, real sockets; the soak does more of it.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type Load, startLoad } from './support/cluster-client.ts';
-import { controller, startService, write } from './support/cluster-server.ts';
+import { controller, createFolder, startService, write } from './support/cluster-server.ts';
 
 const ROLLS = 10;
 
@@ -22,9 +24,16 @@ describe('rolls under load', () => {
   }
 
   it('a response that takes longer than the roll arrives whole', async (test) => {
+    // It answers when the roll is over, however long that takes; the last pause lets in the word that it is to drain.
+    const gate = join(createFolder(test), 'over');
     const slow = `
+      import { existsSync } from 'node:fs';
       import { setTimeout as sleep } from 'node:timers/promises';
-      export default class { index() { return { value: 'old' }; } async slow() { await sleep(2500); return { value: 'old', whole: 'x'.repeat(200_000) }; } }`;
+      export default class { index() { return { value: 'old' }; } async slow() {
+        while (!existsSync(${JSON.stringify(gate)})) await sleep(10);
+        await sleep(10);
+        return { value: 'old', whole: 'x'.repeat(200_000) };
+      } }`;
     const service = await startService(test, { files: { 'TestController.js': slow } });
     const pending = startLoad(test, { port: service.port, connections: 1, mode: 'kept-alive', path: '/api/test/slow' });
     const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', pause: 2 });
@@ -32,6 +41,8 @@ describe('rolls under load', () => {
     await load.until(() => true);
     write(service.dir, 'TestController.js', controller('new'));
     await load.until(({ body }) => body.includes('"new"'));
+    await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+    writeFileSync(gate, '');
     assert.equal(JSON.parse((await answer).body).whole.length, 200_000);
     assert.match((await answer).headers, /^connection: close\r?$/im);
     assert.deepEqual((await load.stop()).failures, []);

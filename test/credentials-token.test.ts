@@ -5,11 +5,13 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
+import fc from 'fast-check';
 import { describeFailure } from '../src/credentials/failure.ts';
 import { parseSpan, parseTime } from '../src/credentials/instant.ts';
+import { digestOf } from '../src/credentials/secret-digest.ts';
 import { checkSessionToken, createSessionToken, deriveSessionKey, hasSessionShape } from '../src/credentials/session.ts';
 import { makeSessionKey, readSessionKey } from '../src/credentials/session-key.ts';
 import { generateToken, hashSecret, hasTokenChecksum, hasTokenShape, parseToken } from '../src/credentials/token.ts';
@@ -72,6 +74,41 @@ test('hasTokenShape and hasTokenChecksum tell a typo from something else', () =>
 
 test('hashSecret is sha256: and the base64url of the digest', () => {
   assert.equal(hashSecret('secret'), `sha256:${createHash('sha256').update('secret').digest('base64url')}`);
+});
+
+describe('digestOf is the SHA-256 of node:crypto', () => {
+  const hashed = (text: string) => createHash('sha256').update(text).digest('hex');
+  const digested = (text: string) => digestOf(text).toString('hex');
+
+  // NIST's example of one block, and the digest everybody knows: of nothing.
+  const PUBLISHED: [string, string][] = [
+    ['', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
+    ['abc', 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'],
+  ];
+  for (const [text, expected] of PUBLISHED) {
+    test(`${text.length} characters, as published`, () => assert.deepEqual([digested(text), hashed(text)], [expected, expected]));
+  }
+
+  test('every length that fits a block, of the lowest and of the highest character', () => {
+    for (let length = 0; length <= 55; length++)
+      for (const text of ['\0'.repeat(length), '\x7f'.repeat(length)]) assert.equal(digested(text), hashed(text), `${length} characters`);
+  });
+
+  test('secrets', () => {
+    for (let i = 0; i < 2000; i++) {
+      const { secret } = generateToken();
+      assert.equal(digested(secret), hashed(secret), secret);
+    }
+  });
+
+  test('any text of ASCII', () => {
+    const ascii = fc.array(fc.integer({ min: 0, max: 0x7f }), { maxLength: 55 }).map((codes) => String.fromCharCode(...codes));
+    fc.assert(fc.property(ascii, (text) => digested(text) === hashed(text)));
+  });
+
+  test('what does not fit a block is refused, not cut', () => {
+    assert.throws(() => digestOf('a'.repeat(56)), RangeError);
+  });
 });
 
 const KEY = deriveSessionKey('a key of thirty-two characters, at least');

@@ -75,7 +75,11 @@ function collect(exchange: Exchange, limit: number, done: (bytes: Buffer) => voi
   request.on('end', () => {
     exchange.onLost = undefined;
     if (exchange.settled) return;
-    done(more === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(more, size));
+    const bytes = more === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(more, size);
+    // The connection keeps the request until the next one comes, and these functions with it.
+    first = undefined;
+    more = undefined;
+    done(bytes);
   });
 }
 

@@ -1,12 +1,16 @@
-// What is kept of a connection: as long as it is open the request it is busy with, and afterwards nothing.
+// What is kept of a connection: the request it is busy with, while it is open; of a request that is answered, no body.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { trackConnections } from '../src/connections.ts';
 import { Exchange } from '../src/exchange.ts';
 import { Request } from '../src/request-head.ts';
+import { startService } from './support/service.ts';
 
 test('a connection that has closed lets go of its last request', async (t) => {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
@@ -31,3 +35,42 @@ test('a connection that has closed lets go of its last request', async (t) => {
   await once(socket, 'close');
   assert.equal(connections.exchangeOn(socket), undefined);
 });
+
+test('connections that idle hold no bytes of the bodies they brought', async (t) => {
+  const SIZE = 1024 * 1024;
+  const COUNT = 16;
+  const controllers = { 'SizeController.mjs': 'export class SizeController { created(text) { return { length: text.length }; } }' };
+  const service = await startService({ controllers, settings: { BODY_LIMIT: String(SIZE), KEEP_ALIVE_TIMEOUT: '60s' } });
+  t.after(() => service.close());
+  const body = Buffer.alloc(SIZE, 'a');
+  const bufferBytes = collectingBytes();
+  const before = await bufferBytes();
+
+  const clients = Array.from({ length: COUNT }, () => connect(service.port, '127.0.0.1'));
+  await Promise.all(
+    clients.map(async (client) => {
+      client.write(`POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${SIZE}\r\n\r\n`);
+      client.write(body);
+      let answer = '';
+      while (!answer.includes('}')) answer += await once(client, 'data');
+      assert.match(answer, /{"length":1048576}/);
+    }),
+  );
+
+  // A Buffer's memory may take a collection more than the Buffer. Held ones stay for as long as this looks.
+  let held = Number.POSITIVE_INFINITY;
+  for (let look = 0; look < 20 && held > (COUNT / 4) * SIZE; look++) held = (await bufferBytes()) - before;
+  assert.ok(held <= (COUNT / 4) * SIZE, `${held} bytes for ${COUNT} bodies of ${SIZE}`);
+  for (const client of clients) client.destroy();
+});
+
+/** The bytes of all Buffers that somebody holds. */
+function collectingBytes(): () => Promise<number> {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  return async () => {
+    collect();
+    await turn();
+    return process.memoryUsage().arrayBuffers;
+  };
+}

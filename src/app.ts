@@ -1,6 +1,7 @@
 // One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
 // environment; whoever creates it listens.
 import type { Server, ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
 import { answerClientErrors } from './client-error.ts';
 import type { Settings } from './config.ts';
 import { trackConnections } from './connections.ts';

@@ -1,5 +1,6 @@
 // The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
 import type { ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import { describeError, type Log } from './log.ts';

@@ -7,7 +7,7 @@ import type { Log } from './log.ts';
 import { type Group, type Operation, VERB_OPERATIONS } from './operations.ts';
 import { Params, parseQuery, type Query, withoutPrototype } from './params.ts';
 import type { RequestAtHand } from './request-at-hand.ts';
-import { readBody } from './request-data.ts';
+import { type DataSink, readBody } from './request-data.ts';
 import type { Responder } from './response.ts';
 
 export interface DispatcherOptions {
@@ -49,12 +49,13 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
       const query = parseQuery(exchange.queryText);
       return run(exchange, work, query, query);
     }
-    const query = parseQuery(exchange.queryText, withoutPrototype());
-    readBody(exchange, bodyLimit, {
-      done: (data) => run(exchange, work, data === undefined ? query : data, query),
-      fail: (error) => respond.fail(exchange, error),
-    });
+    readBody(exchange, bodyLimit, sink, { work, query: parseQuery(exchange.queryText, withoutPrototype()) });
   }
+
+  const sink: DataSink<{ work: Call; query: Query }> = {
+    done: (exchange, data, { work, query }) => run(exchange, work, data === undefined ? query : data, query),
+    fail: respond.fail,
+  };
 
   function run(exchange: Exchange, { receiver, operation, answer }: Call, data: unknown, query: Query): void {
     // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).

@@ -1,7 +1,10 @@
 // Request data (decisions 4): every content type, coding and limit, and what is refused, over a socket.
 import assert from 'node:assert/strict';
+import { isUtf8 } from 'node:buffer';
 import { after, before, describe, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { decodeBody } from '../src/body-decoder.ts';
 import { jsonErrorPosition } from '../src/json-position.ts';
 import { asRaw, assertEnvelope, type Service, startService } from './support/service.ts';
 
@@ -47,6 +50,7 @@ describe('what data is', () => {
     ['a form with bad percent-encoding', 'a=%ZZ&b=%FF', F, { a: '%ZZ', b: '\ufffd' }],
     ['a form that begins with a question mark', '?a=1', F, { '?a': '1' }],
     ['a form key __proto__', '__proto__=1&constructor=2', F, JSON.parse('{"__proto__":"1","constructor":"2"}')],
+    ['a replacement character that was sent', utf8('{"a":"\ufffd"}'), {}, { a: '\ufffd' }],
     ['plain text', 'hello', { 'content-type': 'text/plain; charset=UTF-8' }, 'hello'],
     ['gzip', gzipSync('{"a":1}'), { ...J, 'content-encoding': 'gzip' }, { a: 1 }],
     ['deflate', deflateSync('{"a":1}'), { ...J, 'content-encoding': 'deflate' }, { a: 1 }],
@@ -101,6 +105,35 @@ describe('what data is', () => {
     const answer = await fetch(`${service.url}/api/echo`, { method: 'POST', body: stream, duplex: 'half' } as RequestInit);
     assert.deepEqual(((await answer.json()) as { data: unknown }).data, JSON.parse(text));
   });
+});
+
+test('bytes are text when they are UTF-8, and only then', () => {
+  // Pieces that go wrong in every way: cut, overlong, a surrogate, beyond U+10FFFF, bytes that never occur.
+  const pieces = [
+    '61',
+    'c3a9',
+    'efbfbd',
+    'efbbbf',
+    'f09f9880',
+    'c3',
+    'e282',
+    'f09f98',
+    'c0af',
+    'e08080',
+    'eda080',
+    'f4908080',
+    '80',
+    'fe',
+    'ff',
+  ];
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 8 }), (hex) => {
+      const bytes = Buffer.from(hex.join(''), 'hex');
+      if (isUtf8(bytes)) assert.deepEqual(utf8(String(decodeBody('text', bytes))), hex[0] === 'efbbbf' ? bytes.subarray(3) : bytes);
+      else assert.throws(() => decodeBody('text', bytes), { code: 'MALFORMED_BODY' });
+    }),
+    { numRuns: 2000 },
+  );
 });
 
 describe('what is refused', () => {

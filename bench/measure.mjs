@@ -39,8 +39,11 @@ import { SERVERS, startServer } from './servers.mjs';
 
 /** After a burst the server still closes connections and writes its last lines; that is its work too. */
 const SETTLE_MS = 60;
-/** A fresh process costs two to three times its later self for its first 40,000 requests or so, until all is compiled. */
-const WARM_UP_SECONDS = 5;
+/**
+ * A fresh process costs two to three times its later self at first, and the engine goes on compiling until some 80,000 requests
+ * have been served (`--trace-opt` says so of bare as of Gatefold). Seconds are the end of it where requests are slow.
+ */
+const WARM_UP = { requests: 100_000, seconds: 15 };
 /** A turn in which others used more of the machine than this, in cores, is taken once more, and the calmer one counts. */
 const FOREIGN_LIMIT = 0.15;
 const TRIES = 2;
@@ -80,7 +83,7 @@ async function measureLap(scenario, options, series) {
     const others = [];
     for (const entry of shuffled(scenario.entries)) others.push(await start(entry));
     for (const target of others) await checkAnswers({ label: SERVERS[target.entry.server].label, ...target }, bare);
-    for (const target of [bare, ...others]) await burst(target, { ...options, seconds: WARM_UP_SECONDS });
+    for (const target of [bare, ...others]) await warmUp(target, options);
     const measure = options.order === 'together' ? measureTogether : measureRound;
     if (options.order === 'together') shareOneCore([bare, ...others]);
     for (let round = 0; round < options.rounds; round++) await measure(bare, others, options, series);
@@ -89,6 +92,14 @@ async function measureLap(scenario, options, series) {
     }
   } finally {
     await Promise.all(stops.map((stop) => stop()));
+  }
+}
+
+/** @param {Target} target @param {Options} options */
+async function warmUp(target, options) {
+  const seconds = 3;
+  for (let passed = 0, answered = 0; passed < WARM_UP.seconds && answered < WARM_UP.requests; passed += seconds) {
+    answered += (await burst(target, { ...options, seconds })).perSecond * seconds;
   }
 }
 

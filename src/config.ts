@@ -1,5 +1,6 @@
 // The settings: one table, a row a setting. An environment variable and a flag are two spellings of the same row
 // (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
+import { constants } from 'node:buffer';
 import { LOG_LEVELS, type LogLevel } from './log.ts';
 
 /** Times are milliseconds, sizes are bytes. */
@@ -71,7 +72,8 @@ export function settingRows({ cores }: Machine): readonly SettingRow[] {
       key: 'bodyLimit',
       name: 'BODY_LIMIT',
       fallback: '1MiB',
-      parse: size(1, 2 ** 30),
+      // The text of a body has to fit into one string.
+      parse: size(1, constants.MAX_STRING_LENGTH),
       about: 'Largest request body, counted after inflating',
     },
     { key: 'operationTimeout', name: 'OPERATION_TIMEOUT', fallback: '30s', parse: duration(1), about: 'Longest an operation may take' },

@@ -70,6 +70,7 @@ describe('refused in one line that names the setting', () => {
     [{ HOST: 'http://x' }, [], /^HOST/],
     [{ BODY_LIMIT: '0' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
+    [{ BODY_LIMIT: '513MiB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: 'lots' }, [], /^BODY_LIMIT/],
     [{ OPERATION_TIMEOUT: '0' }, [], /^OPERATION_TIMEOUT/],
     [{ OPERATION_TIMEOUT: 'Infinity' }, [], /^OPERATION_TIMEOUT/],

@@ -14,7 +14,7 @@ import { parseSpan, parseTime } from '../src/credentials/instant.ts';
 import { digestOf } from '../src/credentials/secret-digest.ts';
 import { checkSessionToken, createSessionToken, deriveSessionKey, hasSessionShape } from '../src/credentials/session.ts';
 import { makeSessionKey, readSessionKey } from '../src/credentials/session-key.ts';
-import { generateToken, hashSecret, hasTokenChecksum, hasTokenShape, parseToken } from '../src/credentials/token.ts';
+import { generateToken, hashSecret, parseToken, tokenFault } from '../src/credentials/token.ts';
 import { createFolder, nodeFlags } from './support/credentials-bench.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -64,12 +64,21 @@ test('parseToken refuses every token with one character changed, dropped, double
   }
 });
 
-test('hasTokenShape and hasTokenChecksum tell a typo from something else', () => {
+test('tokenFault tells a typo from something else', () => {
   const { token } = generateToken();
   const typo = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0');
-  assert.deepEqual([hasTokenShape(typo), hasTokenChecksum(typo)], [true, false]);
-  assert.equal(hasTokenShape(`${token}\n`), false);
-  assert.equal(hasTokenShape(''), false);
+  const rows: [string, 'shape' | 'checksum' | undefined][] = [
+    [token, undefined],
+    [typo, 'checksum'],
+    [`${token}\n`, 'shape'],
+    ['', 'shape'],
+    // Just outside of the three ranges, a separator where none belongs, and what is no ASCII.
+    ...[...'/:@[`{_\x7fé\u0130'].map((odd): [string, 'shape'] => [`${token.slice(0, 30)}${odd}${token.slice(31)}`, 'shape']),
+  ];
+  for (const [text, fault] of rows) {
+    assert.equal(tokenFault(text), fault, JSON.stringify(text));
+    assert.equal(tokenFault(`Bearer ${text}`, 7), fault, JSON.stringify(text));
+  }
 });
 
 test('hashSecret is sha256: and the base64url of the digest', () => {

@@ -11,7 +11,7 @@ import { checkSessionToken, deriveSessionKey, hasSessionShape } from '../credent
 import { readSessionKey } from '../credentials/session-key.ts';
 import { StoreError, tablePath, updateTable } from '../credentials/store.ts';
 import { readContent } from '../credentials/table-file.ts';
-import { hasTokenChecksum, hasTokenShape } from '../credentials/token.ts';
+import { tokenFault } from '../credentials/token.ts';
 import { drawTable, printable } from './credentials-table.ts';
 import { expiryOf, handlerOf, methodsOf, overlapOf, plainText, UsageError } from './credentials-values.ts';
 
@@ -205,8 +205,9 @@ async function check({ dataDir, io, now }: Call): Promise<Answer> {
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(dataDir, io) : undefined;
-  const shape = isSession ? hasSessionShape(token) : hasTokenShape(token);
-  const checksum = shape && (isSession ? key !== undefined && 'rowId' in checkSessionToken(key, token, 0) : hasTokenChecksum(token));
+  const fault = isSession ? undefined : tokenFault(token);
+  const shape = isSession ? hasSessionShape(token) : fault !== 'shape';
+  const checksum = shape && (isSession ? key !== undefined && 'rowId' in checkSessionToken(key, token, 0) : fault === undefined);
   const table = compile(tablePath(dataDir), readContent(tablePath(dataDir)));
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const live = caller.kind === 'row';

@@ -9,9 +9,10 @@ export const ID_LENGTH = 12;
 export const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const PREFIX = 'gfk_';
-const SECRET_START = PREFIX.length + ID_LENGTH + 1;
-const CHECKSUM_START = SECRET_START + SECRET_LENGTH + 1;
-const TOKEN_LENGTH = CHECKSUM_START + CHECKSUM_LENGTH;
+/** Where the two underscores between its parts are. */
+const ID_END = PREFIX.length + ID_LENGTH;
+const SECRET_END = ID_END + 1 + SECRET_LENGTH;
+const TOKEN_LENGTH = SECRET_END + 1 + CHECKSUM_LENGTH;
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const UNDERSCORE = 0x5f;
@@ -38,45 +39,30 @@ export function generateToken(random: RandomBytes = crypto().randomBytes, id = r
  * @param start where in the text it begins; it ends with the text
  */
 export function parseToken(text: string, start = 0): Pick<Token, 'id' | 'secret'> | undefined {
-  if (!hasTokenShape(text, start) || !hasTokenChecksum(text, start)) return undefined;
-  return {
-    id: text.slice(start + PREFIX.length, start + SECRET_START - 1),
-    secret: text.slice(start + SECRET_START, start + CHECKSUM_START - 1),
-  };
+  if (tokenFault(text, start) !== undefined) return undefined;
+  return { id: text.slice(start + PREFIX.length, start + ID_END), secret: text.slice(start + ID_END + 1, start + SECRET_END) };
 }
 
-export function hasTokenShape(text: string, start = 0): boolean {
-  return (
-    text.length - start === TOKEN_LENGTH &&
-    text.startsWith(PREFIX, start) &&
-    isBase62(text, start + PREFIX.length, start + SECRET_START - 1) &&
-    text.charCodeAt(start + SECRET_START - 1) === UNDERSCORE &&
-    isBase62(text, start + SECRET_START, start + CHECKSUM_START - 1) &&
-    text.charCodeAt(start + CHECKSUM_START - 1) === UNDERSCORE &&
-    isBase62(text, start + CHECKSUM_START, start + TOKEN_LENGTH)
-  );
-}
-
-/** Without a branch a character: a processor cannot foresee which are digits, and each wrong guess costs more than the look. */
-function isBase62(text: string, start: number, end: number): boolean {
+/** What is wrong with it: it is no token at all, or one with a typo. In one pass, and without a copy. */
+export function tokenFault(text: string, start = 0): 'shape' | 'checksum' | undefined {
+  if (text.length - start !== TOKEN_LENGTH || !text.startsWith(PREFIX, start)) return 'shape';
+  if (text.charCodeAt(start + ID_END) !== UNDERSCORE || text.charCodeAt(start + SECRET_END) !== UNDERSCORE) return 'shape';
+  let crc = CRC_OF_PREFIX;
   let outside = 0;
-  for (let i = start; i < end; i++) {
-    const code = text.charCodeAt(i);
+  for (let i = PREFIX.length; i <= SECRET_END; i++) {
+    const code = text.charCodeAt(start + i);
     const letter = code | 0x20;
-    // Negative where it is neither from 0 to 9 nor, in either case, from a to z.
-    outside |= ((code - 0x30) | (0x39 - code)) & ((letter - 0x61) | (0x7a - letter));
+    // Negative where it is neither from 0 to 9 nor, in either case, from a to z: no branch, for the processor could not foresee it.
+    if (i !== ID_END && i !== SECRET_END) outside |= ((code - 0x30) | (0x39 - code)) & ((letter - 0x61) | (0x7a - letter));
+    crc = addToCrc(crc, code);
   }
-  return outside >= 0;
-}
-
-/** Of a text that has the shape: whether the checksum is that of all characters before it, compared in place. */
-export function hasTokenChecksum(text: string, start = 0): boolean {
-  let rest = crc32(text, start, start + CHECKSUM_START);
-  for (let i = TOKEN_LENGTH - 1; i >= CHECKSUM_START; i--) {
-    if (text.charCodeAt(start + i) !== BASE62.charCodeAt(rest % 62)) return false;
+  if (outside < 0) return 'shape';
+  let rest = ~crc >>> 0;
+  for (let i = TOKEN_LENGTH - 1; i > SECRET_END; i--) {
+    if (text.charCodeAt(start + i) !== BASE62.charCodeAt(rest % 62)) return 'checksum';
     rest = Math.floor(rest / 62);
   }
-  return true;
+  return undefined;
 }
 
 /** The `hash` column of a row. A plain digest is enough: the secret has 256 random bits, so there is nothing to guess. */
@@ -98,26 +84,29 @@ function randomBase62(length: number, randomBytes: RandomBytes): string {
 }
 
 // zlib.crc32 came with Node 20.15 and 22.2; half a byte at a time, a table of one cache line runs on every Node 20.
-const CRC_TABLE = Uint32Array.from({ length: 16 }, (_, half) => {
+const CRC_TABLE = Int32Array.from({ length: 16 }, (_, half) => {
   let crc = half;
   for (let bit = 0; bit < 4; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  return crc >>> 0;
+  return crc;
 });
 
-/** CRC-32 (the one of zip and zlib) of the characters of an ASCII text from `start` to `end`. */
-function crc32(ascii: string, start: number, end: number): number {
-  let crc = 0xffffffff;
-  for (let i = start; i < end; i++) {
-    crc ^= ascii.charCodeAt(i);
-    crc = (crc >>> 4) ^ (CRC_TABLE[crc & 0xf] as number);
-    crc = (crc >>> 4) ^ (CRC_TABLE[crc & 0xf] as number);
-  }
-  return (crc ^ 0xffffffff) >>> 0;
+/** CRC-32 (the one of zip and zlib), before its last step, with one more character of ASCII. */
+function addToCrc(crc: number, code: number): number {
+  const half = ((crc ^ code) >>> 4) ^ (CRC_TABLE[(crc ^ code) & 0xf] as number);
+  return (half >>> 4) ^ (CRC_TABLE[half & 0xf] as number);
 }
+
+function crcOf(ascii: string): number {
+  let crc = -1;
+  for (let i = 0; i < ascii.length; i++) crc = addToCrc(crc, ascii.charCodeAt(i));
+  return crc;
+}
+
+const CRC_OF_PREFIX = crcOf(PREFIX);
 
 /** As six base62 characters. */
 function checksumOf(ascii: string): string {
-  let rest = crc32(ascii, 0, ascii.length);
+  let rest = ~crcOf(ascii) >>> 0;
   let text = '';
   for (let i = 0; i < CHECKSUM_LENGTH; i++) {
     text = BASE62.charAt(rest % 62) + text;

@@ -3,7 +3,7 @@ import { list } from './generation.ts';
 import type { GroupLoad } from './messages.ts';
 
 /** By group name, those that did not load included. */
-type Groups = ReadonlyMap<string, GroupLoad>;
+export type Groups = ReadonlyMap<string, GroupLoad>;
 
 /** Groups that serve, and did not load. */
 export function lossesOf(serving: Groups, loaded: readonly GroupLoad[]): GroupLoad[] {

@@ -1,15 +1,12 @@
 // Trials: what has not loaded may load by now, because a database is there that was away, or what it imports is mended. One
 // worker tries the whole folder, as a generation would, and goes; the others serve on. It knows when one is due; what comes of it, the
 // supervisor decides.
+import type { Groups } from './comparison.ts';
 import type { Snapshot } from './folder-snapshot.ts';
 import type { GenerationOutcome } from './generation.ts';
 import type { Loader } from './loader.ts';
-import type { GroupLoad } from './messages.ts';
 import type { PoisonList } from './poison-list.ts';
 import { createRetryPauses } from './retry-pauses.ts';
-
-/** By group name, those that did not load included. */
-type Groups = ReadonlyMap<string, GroupLoad>;
 
 export interface Trials {
   /** Milliseconds until one is due; infinite when everything loads. Files that were not the last ones start anew. */

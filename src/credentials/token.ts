@@ -15,6 +15,7 @@ const SECRET_END = ID_END + 1 + SECRET_LENGTH;
 const TOKEN_LENGTH = SECRET_END + 1 + CHECKSUM_LENGTH;
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const CHECKSUM = /[0-9A-Za-z]{6}$/;
 const UNDERSCORE = 0x5f;
 
 export interface Token {
@@ -43,7 +44,7 @@ export function parseToken(text: string, start = 0): Pick<Token, 'id' | 'secret'
   return { id: text.slice(start + PREFIX.length, start + ID_END), secret: text.slice(start + ID_END + 1, start + SECRET_END) };
 }
 
-/** What is wrong with it: it is no token at all, or one with a typo. In one pass, and without a copy. */
+/** What is wrong with it: it is no token at all, or one with a typo. A right one takes one pass, and no copy. */
 export function tokenFault(text: string, start = 0): 'shape' | 'checksum' | undefined {
   if (text.length - start !== TOKEN_LENGTH || !text.startsWith(PREFIX, start)) return 'shape';
   if (text.charCodeAt(start + ID_END) !== UNDERSCORE || text.charCodeAt(start + SECRET_END) !== UNDERSCORE) return 'shape';
@@ -59,7 +60,7 @@ export function tokenFault(text: string, start = 0): 'shape' | 'checksum' | unde
   if (outside < 0) return 'shape';
   let rest = ~crc >>> 0;
   for (let i = TOKEN_LENGTH - 1; i > SECRET_END; i--) {
-    if (text.charCodeAt(start + i) !== BASE62.charCodeAt(rest % 62)) return 'checksum';
+    if (text.charCodeAt(start + i) !== BASE62.charCodeAt(rest % 62)) return CHECKSUM.test(text) ? 'checksum' : 'shape';
     rest = Math.floor(rest / 62);
   }
   return undefined;

@@ -2,7 +2,7 @@
 // Types, and the one class a controller throws to refuse on purpose; nothing of the server.
 import type { IncomingMessage } from 'node:http';
 
-export { HttpError, type HttpErrorOptions } from './errors.ts';
+export { HttpError, type HttpErrorOptions } from './base/errors.ts';
 
 /** The application that a request's credential belongs to (SDK mode). No secret is in it. */
 export interface CallingApplication {

@@ -1,11 +1,11 @@
-// The entry of a worker, which the supervisor starts. It only wires: the worker's life is cluster/worker.ts, and what it
-// serves with is worker-parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
+// The entry of a worker, which the supervisor starts. It only wires: the worker's life is worker/life.ts, and what it
+// serves with is worker/parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
 import cluster from 'node:cluster';
-import { keepTickShape } from './cluster/tick-shape.ts';
-import { runWorker } from './cluster/worker.ts';
+import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
-import { type ProcessBasics, readProcessBasics } from './process-basics.ts';
-import { createWorkerParts } from './worker-parts.ts';
+import { runWorker } from './worker/life.ts';
+import { createWorkerParts } from './worker/parts.ts';
+import { keepTickShape } from './worker/tick-shape.ts';
 
 keepTickShape();
 const basics = cluster.isWorker ? readProcessBasics() : complain();

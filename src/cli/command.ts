@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../config.ts';
+import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../base/config.ts';
 import { createInk, type Ink, plain } from './ink.ts';
 
 export interface CommandIo {

@@ -1,7 +1,8 @@
 // What the values of the command's flags mean, each narrowed once. It knows neither the words around them nor the table.
+
+import { METHODS } from '../base/builtins.ts';
 import { parseSpan, parseTime } from '../credentials/instant.ts';
 import { isHandlerName } from '../credentials/table.ts';
-import { METHODS } from '../node-modules.ts';
 
 /** Called wrongly: exit 2. */
 export class UsageError extends Error {}

@@ -2,16 +2,16 @@
 // and touches no stream but those it is given. What happens to the table is credentials/changes.ts.
 import { existsSync } from 'node:fs';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { type SettingRow, settingRows } from '../config.ts';
-import { createRow, revokeRow, rotateRow } from '../credentials/changes.ts';
+import { type SettingRow, settingRows } from '../base/config.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { listCredentials } from '../credentials/listing.ts';
-import { compile } from '../credentials/memory-table.ts';
+import { compile } from '../credentials/live-table.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape } from '../credentials/session.ts';
 import { readSessionKey } from '../credentials/session-key.ts';
-import { StoreError, tablePath, updateTable } from '../credentials/store.ts';
 import { readContent } from '../credentials/table-file.ts';
 import { tokenFault } from '../credentials/token.ts';
+import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
+import { StoreError, tablePath, updateTable } from '../credentials/write/store.ts';
 import { drawTable, printable } from './credentials-table.ts';
 import { expiryOf, handlerOf, methodsOf, overlapOf, plainText, UsageError } from './credentials-values.ts';
 

@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
 import { readSessionKey } from '../credentials/session-key.ts';
-import { tablePath } from '../credentials/store.ts';
-import { groupNameOf, WRITABLE_BY_EVERYONE } from '../listing.ts';
+import { tablePath } from '../credentials/write/store.ts';
+import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Report } from './findings.ts';
 import type { LoadedGroup } from './inspection.ts';
 

@@ -2,8 +2,8 @@
 // controllers although they look it, which do not load, and which methods are no operations.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Settings } from '../config.ts';
-import { WRITABLE_BY_EVERYONE } from '../listing.ts';
+import type { Settings } from '../base/config.ts';
+import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CommandIo } from './command.ts';
 import type { Report } from './findings.ts';
 import { inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';

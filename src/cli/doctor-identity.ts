@@ -1,7 +1,7 @@
 // What the doctor says of the identity providers: read by the code that serves them. Whom a row admits is not repeated.
 import { join } from 'node:path';
+import { createLog } from '../base/log.ts';
 import { createProviders } from '../identity/providers.ts';
-import { createLog } from '../log.ts';
 import type { Report } from './findings.ts';
 
 export function checkIdentity(dataDir: string, report: Report): void {

@@ -1,7 +1,7 @@
 // What the doctor says of Node and of the settings. A secret setting is named and never shown.
-import type { SettingReading } from '../config.ts';
-import { flagOf } from '../config.ts';
-import { typescriptSupport } from '../module-loader.ts';
+import type { SettingReading } from '../base/config.ts';
+import { flagOf } from '../base/config.ts';
+import { typescriptSupport } from '../groups/module-loader.ts';
 import type { Report } from './findings.ts';
 
 /** As in package.json. */

@@ -1,9 +1,9 @@
 // `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict
 // is the app's own (question.ts), the words for it are verdict-words.ts.
-import { METHODS } from '../node-modules.ts';
+import { METHODS } from '../base/builtins.ts';
+import type { Question } from './ask-app.ts';
 import { type Answer, type Call, type Command, type CommandIo, type ExitCode, runCommand, UsageError } from './command.ts';
 import { inspectFolder } from './inspection.ts';
-import type { Question } from './question.ts';
 import { describeVerdict } from './verdict-words.ts';
 
 const EXPLAIN: Command = {

@@ -1,16 +1,16 @@
 // The process that inspection.ts forks: it loads the folder with the server's own loader, says where every method stands,
 // answers one question about a request if there is one, and ends.
 import { join } from 'node:path';
-import { createGroups } from '../groups.ts';
+import { createLog } from '../base/log.ts';
+import { describeLoadError } from '../groups/load-error.ts';
+import type { Group } from '../groups/operations.ts';
+import { createGroups } from '../groups/registry.ts';
+import type { RouteTarget } from '../http/routes.ts';
 import { createIdentity } from '../identity/handler.ts';
-import { describeLoadError } from '../load-error.ts';
-import { createLog } from '../log.ts';
-import type { Group } from '../operations.ts';
 import { isOwnFile } from '../own-files.ts';
-import type { RouteTarget } from '../routes.ts';
+import { askApp } from './ask-app.ts';
 import { createPlaceFinder, type FindPlace, type Place } from './function-places.ts';
 import type { FromInspection, Inspection, Job, LoadedGroup, Method } from './inspection.ts';
-import { askApp } from './question.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 

@@ -1,15 +1,15 @@
 // Loads the controllers folder in a process of its own, because it runs the code of others: what ends, blocks or fills
 // that process must not do so to the command. A file that did is left out of the next try, as the supervisor does it.
 import { fork } from 'node:child_process';
-import type { Settings } from '../config.ts';
-import { describeFailure } from '../credentials/failure.ts';
-import type { GroupLoad } from '../groups.ts';
-import { listControllers } from '../listing.ts';
+import type { Settings } from '../base/config.ts';
+import { describeFailure } from '../base/failure.ts';
+import { listControllers } from '../groups/naming.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import { entryPath } from '../own-files.ts';
+import type { Question, Verdict } from './ask-app.ts';
 import { type CommandIo, Refused } from './command.ts';
 import { INSPECTION } from './commands.ts';
 import type { Place } from './function-places.ts';
-import type { Question, Verdict } from './question.ts';
 
 export interface Job {
   readonly settings: Settings;

@@ -2,7 +2,7 @@
 // listing.ts; here is only guessed what somebody meant.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { groupNameOf, listControllers, parseFileName } from '../listing.ts';
+import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 
 export interface LookAlike {
   /** Relative to the folder. */

@@ -1,9 +1,9 @@
 // `gatefold new GROUP`: a controller to edit. It makes one file that was not there, or none.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeFailure, errorCode } from '../credentials/failure.ts';
-import { groupNameOf, listControllers, parseFileName } from '../listing.ts';
-import { typescriptSupport } from '../module-loader.ts';
+import { describeFailure, errorCode } from '../base/failure.ts';
+import { typescriptSupport } from '../groups/module-loader.ts';
+import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 import { type Answer, type Call, type Command, type CommandIo, type ExitCode, Refused, runCommand, UsageError } from './command.ts';
 import { shortPlace } from './ink.ts';
 import { findShadowed, listRoutes, pageOf } from './route-list.ts';

@@ -1,8 +1,8 @@
 // Every URL that leads to an operation: the explicit rows as they stand, then each operation of each group under the
 // rows of the gateway. Which row gets a request is asked of the router, never guessed.
-import { VERB_OPERATIONS } from '../operations.ts';
-import { createRouter, firstFit, type Router } from '../router.ts';
-import { ROUTES, type Route } from '../routes.ts';
+import { VERB_OPERATIONS } from '../groups/operations.ts';
+import { createRouter, firstFit, type Router } from '../http/router.ts';
+import { ROUTES, type Route } from '../http/routes.ts';
 import type { Place } from './function-places.ts';
 import type { Inspection, LoadedGroup, Method } from './inspection.ts';
 

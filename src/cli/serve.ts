@@ -1,6 +1,6 @@
 // `gatefold serve`: exactly what the server's own entry does, in this process. It adds `--help` and nothing else.
 import { pathToFileURL } from 'node:url';
-import { flagOf, settingRows } from '../config.ts';
+import { flagOf, settingRows } from '../base/config.ts';
 import { entryPath } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print } from './command.ts';
 import { alignColumns } from './ink.ts';

@@ -1,12 +1,12 @@
 // The app's verdict on a request (question.ts) in words, for people and as JSON: what would answer, or why nothing does,
 // and what surprises people although it is no refusal. It decides nothing.
-import { groupNameOf } from '../listing.ts';
-import type { Route } from '../routes.ts';
+import { groupNameOf } from '../groups/naming.ts';
+import type { Route } from '../http/routes.ts';
+import type { Question, Verdict } from './ask-app.ts';
 import type { Answer } from './command.ts';
 import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
 import type { Inspection, LoadedGroup } from './inspection.ts';
 import { findLookAlikes } from './look-alikes.ts';
-import type { Question, Verdict } from './question.ts';
 import { pageOf } from './route-list.ts';
 import { brokenPlace } from './routes.ts';
 

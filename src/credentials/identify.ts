@@ -1,6 +1,6 @@
 // Who calls: an Authorization value held against a table. Synchronous and pure; the table, the clock and the session key
 // are brought. It does not know what the gateway does with the answer, and its reasons are for the log alone.
-import { crypto } from '../node-modules.ts';
+import { crypto } from '../base/builtins.ts';
 import { digestOf } from './secret-digest.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';

@@ -1,7 +1,7 @@
 // The table as a person may see it: every row with its state, the quarantined ones too, and nothing that opens a door:
 // no hash, no literal header value. It draws nothing; that is the command.
 import { whyNotLive } from './identify.ts';
-import { compile } from './memory-table.ts';
+import { compile } from './live-table.ts';
 import { type CredentialRow, isRawRow, type Owner, parseRows } from './table.ts';
 import { decodeContent, readContent } from './table-file.ts';
 

@@ -1,100 +1,115 @@
-// The registered credentials of one worker: the table kept true to the file within a second, session tokens, registration.
-// It wires the parts of this room; what a header value means is identify.ts, what goes live is memory-table.ts.
-import { isHttpError, refusal } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { createRow, ownsLiveRow } from './changes.ts';
-import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
-import { createMemoryTable, type TableStatus } from './memory-table.ts';
-import { createSessionToken, deriveSessionKey, type Session } from './session.ts';
-import { makeSessionKey, readSessionKey } from './session-key.ts';
-import { ChangeRefused, tablePath, updateTable } from './store.ts';
-import { type CredentialRow, findByOwner, type Owner } from './table.ts';
-import { pollContent, readContent } from './table-file.ts';
+// The table in memory: takes what the file holds, decides what goes live, and says so in the log. Each load builds a whole table
+// and swaps one reference; when the new content is bad the last good table stays. It reads no file and holds no timer.
+import type { Log } from '../base/log.ts';
+import { type CredentialTable, EMPTY_TABLE, parseTable, type Quarantined } from './table.ts';
+import { decodeContent, type FileContent } from './table-file.ts';
 
-/** With the second look at what is bad, and the reading itself, well within the second that is promised. */
-const POLL_MS = 250;
+/** A log line a row is enough for so many rows; then only their number. */
+const MAX_NAMED = 20;
 
-export interface Registration {
-  readonly owner: Owner;
-  readonly name: string;
-  readonly description?: string | undefined;
+export interface TableStatus {
+  readonly rows: number;
+  readonly quarantined: readonly Quarantined[];
+  readonly reloads: number;
+  readonly reloadFailures: number;
+  /** Why the file as it stands is not live; absent when it is. */
+  readonly lastFailure?: string;
 }
 
-export interface Credentials {
-  /** Synchronous and never throws: it stands on the path of every request with an Authorization header. */
-  identify(authorization: string): Caller;
-  /** @throws Error when there is no session key and none can be made */
-  issueSession(rowId: string): Session;
-  /** Live rows alone. */
-  findByOwner(owner: Owner): CredentialRow[];
-  /** @throws HttpError `ALREADY_REGISTERED`, `REGISTRATION_UNAVAILABLE`, `INVALID_REQUEST_DATA` for what no row can hold */
-  register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
+export interface MemoryTable {
+  current(): CredentialTable;
+  /** To be called with every content that was read, changed or not. */
+  consider(content: FileContent): void;
   status(): TableStatus;
-  /** Stops polling. */
-  close(): void;
 }
 
-export interface CredentialsOptions {
-  readonly dataDir: string;
-  /** As the setting has it; `undefined`: the file session.key. */
-  readonly sessionKey: string | undefined;
+export interface MemoryTableOptions {
+  /** For messages. */
+  readonly path: string;
+  readonly first: FileContent;
   readonly log: Log;
-  /** Unix milliseconds. */
-  readonly now?: () => number;
 }
 
-/** @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on that */
-export function createCredentials({ dataDir, sessionKey, log, now = Date.now }: CredentialsOptions): Credentials {
-  const path = tablePath(dataDir);
-  const table = createMemoryTable({ path, first: readContent(path), log });
-  const keys = createKeyHolder(dataDir, sessionKey, log);
-  const poller = pollContent({ path, intervalMs: POLL_MS, onContent: table.consider });
+/** @throws Error one line, when the first content is not a table */
+export function createMemoryTable({ path, first, log }: MemoryTableOptions): MemoryTable {
+  let table = compile(path, first);
+  let liveKey = first.key;
+  let suspectKey: string | undefined;
+  let failed: { readonly key: string; readonly message: string } | undefined;
+  let reloads = 0;
+  let reloadFailures = 0;
+  let told: ReadonlySet<string> = new Set();
+  tell(first);
+
+  /**
+   * A change to a good table is live at once. Anything else must be found twice in a row, so that neither a moment without a
+   * file nor one of the many states of a file that is written in place counts; then it is reported, once.
+   */
+  function consider(content: FileContent): void {
+    if (content.key === liveKey) {
+      suspectKey = failed = undefined;
+      return;
+    }
+    if (content.key === failed?.key) return;
+    const isConfirmed = content.key === suspectKey;
+    suspectKey = content.key;
+    if (content.kind !== 'bytes' && !isConfirmed) return;
+    try {
+      table = compile(path, content);
+    } catch (error) {
+      if (isConfirmed) fail(content.key, (error as Error).message);
+      return;
+    }
+    liveKey = content.key;
+    suspectKey = failed = undefined;
+    reloads++;
+    tell(content);
+  }
+
+  function fail(key: string, message: string): void {
+    failed = { key, message };
+    reloadFailures++;
+    log.error('credentials-reload-failed', { error: message, rows_still_live: table.rows.size });
+  }
+
+  function tell(content: FileContent): void {
+    const literals = [...table.literals.values()].filter((row) => row !== undefined).map((row) => row.name);
+    log.info('credentials-loaded', { file: path, missing: content.kind === 'missing', rows: table.rows.size, reloads });
+    const complaints = new Map<string, () => void>();
+    for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED)) {
+      complaints.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
+    }
+    const unnamed = table.quarantined.length - MAX_NAMED;
+    if (unnamed > 0) complaints.set(`${unnamed}`, () => log.warn('credentials-row-quarantined', { more: unnamed }));
+    if (literals.length > 0) {
+      const names = literals.slice(0, MAX_NAMED);
+      complaints.set(JSON.stringify(literals), () => log.warn('credentials-literal-rows', { count: literals.length, names }));
+    }
+    // What stands in the table for a month is not said again at every change of another row.
+    for (const [text, say] of complaints) if (!told.has(text)) say();
+    told = new Set(complaints.keys());
+  }
 
   return {
-    identify: (authorization) => identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find }),
-    issueSession: (rowId) => createSessionToken(keys.findOrMake(), rowId, now()),
-    findByOwner: (owner) => findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined),
-    async register(request) {
-      try {
-        const issued = createRow(request, now());
-        await updateTable(dataDir, (editable) => {
-          if (ownsLiveRow(editable, request.owner, request.name, now())) throw refusal('ALREADY_REGISTERED');
-          editable.append(issued.row);
-        });
-        // The client may use its token on the very next request.
-        poller.readNow();
-        const row = table.current().rows.get(issued.token.id);
-        if (row === undefined) throw new Error('The row was written, but the table was changed again at once and does not have it');
-        return { row, token: issued.token.token };
-      } catch (error) {
-        if (error instanceof ChangeRefused) throw refusal('INVALID_REQUEST_DATA', error.message);
-        throw isHttpError(error) ? error : refusal('REGISTRATION_UNAVAILABLE', undefined, { cause: error });
-      }
-    },
-    status: table.status,
-    close: poller.close,
+    current: () => table,
+    consider,
+    status: () => ({
+      rows: table.rows.size,
+      quarantined: table.quarantined,
+      reloads,
+      reloadFailures,
+      ...(failed === undefined ? {} : { lastFailure: failed.message }),
+    }),
   };
 }
 
-function createKeyHolder(dataDir: string, setting: string | undefined, log: Log) {
-  const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
-  let key = derive(setting ?? readSessionKey(dataDir));
-  let told = '';
-  return {
-    findOrMake: (): Buffer => {
-      key ??= deriveSessionKey(makeSessionKey(dataDir));
-      return key;
-    },
-    /** Another worker may have made the file since the last look. */
-    find(): Buffer | undefined {
-      try {
-        key ??= derive(readSessionKey(dataDir));
-      } catch (error) {
-        const { message } = error as Error;
-        if (message !== told) log.error('session-key-unusable', { error: message });
-        told = message;
-      }
-      return key;
-    },
-  };
+/** No file is an empty table. */
+export function compile(path: string, content: FileContent): CredentialTable {
+  if (content.kind === 'missing') return EMPTY_TABLE;
+  try {
+    if (content.kind === 'unreadable') throw new Error(content.reason);
+    return parseTable(decodeContent(content.bytes));
+  } catch (error) {
+    throw new Error(`Cannot read ${path}: ${(error as Error).message}`);
+  }
 }

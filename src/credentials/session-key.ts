@@ -3,8 +3,8 @@
 
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { crypto } from '../node-modules.ts';
-import { describeFailure, errorCode } from './failure.ts';
+import { crypto } from '../base/builtins.ts';
+import { describeFailure, errorCode } from '../base/failure.ts';
 
 const MIN_LENGTH = 32;
 

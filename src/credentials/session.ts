@@ -1,6 +1,6 @@
 // Session tokens, `gfs_<claims>.<mac>`: bound to a row, good for an hour, checked with nothing but the session key, so
 // every worker and every machine that has the key accepts them. Whether the row is live is asked afterwards, elsewhere.
-import { crypto } from '../node-modules.ts';
+import { crypto } from '../base/builtins.ts';
 
 export const SESSION_LIFETIME_SECONDS = 3600;
 

@@ -2,7 +2,7 @@
 // A stat is a hint only: a file is read when its stat differs, for a while after, and, if it is small, regularly all the same.
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { describeFailure, errorCode } from './failure.ts';
+import { describeFailure, errorCode } from '../base/failure.ts';
 import { sha256 } from './token.ts';
 
 /** `key` is equal exactly when the content is. */

@@ -3,7 +3,7 @@
 // The checksum is no secret; it lets a scanner tell a token from noise, and a typo be refused without a look-up.
 // Taking one apart is done on every request of an application, so it is plain loops over little data: a regular expression
 // and a table of 256 entries cost several times as much where their code and data have left the processor's caches.
-import { crypto, hash } from '../node-modules.ts';
+import { crypto, hash } from '../base/builtins.ts';
 
 export const ID_LENGTH = 12;
 export const SECRET_LENGTH = 43;

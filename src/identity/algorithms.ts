@@ -16,7 +16,7 @@ export interface Algorithm {
   readonly options: { readonly padding?: number; readonly saltLength?: number; readonly dsaEncoding?: 'ieee-p1363' };
 }
 
-// The numbers of `crypto.constants`, written out: to read this table must not load node:crypto (node-modules.ts).
+// The numbers of `crypto.constants`, written out: to read this table must not load node:crypto (builtins.ts).
 const RSA_PKCS1_PADDING = 1;
 const RSA_PKCS1_PSS_PADDING = 6;
 

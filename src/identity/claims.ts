@@ -1,6 +1,6 @@
 // The claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), read once its signature holds. Every claim is
 // type-checked before it is compared: `iss` as a list has passed elsewhere (CVE-2025-30144). Nothing of keys or HTTP.
-import { crypto } from '../node-modules.ts';
+import { crypto } from '../base/builtins.ts';
 import { InvalidToken } from './invalid-token.ts';
 
 /** Clocks of provider and server may differ by this much. */

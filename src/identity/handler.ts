@@ -1,9 +1,9 @@
 // The identity-auth handler behind the explicit routes /api/idp-signin and /api/register: request -> verified identity ->
 // an account of the credentials room. It writes no response and reads no table of its own; both come as arguments.
 import { join } from 'node:path';
+import { type HttpError, refusal } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
-import { type HttpError, refusal } from '../errors.ts';
-import type { Log } from '../log.ts';
 import type { Fetch } from './fetch-json.ts';
 import { type VerifiedToken, verifyIdToken } from './id-token.ts';
 import { type IdentityRequest, parseRegister, parseSignIn } from './identity-request.ts';

@@ -1,7 +1,8 @@
 // What a client sends to /api/idp-signin and /api/register: request data -> a request that makes sense, or a 400 that
 // says what is missing. The form post of Google Identity Services is checked against its cookie. No token is judged here.
+
+import { type HttpError, refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';
-import { type HttpError, refusal } from '../errors.ts';
 import { isSameSecret } from './claims.ts';
 
 const MAX_NAME = 100;

@@ -1,6 +1,6 @@
 // The providers' key sets in memory: fetched when first needed, kept as long as they say, asked again for a kid that is
 // not in them, served stale while a provider is away. Whoever sends bogus kids gets neither fetches nor good keys out of it.
-import { describeError, type Log } from '../log.ts';
+import { describeError, type Log } from '../base/log.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
 import type { KeySource } from './id-token.ts';

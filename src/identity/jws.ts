@@ -1,7 +1,7 @@
 // Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms; it knows nothing of
 // claims, issuers or HTTP. `verifySignature` stands by itself so that public test vectors can be run against it.
 import type { VerifyKeyObjectInput } from 'node:crypto';
-import { crypto } from '../node-modules.ts';
+import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';

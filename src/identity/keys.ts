@@ -1,7 +1,7 @@
 // A provider's public keys: JWK (RFC 7517) -> KeyObject, checked once, and the choice of the one that a token may be
 // verified with. Where the keys come from is jwks.ts; what they verify is jws.ts.
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
-import { crypto } from '../node-modules.ts';
+import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';

@@ -2,7 +2,7 @@
 // checked, swapped in one step; the last good one goes on when the new text is bad. What a row means is provider-rows.ts.
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { describeError, type Log } from '../log.ts';
+import { describeError, type Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
 import { type Provider, type ProviderRows, parseProviderRows, type RefusedRow } from './provider-rows.ts';
 

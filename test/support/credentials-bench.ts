@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Log, LogFields } from '../../src/base/log.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
-import type { Log, LogFields } from '../../src/log.ts';
 
 export function createFolder(test: Pick<TestContext, 'after'>): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-credentials-'));

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { refusal } from '../../src/base/errors.ts';
+import { createLog, type Log } from '../../src/base/log.ts';
 import type { ControllerParams } from '../../src/controller.ts';
-import { refusal } from '../../src/errors.ts';
 import type { Accounts, OwnedRow, Owner } from '../../src/identity/handler.ts';
-import { createLog, type Log } from '../../src/log.ts';
 
 export interface RememberedLog extends Log {
   readonly lines: string[];

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type AppParts, createApp } from '../../src/app.ts';
-import { parseSettings } from '../../src/config.ts';
-import { createGroups } from '../../src/groups.ts';
-import { createLog, type DeferringSink } from '../../src/log.ts';
+import { parseSettings } from '../../src/base/config.ts';
+import { createLog, type DeferringSink } from '../../src/base/log.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+import { type AppParts, createApp } from '../../src/http/app.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
 

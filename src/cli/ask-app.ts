@@ -1,0 +1,144 @@
+// What would the server do with this request? The app itself is asked: its parser, router, gateway and dispatcher, over
+// a connection within this process, with operations that do nothing. So no rule of the server is written down here.
+import { type Duplex, duplexPair } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import type { Settings } from '../base/config.ts';
+import { createLog } from '../base/log.ts';
+import { whyNotLive } from '../credentials/identify.ts';
+import { compile } from '../credentials/live-table.ts';
+import { readContent } from '../credentials/table-file.ts';
+import { tablePath } from '../credentials/write/store.ts';
+import type { Group } from '../groups/operations.ts';
+import type { Groups } from '../groups/registry.ts';
+import { createApp } from '../http/app.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { Caller } from '../http/gateway.ts';
+import { firstFit } from '../http/router.ts';
+import type { Route } from '../http/routes.ts';
+
+export interface Question {
+  readonly verb: string;
+  /** As it would stand in the request line. */
+  readonly target: string;
+  /** `foreign`: a header that no row matches; any other text: the id of a row; undefined: no header. */
+  readonly authorization?: string;
+  /** Unix milliseconds. */
+  readonly now: number;
+}
+
+export interface Verdict {
+  readonly status: number;
+  /** An operation, or the handler of an explicit route, would be called. */
+  readonly called: boolean;
+  readonly errorCode?: string;
+  readonly message?: string;
+  /** What the log would say of a refusal. */
+  readonly reason?: string;
+  readonly route?: Route;
+  /** Rows above it that fit the path and do not take the verb. */
+  readonly passed: readonly Route[];
+  readonly page: string;
+  readonly slugs: readonly string[];
+  readonly operation: string;
+  /** The group that was looked for, as it was named; undefined: none was. */
+  readonly sought?: string;
+  readonly group?: string;
+  /** In SDK mode: the row's name. */
+  readonly application?: string;
+}
+
+export interface Asked {
+  readonly settings: Settings;
+  readonly groups: Pick<Groups, 'find'>;
+}
+
+/** @throws Error one line, when the credentials table cannot be read */
+export async function askApp(question: Question, asked: Asked): Promise<Verdict> {
+  const verdict = await ask(question, asked);
+  if (question.verb !== 'HEAD' || verdict.status < 400) return verdict;
+  // A refusal of HEAD has no body to read the code from; that of GET is the same.
+  const { errorCode, message } = await ask({ ...question, verb: 'GET' }, asked);
+  return { ...verdict, ...(errorCode === undefined ? {} : { errorCode }), ...(message === undefined ? {} : { message }) };
+}
+
+async function ask(question: Question, { settings, groups }: Asked): Promise<Verdict> {
+  const caller = callerOf(question, settings.dataDir);
+  let called = false;
+  let exchange: Exchange | undefined;
+  let sought: string | undefined;
+  let group: string | undefined;
+  const lines: string[] = [];
+  const call = async () => {
+    called = true;
+    return { status: 200, body: {} };
+  };
+  /** The same names, and nothing behind them. */
+  const hollow = (found: Group | undefined): Group | undefined => {
+    group = found?.name;
+    return found === undefined ? undefined : { ...found, operations: new Map(Array.from(found.operations.keys(), (name) => [name, call])) };
+  };
+  const { server } = createApp({
+    settings,
+    log: createLog({ level: 'debug', sink: { write: (line) => lines.push(line), flush: () => {} } }),
+    groups: {
+      find(page) {
+        sought = page;
+        const found = groups.find(page);
+        return found instanceof Promise ? found.then(hollow) : hollow(found);
+      },
+    },
+    credentials: { identify: () => caller },
+    identity: { signin: call, register: call },
+    observer: {
+      answered(answered) {
+        exchange = answered;
+      },
+    },
+  });
+  const [client, connection] = duplexPair();
+  server.emit('connection', connection);
+  const answer = await send(client, question);
+  const matches = exchange?.resolved?.matches ?? [];
+  const match = firstFit(matches, question.verb);
+  return {
+    ...answer,
+    called,
+    ...reasonIn(lines),
+    ...(match === undefined ? {} : { route: match.route }),
+    passed: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
+    page: exchange?.page ?? '',
+    slugs: exchange?.slugs ?? [],
+    operation: exchange?.operation ?? '',
+    ...(sought === undefined ? {} : { sought }),
+    ...(group === undefined ? {} : { group }),
+    ...(exchange?.application === undefined ? {} : { application: exchange.application.name }),
+  };
+}
+
+function callerOf({ authorization, now }: Question, dataDir: string): Caller {
+  if (authorization === undefined || authorization === 'foreign') return { kind: 'foreign' };
+  const row = compile(tablePath(dataDir), readContent(tablePath(dataDir))).rows.get(authorization);
+  if (row === undefined) return { kind: 'refused', reason: 'no row has its id, or the row is quarantined' };
+  const reason = whyNotLive(row, now);
+  return reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason };
+}
+
+async function send(client: Duplex, { verb, target, authorization }: Question): Promise<Pick<Verdict, 'status' | 'errorCode' | 'message'>> {
+  const credential = authorization === undefined ? '' : 'Authorization: explained\r\n';
+  client.write(`${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}\r\n`);
+  const answer = await text(client);
+  const status = Number(answer.split(' ', 2)[1]);
+  const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
+  if (status < 400 || body === '') return { status };
+  const { error_code: errorCode, message } = JSON.parse(body) as { error_code: string; message: string };
+  return { status, errorCode, message };
+}
+
+function reasonIn(lines: readonly string[]): { reason?: string } {
+  for (const line of lines) {
+    const { event, reason, error } = JSON.parse(line) as { event: string; reason?: string; error?: string };
+    if (event === 'request-refused' && reason !== undefined) return { reason };
+    if (event === 'request-failed' && error !== undefined) return { reason: error };
+  }
+  return {};
+}

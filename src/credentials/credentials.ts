@@ -1,0 +1,100 @@
+// The registered credentials of one worker: the table kept true to the file within a second, session tokens, registration.
+// It wires the parts of this room; what a header value means is identify.ts, what goes live is memory-table.ts.
+import { isHttpError, refusal } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
+import { createMemoryTable, type TableStatus } from './live-table.ts';
+import { createSessionToken, deriveSessionKey, type Session } from './session.ts';
+import { makeSessionKey, readSessionKey } from './session-key.ts';
+import { type CredentialRow, findByOwner, type Owner } from './table.ts';
+import { pollContent, readContent } from './table-file.ts';
+import { createRow, ownsLiveRow } from './write/changes.ts';
+import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
+
+/** With the second look at what is bad, and the reading itself, well within the second that is promised. */
+const POLL_MS = 250;
+
+export interface Registration {
+  readonly owner: Owner;
+  readonly name: string;
+  readonly description?: string | undefined;
+}
+
+export interface Credentials {
+  /** Synchronous and never throws: it stands on the path of every request with an Authorization header. */
+  identify(authorization: string): Caller;
+  /** @throws Error when there is no session key and none can be made */
+  issueSession(rowId: string): Session;
+  /** Live rows alone. */
+  findByOwner(owner: Owner): CredentialRow[];
+  /** @throws HttpError `ALREADY_REGISTERED`, `REGISTRATION_UNAVAILABLE`, `INVALID_REQUEST_DATA` for what no row can hold */
+  register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
+  status(): TableStatus;
+  /** Stops polling. */
+  close(): void;
+}
+
+export interface CredentialsOptions {
+  readonly dataDir: string;
+  /** As the setting has it; `undefined`: the file session.key. */
+  readonly sessionKey: string | undefined;
+  readonly log: Log;
+  /** Unix milliseconds. */
+  readonly now?: () => number;
+}
+
+/** @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on that */
+export function createCredentials({ dataDir, sessionKey, log, now = Date.now }: CredentialsOptions): Credentials {
+  const path = tablePath(dataDir);
+  const table = createMemoryTable({ path, first: readContent(path), log });
+  const keys = createKeyHolder(dataDir, sessionKey, log);
+  const poller = pollContent({ path, intervalMs: POLL_MS, onContent: table.consider });
+
+  return {
+    identify: (authorization) => identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find }),
+    issueSession: (rowId) => createSessionToken(keys.findOrMake(), rowId, now()),
+    findByOwner: (owner) => findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined),
+    async register(request) {
+      try {
+        const issued = createRow(request, now());
+        await updateTable(dataDir, (editable) => {
+          if (ownsLiveRow(editable, request.owner, request.name, now())) throw refusal('ALREADY_REGISTERED');
+          editable.append(issued.row);
+        });
+        // The client may use its token on the very next request.
+        poller.readNow();
+        const row = table.current().rows.get(issued.token.id);
+        if (row === undefined) throw new Error('The row was written, but the table was changed again at once and does not have it');
+        return { row, token: issued.token.token };
+      } catch (error) {
+        if (error instanceof ChangeRefused) throw refusal('INVALID_REQUEST_DATA', error.message);
+        throw isHttpError(error) ? error : refusal('REGISTRATION_UNAVAILABLE', undefined, { cause: error });
+      }
+    },
+    status: table.status,
+    close: poller.close,
+  };
+}
+
+function createKeyHolder(dataDir: string, setting: string | undefined, log: Log) {
+  const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
+  let key = derive(setting ?? readSessionKey(dataDir));
+  let told = '';
+  return {
+    findOrMake: (): Buffer => {
+      key ??= deriveSessionKey(makeSessionKey(dataDir));
+      return key;
+    },
+    /** Another worker may have made the file since the last look. */
+    find(): Buffer | undefined {
+      try {
+        key ??= derive(readSessionKey(dataDir));
+      } catch (error) {
+        const { message } = error as Error;
+        if (message !== told) log.error('session-key-unusable', { error: message });
+        told = message;
+      }
+      return key;
+    },
+  };
+}

@@ -1,0 +1,127 @@
+// What happens to a table: a row is issued, rotated or revoked. Each is a change for store.ts to write; the rows are those of
+// the file, in the file's words. It makes tokens and hands them out once; it knows neither files nor requests.
+
+import { isRawRow, type Owner, parseTable } from '../table.ts';
+import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
+import { ChangeRefused } from './store.ts';
+import type { EditableTable } from './table-text.ts';
+
+export interface NewRow {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly handler?: string | undefined;
+  readonly methods?: readonly string[] | undefined;
+  readonly owner?: Owner | undefined;
+  /** Unix milliseconds. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** The fields of a row as the file has them; only what concerns changes is listed. */
+export interface RawRow {
+  readonly id?: unknown;
+  readonly name?: unknown;
+  readonly hash?: unknown;
+  readonly owner?: unknown;
+  readonly expires_at?: unknown;
+  readonly revoked_at?: unknown;
+  readonly previous?: unknown;
+}
+
+export interface Issued {
+  readonly token: Token;
+  /** As written, hash and all. */
+  readonly row: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A row to append, with its token.
+ *
+ * @throws ChangeRefused when the table would not take it
+ */
+export function createRow(request: NewRow, now: number, randomBytes?: RandomBytes): Issued {
+  const token = generateToken(randomBytes);
+  const fields = {
+    id: token.id,
+    name: request.name,
+    hash: hashSecret(token.secret),
+    handler: request.handler ?? 'Sdk',
+    methods: request.methods,
+    created_at: toIso(now),
+    expires_at: request.expiresAt === undefined ? undefined : toIso(request.expiresAt),
+    owner: request.owner,
+    description: request.description,
+  };
+  const text = JSON.stringify(fields);
+  const reason = parseTable(`{"production":[${text}]}`).quarantined[0]?.reason;
+  if (reason !== undefined) throw new ChangeRefused(`Cannot make the row: ${reason}`);
+  return { token, row: JSON.parse(text) as Record<string, unknown> };
+}
+
+export interface Rotation {
+  readonly token: Token;
+  readonly name: string;
+  /** Until when the secret before this one is good, Unix milliseconds; `undefined`: it is not. */
+  readonly previousUntil: number | undefined;
+}
+
+/** A new secret under the same id. Without an overlap every earlier secret ends now, those of earlier rotations too. */
+export function rotateRow(table: EditableTable, id: string, overlapMs: number, now: number, randomBytes?: RandomBytes): Rotation {
+  const [index, ...others] = indexesOf(table, id);
+  if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
+  if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
+  const raw = table.rows[index] as RawRow;
+  const compiled = parseTable(JSON.stringify({ production: [raw] }));
+  const row = compiled.rows.get(id);
+  if (row === undefined) throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${compiled.quarantined[0]?.reason}`);
+  if (row.digest === undefined) throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
+  if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);
+  if (row.expiresAt <= now) throw new ChangeRefused(`Cannot rotate ${id}: the row has expired; issue a new one`);
+  const token = generateToken(randomBytes, id);
+  const previousUntil = overlapMs > 0 ? now + overlapMs : undefined;
+  const kept = previousUntil === undefined ? [] : [...stillGood(raw.previous, now), { hash: raw.hash, expires_at: toIso(previousUntil) }];
+  const hasPrevious = raw.previous !== undefined || kept.length > 0;
+  table.change(index, { hash: hashSecret(token.secret), ...(hasPrevious ? { previous: kept } : {}) });
+  return { token, name: row.name, previousUntil };
+}
+
+/** The row compiled, so its `previous` is a list of good entries, or absent. */
+function stillGood(previous: unknown, now: number): { expires_at: string }[] {
+  return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
+}
+
+/** @returns when it was revoked: now, or earlier if it had been already */
+export function revokeRow(table: EditableTable, id: string, now: number): { readonly name: string; readonly revokedAt: string } {
+  const indexes = indexesOf(table, id);
+  if (indexes.length === 0) throw new ChangeRefused(`Cannot revoke ${id}: there is no such row`);
+  let revokedAt = toIso(now);
+  // Every row of the id: in a table edited by hand there may be two.
+  for (const index of indexes) {
+    const raw = table.rows[index] as RawRow;
+    if (raw.revoked_at === undefined || raw.revoked_at === null) table.change(index, { revoked_at: toIso(now) });
+    else if (typeof raw.revoked_at === 'string') revokedAt = raw.revoked_at;
+  }
+  const { name } = table.rows[indexes[0] as number] as RawRow;
+  return { name: typeof name === 'string' ? name : id, revokedAt };
+}
+
+function indexesOf(table: EditableTable, id: string): number[] {
+  const indexes: number[] = [];
+  table.rows.forEach((raw, index) => {
+    if (isRawRow(raw) && raw.id === id) indexes.push(index);
+  });
+  return indexes;
+}
+
+/** Whether the owner has a live row of this name. One whose state cannot be told counts. */
+export function ownsLiveRow(table: EditableTable, owner: Owner, name: string, now: number): boolean {
+  return table.rows.some((raw) => {
+    if (!isRawRow(raw) || raw.name !== name || !isRawRow(raw.owner)) return false;
+    if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;
+    const isRevoked = raw.revoked_at !== undefined && raw.revoked_at !== null;
+    return !isRevoked && !(typeof raw.expires_at === 'string' && Date.parse(raw.expires_at) <= now);
+  });
+}
+
+function toIso(time: number): string {
+  return new Date(time).toISOString();
+}

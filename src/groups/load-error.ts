@@ -1,0 +1,69 @@
+// Turns what a failed import threw into one line and a place: which file, which line, why. V8 gives no place for a
+// syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
+import { execFile } from 'node:child_process';
+import { isOwnFile } from '../own-files.ts';
+
+export interface LoadError {
+  readonly reason: string;
+  readonly at?: string;
+}
+
+export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
+  if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
+  const stack = typeof error.stack === 'string' ? error.stack : '';
+  const text = error.message;
+  // esbuild, by way of tsx: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
+  const transform = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):\d+: ERROR: (.*)$/m.exec(text);
+  if (transform !== null) return { reason: `SyntaxError: ${transform[3]}`, at: `${transform[1]}:${transform[2]}` };
+  const reason = oneLine(`${error.name}: ${text}`);
+  // Node's own decoration: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
+  const decorated = /^(?:file:\/\/)?(\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack);
+  if (decorated !== null) return { reason, at: `${decorated[1]}:${decorated[2]}` };
+  const frame = authorsFrame(stack);
+  if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
+    const at = await locateSyntaxError(file);
+    return at === undefined ? { reason } : { reason, at };
+  }
+  const imported = /imported from (\S+)$/m.exec(text);
+  if (imported !== null) return { reason, at: imported[1] as string };
+  return frame === undefined ? { reason } : { reason, at: `${frame.file}:${frame.line}` };
+}
+
+interface Frame {
+  readonly file: string;
+  readonly line: string;
+}
+
+const FRAME = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)[^\n()]*?):(\d+):\d+\)?$/gm;
+
+/** The innermost place that is somebody's own code: neither a package's nor this program's. */
+function authorsFrame(stack: string): Frame | undefined {
+  for (const [, file = '', line = ''] of stack.matchAll(FRAME)) {
+    // Further out than this program there are only its callers.
+    if (isOwnFile(file)) return undefined;
+    if (!file.includes('node_modules')) return { file, line };
+  }
+  return undefined;
+}
+
+function isFrameOf(frame: Frame | undefined, file: string): boolean {
+  return frame?.file.split('?')[0] === file;
+}
+
+function describeThrown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 200)) : value === null ? 'null' : typeof value;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').slice(0, 500);
+}
+
+/** `file:line` of a syntax error, undefined when the file itself is sound (the mistake is in what it imports). */
+function locateSyntaxError(file: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
+      const place = /^(?:file:\/\/)?(.*:\d+)$/m.exec(stderr);
+      resolve(place?.[1]);
+    });
+  });
+}

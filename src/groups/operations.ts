@@ -1,0 +1,128 @@
+// The shape half of the filesystem convention: which methods of what a controller file exports are operations.
+// Names come from here, at load, and never from a request: a request can only pick one of this list.
+import type { ControllerParams } from '../controller.ts';
+import type { HiddenMembers } from './private-members.ts';
+
+/** HTTP method → operation, when no method slug applies (reference 4.1). Insertion order is that of `Allow`. */
+export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
+  ['GET', 'index'],
+  ['HEAD', 'index'],
+  ['POST', 'created'],
+  ['PUT', 'red'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'deleted'],
+  ['OPTIONS', 'options'],
+]);
+
+/** What a controller may inherit: a shared CRUD base class works, and its helpers stay unexposed (decisions 3.3). */
+const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
+const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+
+export type Operation = (data: unknown, params: ControllerParams) => unknown;
+
+/** A handler group, loaded. */
+export interface Group {
+  readonly name: string;
+  readonly controller: object;
+  readonly operations: ReadonlyMap<string, Operation>;
+  /** What has the look of an operation and is none: for the commands, no request ever sees it. */
+  readonly unexposed: readonly Unexposed[];
+}
+
+export interface Unexposed {
+  readonly name: string;
+  /** `it is marked private or protected`, … */
+  readonly reason: string;
+  readonly method: unknown;
+}
+
+/** Looks up the marks in the source for a class by its name. */
+export type HiddenLookup = (className: string, own: boolean) => HiddenMembers['all'];
+
+/**
+ * The group that a module exports: a class (instantiated once, without arguments) or an object, as default or under the
+ * controller's own name.
+ *
+ * @throws Error one line, when there is none; whatever the constructor throws
+ */
+export function createGroup(name: string, module: Readonly<Record<string, unknown>>, hidden: HiddenLookup): Group {
+  const exported = exportOf(`${name}Controller`, module);
+  if (exported === undefined) {
+    throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
+  }
+  const controller: object = isClass(exported) ? new exported() : exported;
+  const { operations, unexposed } = sortMembers(controller, hidden);
+  if (isInstance(controller))
+    unexposed.push(...methodsAmong(controller, 'it is a field and not a method').filter((m) => !operations.has(m.name)));
+  if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
+  return { name, controller, operations, unexposed };
+}
+
+function exportOf(controllerName: string, module: Readonly<Record<string, unknown>>): object | undefined {
+  const byDefault = module.default;
+  if (isGroup(byDefault)) {
+    // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
+    const exports = byDefault as Readonly<Record<string, unknown>>;
+    const nested = isClass(byDefault)
+      ? []
+      : ['default', controllerName].filter((name) => Object.hasOwn(exports, name)).map((name) => exports[name]);
+    return nested.find(isGroup) ?? byDefault;
+  }
+  const named = module[controllerName];
+  return isGroup(named) ? named : undefined;
+}
+
+function isGroup(value: unknown): value is object {
+  return isClass(value) || (typeof value === 'object' && value !== null && !Array.isArray(value));
+}
+
+function isClass(value: unknown): value is new () => object {
+  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
+}
+
+function sortMembers(controller: object, hidden: HiddenLookup): { operations: Map<string, Operation>; unexposed: Unexposed[] } {
+  const operations = new Map<string, Operation>();
+  const unexposed: Unexposed[] = [];
+  const shadowed = new Set<string>();
+  // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
+  for (let level: object | null = isInstance(controller) ? Object.getPrototypeOf(controller) : controller, own = true; level !== null; ) {
+    if (level === Object.prototype) break;
+    const marked = hidden(classNameOf(level), own);
+    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+      if (shadowed.has(name)) continue;
+      shadowed.add(name);
+      const method: unknown = property.value ?? property.get ?? property.set;
+      if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
+      const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, own, marked);
+      if (reason === undefined) operations.set(name, method as Operation);
+      else unexposed.push({ name, reason, method });
+    }
+    level = Object.getPrototypeOf(level);
+    own = false;
+  }
+  return { operations, unexposed };
+}
+
+function whyUnexposed(name: string, own: boolean, marked: ReadonlySet<string>): string | undefined {
+  if (marked.has(name)) return 'it is marked private or protected';
+  if (name.startsWith('_')) return 'its name begins with _';
+  if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
+  if (!own && !INHERITABLE.has(name)) return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
+  return undefined;
+}
+
+function methodsAmong(holder: object, reason: string): Unexposed[] {
+  return Object.entries(Object.getOwnPropertyDescriptors(holder))
+    .map(([name, { value }]) => ({ name, reason, method: value as unknown }))
+    .filter(({ method }) => typeof method === 'function' && !isClass(method));
+}
+
+function isInstance(controller: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(controller);
+  return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
+}
+
+function classNameOf(level: object): string {
+  const maker: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
+  return typeof maker === 'function' ? maker.name : '';
+}

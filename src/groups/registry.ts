@@ -1,0 +1,263 @@
+// Handler groups of one process: page → group. A hit is a Map look-up; a miss looks at the folder (one `stat` when it has
+// not changed) and imports a file it has not seen before. Files it has loaded it never looks at again: new code for an
+// old file is a new generation of workers, and that is the supervisor's business.
+import { readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { refusal } from '../base/errors.ts';
+import { fingerprint } from '../base/fingerprint.ts';
+import { describeError, type Log } from '../base/log.ts';
+import { describeLoadError } from './load-error.ts';
+import { createModuleLoader, type LoadedFile, type ModuleLoader } from './module-loader.ts';
+import { groupNameOf, listControllers, parseFileName } from './naming.ts';
+import { createGroup, type Group, type HiddenLookup } from './operations.ts';
+import { parseHiddenMembers } from './private-members.ts';
+
+/** How one controller file fared. */
+export interface GroupLoad {
+  readonly group: string;
+  /** The file's name in the folder. */
+  readonly file: string;
+  readonly ok: boolean;
+  /** One line: why not. */
+  readonly error?: string;
+  /** `file:line` of the mistake, where it is known. */
+  readonly at?: string;
+}
+
+export interface LoadAllOptions {
+  /** File names; default: what the folder lists now. One that is gone by then is passed over. */
+  readonly files?: readonly string[];
+  /** File name → reason, of files that must not be touched: they hung or ended an earlier process. */
+  readonly skip: ReadonlyMap<string, string>;
+  readonly onLoading: (file: string) => void;
+}
+
+export interface Groups {
+  /**
+   * The group that serves `page`, undefined when there is none; a promise only for a file not seen before.
+   * @throws HttpError GROUP_NOT_LOADABLE
+   */
+  find(page: string): Group | undefined | Promise<Group | undefined>;
+  /** Loads every group, one after the other, so that a file that ends the process is known by name. */
+  loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
+  /** Names of the groups that serve at the moment. */
+  names(): string[];
+  /** Every file imported so far and every file looked for in vain. */
+  closure(): LoadedFile[];
+}
+
+export interface GroupsOptions {
+  readonly dir: string;
+  readonly log: Log;
+  /** Milliseconds one file may take to load: a top-level `await` may never settle. */
+  readonly loadTimeout?: number;
+  /** A group was imported in place, on its first request, which is held until this has settled. */
+  readonly onImported?: (load: GroupLoad) => void | Promise<void>;
+}
+
+interface Broken {
+  readonly reason: string;
+  /** Of the file when it failed; a different one is a new chance. */
+  readonly fingerprint: string;
+}
+
+/** File systems keep time in steps; a listing taken this soon after a change may miss the next one. */
+const RACY_MS = 100;
+/** A file that fails is given this long to stop changing: it may be half copied. */
+const UNSETTLED_MS = 200;
+const ATTEMPTS = 10;
+
+export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: GroupsOptions): Groups {
+  const loader = createModuleLoader();
+  /** By page, so with the first letter in either case. */
+  const pages = new Map<string, Group>();
+  const broken = new Map<string, Broken>();
+  /** Real path → how often it was imported. */
+  const attempts = new Map<string, number>();
+  const pending = new Map<string, Promise<Group | undefined>>();
+  let listing: ReadonlyMap<string, string> = new Map();
+  let folder: Stats | undefined;
+  let changedAt = 0;
+  /**
+   * Looked at in this turn of the event loop: every request that is served in it had arrived when it began, so what its
+   * client had done before was done by then. A flood of unknown names costs one look at the folder a turn.
+   */
+  let isFresh = false;
+
+  function refresh(): void {
+    if (isFresh) return;
+    isFresh = true;
+    setImmediate(() => {
+      isFresh = false;
+    });
+    const before = folder;
+    folder = statFolder(dir);
+    const same = isSameFolder(before, folder);
+    if (same && performance.now() - changedAt > RACY_MS) return;
+    if (!same) changedAt = performance.now();
+    try {
+      listing = listControllers(dir);
+    } catch (error) {
+      // The folder is away or unreadable: what is loaded goes on serving, and a new name is a group that does not exist.
+      log.debug('folder-unreadable', describeError(error));
+      listing = new Map();
+    }
+  }
+
+  function find(page: string): Group | undefined | Promise<Group | undefined> {
+    return pages.get(page) ?? miss(page);
+  }
+
+  function miss(page: string): Group | undefined | Promise<Group | undefined> {
+    const group = groupNameOf(page);
+    if (group === undefined) return undefined;
+    refresh();
+    const file = listing.get(group);
+    if (file === undefined) return undefined;
+    const failed = broken.get(file);
+    if (failed !== undefined && failed.fingerprint === fingerprint(join(dir, file))) throw notLoadable(file, failed.reason);
+    const running = pending.get(group) ?? importInPlace(group, file).finally(() => pending.delete(group));
+    pending.set(group, running);
+    return running;
+  }
+
+  async function importInPlace(group: string, file: string): Promise<Group | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const before = fingerprint(join(dir, file));
+      if (before === 'absent') return undefined;
+      const { load, loaded } = await loadOne(group, file);
+      if (load.ok || attempt === ATTEMPTS || !(await isUnsettled(join(dir, file), before))) {
+        await onImported?.(load);
+        if (loaded !== undefined) return publish(loaded);
+        log.error('group-not-loadable', { ...load });
+        throw notLoadable(file, load.error ?? '');
+      }
+    }
+  }
+
+  async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
+    const path = join(dir, file);
+    const before = fingerprint(path);
+    let real = path;
+    try {
+      real = realpathSync(path);
+      const attempt = attempts.get(real) ?? 0;
+      attempts.set(real, attempt + 1);
+      const module = await withTimeLimit(loader.load(real, attempt), loadTimeout);
+      const loaded = createGroup(group, module, hiddenLookup(real, loader));
+      broken.delete(file);
+      return { load: { group, file, ok: true }, loaded };
+    } catch (error) {
+      const { reason, at } = await describeLoadError(error, real);
+      // Out of descriptors or memory says nothing about the file, so nothing is remembered against it.
+      if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
+      return { load: { group, file, ok: false, error: reason, ...(at === undefined ? {} : { at }) } };
+    }
+  }
+
+  /** From here on it answers. */
+  function publish(group: Group): Group {
+    pages.set(group.name, group);
+    pages.set(group.name.charAt(0).toLowerCase() + group.name.slice(1), group);
+    return group;
+  }
+
+  async function loadAll({ files, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
+    const loads: GroupLoad[] = [];
+    refresh();
+    for (const file of files ?? listing.values()) {
+      const group = parseFileName(file)?.group;
+      if (group === undefined || isGone(join(dir, file))) continue;
+      const reason = skip.get(file);
+      if (reason !== undefined) {
+        broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
+        loads.push({ group, file, ok: false, error: reason });
+        continue;
+      }
+      onLoading(file);
+      const { load, loaded } = await loadOne(group, file);
+      if (loaded !== undefined) publish(loaded);
+      loads.push(load);
+    }
+    return loads;
+  }
+
+  return {
+    find,
+    loadAll,
+    names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
+    closure: () => loader.closure(),
+  };
+}
+
+function statFolder(dir: string): Stats | undefined {
+  try {
+    return statSync(dir, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Not when it cannot be looked at: that is a file that does not load. */
+function isGone(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Number by number: the text of a fingerprint would cost a flood of 404s more than the stat itself. */
+function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
+}
+
+function notLoadable(file: string, reason: string): Error {
+  return refusal('GROUP_NOT_LOADABLE', undefined, { cause: new Error(`${file}: ${reason}`) });
+}
+
+/** Whether a file that did not load is still being written. */
+async function isUnsettled(path: string, before: string): Promise<boolean> {
+  await sleep(UNSETTLED_MS);
+  return fingerprint(path) !== before;
+}
+
+function isTransient(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
+}
+
+async function withTimeLimit<T>(work: Promise<T>, limit: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`it did not finish loading within ${limit} ms: does a top-level await never settle?`)),
+      limit,
+    );
+  });
+  try {
+    return await Promise.race([work, expired]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const NOTHING_HIDDEN: ReadonlySet<string> = new Set();
+
+/** Marks are read from the controller's own source; for a class it inherits from, from the file that declares it. */
+function hiddenLookup(path: string, loader: ModuleLoader): HiddenLookup {
+  const members = path.endsWith('.ts') ? parseHiddenMembers(readFileSync(path, 'utf8')) : undefined;
+  return (className, own) => {
+    const here = members?.byClass.get(className);
+    if (here !== undefined) return here;
+    if (own) return members?.all ?? NOTHING_HIDDEN;
+    const found = new Set<string>();
+    for (const { path: other } of loader.closure()) {
+      if (other === path || !other.endsWith('.ts') || fingerprint(other) === 'absent') continue;
+      for (const name of parseHiddenMembers(readFileSync(other, 'utf8')).byClass.get(className) ?? []) found.add(name);
+    }
+    return found;
+  };
+}

@@ -1,0 +1,161 @@
+// One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
+// environment; whoever creates it listens.
+import type { Server, ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { createServer } from '../base/builtins.ts';
+import type { Settings } from '../base/config.ts';
+import { refusal } from '../base/errors.ts';
+import type { DeferringSink, Log } from '../base/log.ts';
+import type { ControllerParams } from '../controller.ts';
+import type { Groups } from '../groups/registry.ts';
+import { createRequestLines } from './access-log.ts';
+import { answerClientErrors } from './client-error.ts';
+import { trackConnections } from './connections.ts';
+import { createRequestAtHand } from './current-exchange.ts';
+import { type Call, createDispatcher } from './dispatcher.ts';
+import { Exchange } from './exchange.ts';
+import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
+import { checkHead, Request } from './head.ts';
+import { createRequestIds } from './request-id.ts';
+import { createResponder, type RequestObserver } from './response.ts';
+import { createRouter, firstFit } from './router.ts';
+import { ROUTES, type Route, type RouteTarget } from './routes.ts';
+import { checkQuery, pathEnd } from './target.ts';
+
+/** What an explicit handler answers; it carries a secret, so it is never cached. */
+export interface ExplicitAnswer {
+  readonly status: number;
+  readonly body: object;
+}
+
+export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
+
+export interface AppParts {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Where the line of each request goes; undefined: nowhere. */
+  readonly requestLog?: DeferringSink | undefined;
+  readonly groups: Pick<Groups, 'find'>;
+  readonly credentials: CallerTable;
+  readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
+  readonly observer?: RequestObserver | undefined;
+  readonly routes?: readonly Route[];
+}
+
+export interface App {
+  /** Not listening. */
+  readonly server: Server;
+  /** From now on every answer ends its connection. */
+  setDraining(): void;
+  /** Requests that have come and are not answered yet. */
+  inFlight(): number;
+  /**
+   * For an `uncaughtException` listener: the request whose operation led to the throw gets its 500 now, unless it has its
+   * answer. No other request is touched.
+   */
+  failRequestAtHand(thrown: unknown): void;
+}
+
+/** @throws Error when a route can never be reached */
+export function createApp({ settings, log, requestLog, groups, credentials, identity, observer, routes = ROUTES }: AppParts): App {
+  const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
+  const router = createRouter(routes);
+  const requestLines = requestLog && createRequestLines(requestLog);
+  const respond = createResponder({ log, requestLines, bodyLimit, development, observer, onSettled: finish });
+  const atHand = createRequestAtHand();
+  const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand });
+  const requestIds = createRequestIds();
+  const targets: Record<RouteTarget, Gateway> = {
+    'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
+    'identity.signin': explicit('signin', identity.signin),
+    'identity.register': explicit('register', identity.register),
+  };
+  const isMeasured = requestLog !== undefined || observer !== undefined;
+  let inFlight = 0;
+
+  function explicit(name: string, handler: ExplicitHandler): Gateway {
+    const answer: Call['answer'] = (exchange, result) =>
+      respond.secret(exchange, (result as ExplicitAnswer).status, (result as ExplicitAnswer).body);
+    return (exchange, match) => {
+      exchange.page = match.page;
+      exchange.operation = name;
+      dispatcher.call(exchange, { receiver: identity, operation: handler, answer });
+    };
+  }
+
+  function serve(exchange: Exchange): void {
+    const { request, head } = exchange;
+    exchange.requestId = requestIds.of(head.requestId);
+    try {
+      checkHead(request, head);
+      const target = request.url as string;
+      if (target === '*' && exchange.verb === 'OPTIONS') return respond.preflight(exchange);
+      const end = pathEnd(target);
+      if (end < target.length) exchange.queryText = checkQuery(target, end + 1);
+      const resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
+      exchange.resolved = resolved;
+      if (inFlight > maxInFlight) throw refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
+      const match = firstFit(resolved.matches, exchange.verb);
+      if (match === undefined) throw refusal('NOT_FOUND');
+      targets[match.route.target](exchange, match);
+    } catch (error) {
+      respond.fail(exchange, error);
+    }
+  }
+
+  function begin(request: Request, response: ServerResponse, expectsContinue: boolean): void {
+    const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
+    exchange.expectsContinue = expectsContinue;
+    inFlight++;
+    connections.begin(exchange);
+    serve(exchange);
+  }
+
+  function finish(exchange: Exchange): void {
+    inFlight--;
+    connections.end(exchange);
+  }
+
+  const server = createServer(
+    {
+      IncomingMessage: Request,
+      // Node checks every 30 s unless it is told to here.
+      connectionsCheckingInterval: 1000,
+      // connections.ts ends what idles.
+      keepAliveTimeout: 0,
+      // A request without a body is no stream that has to be run dry first; Node before 24 does not know it.
+      optimizeEmptyRequests: true,
+      headersTimeout: settings.headersTimeout,
+      requestTimeout: settings.requestTimeout,
+      // Ours is checked in head.ts: Node's answer would be without envelope and CORS.
+      requireHostHeader: false,
+    },
+    (request, response) => begin(request, response, false),
+  );
+  // No limit that drops lines in silence; head.ts counts them.
+  server.maxHeadersCount = 0;
+  server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, true));
+  server.on('checkExpectation', (request: Request, response: ServerResponse) => {
+    const exchange = new Exchange(request, response, performance.now());
+    exchange.requestId = requestIds.of(exchange.head.requestId);
+    inFlight++;
+    connections.begin(exchange);
+    respond.fail(exchange, refusal('EXPECTATION_FAILED'));
+  });
+  const connections = trackConnections(server, { keepAliveTimeout: settings.keepAliveTimeout, readTimeout: settings.requestTimeout });
+  answerClientErrors(server, {
+    respond,
+    newRequestId: () => requestIds.of(undefined),
+    exchangeOn: connections.exchangeOn,
+  });
+
+  return {
+    server,
+    setDraining: respond.setDraining,
+    inFlight: () => inFlight,
+    failRequestAtHand(thrown) {
+      const exchange = atHand.current();
+      if (exchange !== undefined) respond.fail(exchange, thrown);
+    },
+  };
+}

@@ -1,0 +1,103 @@
+// Request data: the body when there is one, else the query (decisions 4). Reads the bytes, with their limit, and hands
+// them to body-decoder.ts. Nothing is read before it is sure that an operation will want it.
+
+import { refusal } from '../base/errors.ts';
+import { decodeBody, decodeMultipart, inflaterOf } from './body-decoder.ts';
+import type { Exchange } from './exchange.ts';
+import { type BodyKind, bodyKindOf } from './media-type.ts';
+
+/** Who waits for request data: one for all requests, because functions made for each cost 2 percent of a POST. */
+export interface DataSink<Call> {
+  /**
+   * @param data `undefined`: the body was empty, which is none
+   * @param call what readBody() was given
+   */
+  done(exchange: Exchange, data: unknown, call: Call): void;
+  fail(exchange: Exchange, error: unknown): void;
+}
+
+/**
+ * Reads and decodes the body. Refusals of its head are thrown; those of its bytes, like everything that goes wrong later, come
+ * by `fail`.
+ *
+ * @param limit bytes, counted after inflating
+ * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
+ */
+export function readBody<Call>(exchange: Exchange, limit: number, sink: DataSink<Call>, call: Call): void {
+  const { request, head } = exchange;
+  const kind = bodyKindOf(head.contentType);
+  const inflater = inflaterOf(head.contentEncoding);
+  if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
+  if (exchange.expectsContinue) exchange.response.writeContinue();
+
+  /** Nearly every body is one chunk, which then is not copied. */
+  let first: Buffer | undefined;
+  let more: Buffer[] | undefined;
+  let size = 0;
+  const lost = () => {
+    first = undefined;
+    more = undefined;
+    sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: new Error('its client left before the end of the body') }));
+  };
+  // While its group was being imported.
+  if (request.destroyed) return lost();
+  exchange.onLost = lost;
+  request.on('data', (chunk: Buffer) => {
+    // What comes after a refusal is read and thrown away, so that the client can read its answer.
+    if (exchange.settled) return;
+    size += chunk.length;
+    if (size > limit) {
+      first = undefined;
+      more = undefined;
+      sink.fail(exchange, tooLarge(limit));
+    } else if (first === undefined) first = chunk;
+    else if (more === undefined) more = [first, chunk];
+    else more.push(chunk);
+  });
+  request.on('end', () => {
+    exchange.onLost = undefined;
+    if (exchange.settled) return;
+    const bytes = more === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(more, size);
+    // The connection keeps the request until the next one comes, and these functions with it.
+    first = undefined;
+    more = undefined;
+    if (bytes.length === 0) sink.done(exchange, undefined, call);
+    else if (inflater === undefined) decode(exchange, kind, bytes, sink, call);
+    else {
+      inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
+        if (error !== null) sink.fail(exchange, notInflated(error, limit));
+        else if (inflated.length === 0) sink.done(exchange, undefined, call);
+        else decode(exchange, kind, inflated, sink, call);
+      });
+    }
+  });
+}
+
+function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink<Call>, call: Call): void {
+  if (kind === 'multipart') {
+    decodeMultipart(exchange.head.contentType as string, bytes).then(
+      (data) => sink.done(exchange, data, call),
+      (error) => sink.fail(exchange, error),
+    );
+    return;
+  }
+  let data: unknown;
+  try {
+    data = decodeBody(kind, bytes);
+  } catch (error) {
+    return sink.fail(exchange, error);
+  }
+  sink.done(exchange, data, call);
+}
+
+function notInflated(error: Error, limit: number): Error {
+  if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return tooLarge(limit);
+  return refusal('MALFORMED_BODY', 'Cannot inflate the body: it is not what its content encoding says');
+}
+
+function tooLarge(limit: number, size?: number): Error {
+  return refusal(
+    'BODY_TOO_LARGE',
+    `Cannot read the body: ${size === undefined ? 'it is larger' : `${size} bytes announced`}, the limit is ${limit}`,
+  );
+}

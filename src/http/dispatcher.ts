@@ -1,0 +1,119 @@
+// The dispatcher (the reference's `nodeApiControllerData`): chooses the operation of a handler group, gets it its request
+// data, calls it with a time limit, and hands what comes of it to the response.
+
+import { refusal } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { ControllerParams } from '../controller.ts';
+import { type Group, type Operation, VERB_OPERATIONS } from '../groups/operations.ts';
+import { type DataSink, readBody } from './body.ts';
+import type { RequestAtHand } from './current-exchange.ts';
+import type { Exchange } from './exchange.ts';
+import { Params, parseQuery, type Query, withoutPrototype } from './params.ts';
+import type { Responder } from './response.ts';
+
+export interface DispatcherOptions {
+  readonly respond: Responder;
+  readonly log: Log;
+  readonly bodyLimit: number;
+  /** Milliseconds. */
+  readonly operationTimeout: number;
+  readonly atHand: RequestAtHand;
+}
+
+/** What is called, with what as `this`, and how its result becomes an answer. */
+export interface Call {
+  readonly receiver: object | undefined;
+  readonly operation: Operation;
+  readonly answer: (exchange: Exchange, result: unknown) => void;
+}
+
+export interface Dispatcher {
+  /**
+   * @param first the segment that may name an operation, and `second` the one that may if it does not
+   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, and the refusals of the request data
+   */
+  dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void;
+  call(exchange: Exchange, call: Call): void;
+}
+
+export function createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
+  function dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void {
+    exchange.group = group.name;
+    const name = chooseOperation(exchange.verb, group, first, second);
+    exchange.operation = name;
+    call(exchange, { receiver: group.controller, operation: group.operations.get(name) as Operation, answer: respond.result });
+  }
+
+  /** The query is always parsed; the body only where there is one, and then the operation runs when it has arrived. */
+  function call(exchange: Exchange, work: Call): void {
+    if (!exchange.hasBody) {
+      const query = parseQuery(exchange.queryText);
+      return run(exchange, work, query, query);
+    }
+    readBody(exchange, bodyLimit, sink, { work, query: parseQuery(exchange.queryText, withoutPrototype()) });
+  }
+
+  const sink: DataSink<{ work: Call; query: Query }> = {
+    done: (exchange, data, { work, query }) => run(exchange, work, data === undefined ? query : data, query),
+    fail: respond.fail,
+  };
+
+  function run(exchange: Exchange, { receiver, operation, answer }: Call, data: unknown, query: Query): void {
+    // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
+    try {
+      const params = new Params(exchange, query) satisfies ControllerParams;
+      const result = atHand.follows(operation)
+        ? atHand.run(exchange, () => operation.call(receiver, data, params))
+        : operation.call(receiver, data, params);
+      if (!isThenable(result)) return answer(exchange, result);
+      atHand.follow(operation);
+      waitFor(exchange, result, answer);
+    } catch (error) {
+      respond.fail(exchange, error);
+    }
+  }
+
+  function waitFor(exchange: Exchange, work: PromiseLike<unknown>, answer: Call['answer']): void {
+    const timer = setTimeout(() => {
+      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${operationTimeout} ms`) }));
+      exchange.abort(new Error('the operation is out of time'));
+    }, operationTimeout);
+    const settle = (then: () => void) => {
+      clearTimeout(timer);
+      if (exchange.settled)
+        log.debug('operation-finished-late', { request_id: exchange.requestId, page: exchange.page, operation: exchange.operation });
+      else then();
+    };
+    work.then(
+      (result) => settle(() => answer(exchange, result)),
+      (error) => settle(() => respond.fail(exchange, error)),
+    );
+  }
+
+  return { dispatch, call };
+}
+
+function chooseOperation(verb: string, group: Group, first: string | undefined, second: string | undefined): string {
+  if (first !== undefined && group.operations.has(first)) return first;
+  if (second !== undefined && group.operations.has(second)) return second;
+  const name = VERB_OPERATIONS.get(verb);
+  if (name === undefined) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allowedVerbs(group) } });
+  if (!group.operations.has(name)) {
+    throw refusal('OPERATION_NOT_FOUND', undefined, {
+      cause: new Error(`group ${group.name} has no operation ${name}, which ${verb} asks for`),
+    });
+  }
+  return name;
+}
+
+/** OPTIONS is always served: without `Authorization` it is a preflight. */
+function allowedVerbs(group: Group): string {
+  return Array.from(VERB_OPERATIONS)
+    .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))
+    .map(([verb]) => verb)
+    .join(', ');
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

@@ -1,0 +1,68 @@
+// One request and its answer: what the steps from the gateway to the response hand on to each other, and what the log
+// line of the request is made of.
+import type { ServerResponse } from 'node:http';
+import type { CallingApplication } from '../controller.ts';
+import type { Request, RequestHead } from './head.ts';
+import type { ResolvedPath } from './router.ts';
+
+export class Exchange {
+  readonly request: Request;
+  readonly response: ServerResponse;
+  readonly head: RequestHead;
+  /** `performance.now()` when the head was complete, where anybody measures; else 0. */
+  readonly startedAt: number;
+  requestId = '';
+  resolved: ResolvedPath | undefined;
+  /** The query as sent, without its question mark. */
+  queryText = '';
+  /** The handler group as the URL names it. */
+  page = '';
+  /** The group that serves, which in SDK mode the credential's row names; '' while none does. */
+  group = '';
+  slugs: readonly string[] = [];
+  operation = '';
+  application: CallingApplication | undefined;
+  /** The client waits for `100 Continue` before it sends the body. */
+  expectsContinue = false;
+  /** The one answer has been given. */
+  settled = false;
+  /** Why the operation's work is no longer wanted, once it is not. */
+  abortReason: Error | undefined;
+  onAbort: ((reason: Error) => void) | undefined;
+  /** Called when the connection closes, by whoever waits for the rest of the body: a listener on each request costs more. */
+  onLost: (() => void) | undefined;
+  #watched = false;
+
+  constructor(request: Request, response: ServerResponse, startedAt: number) {
+    this.request = request;
+    this.response = response;
+    this.startedAt = startedAt;
+    this.head = request.receive();
+  }
+
+  get verb(): string {
+    return this.request.method as string;
+  }
+
+  /** RFC 9112, 6: a body is there when one of the two framing headers says so. */
+  get hasBody(): boolean {
+    const { contentLength, transferEncoding } = this.head;
+    return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
+  }
+
+  /** Tells the operation, once, that nobody waits for its result any more. */
+  abort(reason: Error): void {
+    if (this.abortReason !== undefined) return;
+    this.abortReason = reason;
+    this.onAbort?.(reason);
+  }
+
+  /** Only an operation that takes its time needs to know that its client has gone: a listener costs every request. */
+  watchClient(): void {
+    if (this.#watched) return;
+    this.#watched = true;
+    this.response.once('close', () => {
+      if (!this.response.writableFinished) this.abort(new Error('the client is gone'));
+    });
+  }
+}

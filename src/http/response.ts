@@ -1,0 +1,267 @@
+// The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
+import type { ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { STATUS_CODES, validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
+import { type ErrorCode, type HttpError, isHttpError, refusal } from '../base/errors.ts';
+import { describeError, type Log } from '../base/log.ts';
+import type { RequestLines } from './access-log.ts';
+import type { Exchange } from './exchange.ts';
+
+export interface RequestObserver {
+  /** @param duration milliseconds from the complete head to the answer handed to the socket */
+  answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
+}
+
+export interface ResponderOptions {
+  readonly log: Log;
+  /** Undefined: requests have no lines. */
+  readonly requestLines: RequestLines | undefined;
+  readonly bodyLimit: number;
+  /** A 500 tells the client its cause. */
+  readonly development: boolean;
+  readonly observer?: RequestObserver | undefined;
+  /** Told of every exchange once, when its answer has been given. */
+  readonly onSettled: (exchange: Exchange) => void;
+}
+
+export interface Responder {
+  /** The result of an operation (decisions 3.6), status 200. */
+  result(exchange: Exchange, result: unknown): void;
+  /** A body as it is. It carries a secret, so no cache may keep it. */
+  secret(exchange: Exchange, status: number, body: object): void;
+  preflight(exchange: Exchange): void;
+  /** Whatever was thrown: an HttpError reaches the client, anything else is a 500 whose cause goes to the log. */
+  fail(exchange: Exchange, thrown: unknown): void;
+  /** From now on every answer ends its connection. */
+  setDraining(): void;
+}
+
+const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+/** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
+const ALLOW_HEADERS = '*, Authorization';
+const CORS = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Allow-Methods',
+  ALLOW_METHODS,
+  'Access-Control-Allow-Headers',
+  ALLOW_HEADERS,
+];
+const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, 'Access-Control-Expose-Headers', '*'];
+const NO_STORE = ['Cache-Control', 'no-store'];
+const CLOSE = ['Connection', 'close'];
+const NONE: readonly string[] = [];
+/** Header names that an HttpError may not bring: they are ours, or they frame the message. */
+const OWN_HEADERS = new Set(
+  [...JSON_HEADERS.filter((_, i) => i % 2 === 0), 'X-Request-Id', 'Content-Length', 'Cache-Control', 'Connection', 'Transfer-Encoding'].map(
+    (name) => name.toLowerCase(),
+  ),
+);
+/** After these the connection cannot be trusted to hold another request, or is not worth reading on. */
+const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
+  'BODY_TOO_LARGE',
+  'UNSUPPORTED_TRANSFER_CODING',
+  'MALFORMED_REQUEST',
+  'REQUEST_TIMEOUT',
+  'HTTP_VERSION_NOT_SUPPORTED',
+]);
+/** Milliseconds that a client gets to read its refusal while it is still sending. */
+const LINGER = 2000;
+
+export function createResponder({ log, requestLines, bodyLimit, development, observer, onSettled }: ResponderOptions): Responder {
+  let draining = false;
+  // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
+  // 19 percent of a request (docs/PERFORMANCE.md). Safe because writeHead() has read it when it returns.
+  const success = [...JSON_HEADERS, 'X-Request-Id', '', 'Content-Length', ''];
+  const uncached = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', '', 'Content-Length', ''];
+
+  /**
+   * @param extra further header lines, flat
+   * @param last the connection ends with this answer
+   */
+  function send(exchange: Exchange, status: number, body: string, usual: string[], extra: readonly string[] = NONE, last = false): void {
+    const { response } = exchange;
+    const bytes = Buffer.byteLength(body);
+    const close = draining || last;
+    usual[usual.length - 3] = exchange.requestId;
+    usual[usual.length - 1] = String(bytes);
+    response.writeHead(status, extra === NONE && !close ? usual : [...usual, ...extra, ...(close ? CLOSE : NONE)]);
+    if (close && isStillSending(exchange)) endAfterRequest(exchange, body);
+    else endWith(response, body);
+    settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
+  }
+
+  function settle(exchange: Exchange, answered: number, bytes: number): void {
+    exchange.settled = true;
+    onSettled(exchange);
+    // Nobody was left to take it: the log says 499, as nginx does.
+    const status = exchange.response.destroyed ? 499 : answered;
+    if (requestLines === undefined && observer === undefined) return;
+    const now = performance.now();
+    requestLines?.add(exchange, status, bytes, now);
+    observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+  }
+
+  function result(exchange: Exchange, value: unknown): void {
+    if (exchange.settled) return;
+    let body: string | undefined;
+    try {
+      body = JSON.stringify(bodyOf(value));
+      if (body === undefined) throw new TypeError(`a ${typeof value} has no JSON form`);
+    } catch (error) {
+      return fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
+    }
+    send(exchange, 200, body, success);
+  }
+
+  function secret(exchange: Exchange, status: number, body: object): void {
+    if (!exchange.settled) send(exchange, status, JSON.stringify(body), uncached);
+  }
+
+  function preflight(exchange: Exchange): void {
+    const headers = [...CORS, 'Access-Control-Max-Age', '86400', 'X-Request-Id', exchange.requestId, 'Content-Length', '0'];
+    if (draining) headers.push(...CLOSE);
+    exchange.response.writeHead(200, headers);
+    exchange.response.end();
+    settle(exchange, 200, 0);
+  }
+
+  function fail(exchange: Exchange, thrown: unknown): void {
+    if (exchange.settled) return;
+    const error = isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown });
+    logRefusal(exchange, error);
+    const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+    const unread = exchange.head.transferEncoding !== undefined || Number(exchange.head.contentLength ?? 0) > bodyLimit;
+    const close = CLOSING.has(error.code) || (unread && isStillSending(exchange));
+    const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
+    send(exchange, error.status, envelope(error, exchange.requestId, detail), uncached, headers, close);
+  }
+
+  function logRefusal(exchange: Exchange, error: HttpError): void {
+    if (error.cause === undefined) return;
+    const facts = {
+      request_id: exchange.requestId,
+      page: exchange.page,
+      operation: exchange.operation,
+      status: error.status,
+      error_code: error.code,
+    };
+    if (error.status >= 500) log.error('request-failed', { ...facts, ...describeError(error.cause) });
+    else log.info('request-refused', { ...facts, reason: error.cause instanceof Error ? error.cause.message : String(error.cause) });
+  }
+
+  return {
+    result,
+    secret,
+    preflight,
+    fail,
+    setDraining: () => {
+      draining = true;
+    },
+  };
+}
+
+/** An object or array is the body as it is; any other value is wrapped; no value at all is a plain success. */
+function bodyOf(value: unknown): unknown {
+  if (typeof value === 'object' && value !== null) return value;
+  if (value === undefined || value === null || value === true) return { status: 'success', message: 'Done', timestamp: unixTime() };
+  return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
+}
+
+function unixTime(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** The one shape of every error (decisions 5), put together by hand: a request id is its own JSON. */
+function envelope(error: HttpError, requestId: string, detail?: object): string {
+  const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
+  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${end}}`;
+}
+
+let lastRefusal: HttpError | undefined;
+let lastStart = '';
+
+/** Kept for the refusal last answered, if it is a frozen one of the catalogue: they come in floods. */
+function envelopeStart(error: HttpError): string {
+  if (error === lastRefusal) return lastStart;
+  const start = `{"status":"error","error_code":${JSON.stringify(error.code)},"message":${JSON.stringify(error.message)},"timestamp":`;
+  if (Object.isFrozen(error)) {
+    lastRefusal = error;
+    lastStart = start;
+  }
+  return start;
+}
+
+/**
+ * A whole answer as text, for a connection whose request never became one: Node's parser gave up on it.
+ *
+ * @param extra header lines, each with its CRLF
+ */
+export function rawRefusal(error: HttpError, requestId: string, extra = ''): string {
+  const { status } = error;
+  const body = envelope(error, requestId);
+  const headers = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', requestId, 'Content-Length', String(Buffer.byteLength(body)), ...CLOSE];
+  let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n${extra}`;
+  for (let i = 0; i < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return `${lines}\r\n${body}`;
+}
+
+/** A brand can be forged or be of another version; what does not look like an answer is a 500 like any other. */
+function isAnswerable(thrown: unknown): thrown is HttpError {
+  if (!isHttpError(thrown)) return false;
+  const { status, code, message } = thrown;
+  return Number.isInteger(status) && status >= 400 && status <= 599 && typeof code === 'string' && typeof message === 'string';
+}
+
+function ownedHeaders(error: HttpError, log: Log): string[] {
+  const headers: string[] = [];
+  for (const [name, value] of Object.entries(error.headers ?? {})) {
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+      if (OWN_HEADERS.has(name.toLowerCase())) throw new Error('it belongs to the server');
+      headers.push(name, String(value));
+    } catch (invalid) {
+      log.warn('header-dropped', { header: name.slice(0, 100), error_code: error.code, reason: (invalid as Error).message });
+    }
+  }
+  return headers;
+}
+
+/**
+ * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and 22
+ * gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one.
+ */
+function endWith(response: ServerResponse, body: string): void {
+  const { socket } = response;
+  // A pipelined request has no socket before those ahead of it have their answers.
+  if (socket === null) {
+    response.end(body);
+    return;
+  }
+  socket.cork();
+  response.write(body);
+  socket.uncork();
+  response.end();
+}
+
+function isStillSending({ request, hasBody }: Exchange): boolean {
+  return hasBody && !request.complete;
+}
+
+/**
+ * Closing a socket with unread bytes resets it, and the reset can overtake the answer. So the answer goes out whole (its
+ * length is known to the client), the rest of the request is read and thrown away for a while, and only then comes the end.
+ */
+function endAfterRequest({ request, response }: Exchange, body: string): void {
+  response.write(body);
+  const end = () => {
+    clearTimeout(timer);
+    response.end();
+  };
+  const timer = setTimeout(end, LINGER).unref();
+  request.once('end', end);
+  request.once('close', end);
+  request.on('error', () => {});
+  request.resume();
+}

@@ -1,0 +1,128 @@
+// Matches a path with the ordered routes, by comparing decoded segments: no pattern ever becomes a regular expression.
+// It also refuses a table in which a row can never be reached.
+import type { LineMiddle } from './access-log.ts';
+import type { Route } from './routes.ts';
+import { parsePath, type TargetPath } from './target.ts';
+
+/** All that the path alone decides; the method picks the row (decisions 1.2: no fit falls on to the next one). */
+export interface ResolvedPath {
+  readonly path: TargetPath;
+  /** The rows whose pattern fits, in order. */
+  readonly matches: readonly RouteMatch[];
+  /** Of the log line of the request last answered on this path: request-line.ts keeps it here. */
+  lineMiddle: LineMiddle | undefined;
+}
+
+export interface RouteMatch {
+  readonly route: Route;
+  /** What the row's pattern captured or left over: the handler group, '' when there is none. */
+  readonly page: string;
+  /** All segments after the page. */
+  readonly slugs: readonly string[];
+}
+
+export interface Router {
+  /** @throws HttpError MALFORMED_PATH */
+  resolve(rawPath: string): ResolvedPath;
+}
+
+/** Paths whose resolution is kept. A flood of made-up paths costs the kept ones a new resolution, and no memory. */
+const KEPT_PATHS = 1000;
+
+/** @throws Error naming both rows, when one can never be reached */
+export function createRouter(routes: readonly Route[]): Router {
+  const patterns = routes.map(parsePattern);
+  checkReachable(patterns);
+  const kept = new Map<string, ResolvedPath>();
+  return {
+    resolve(rawPath) {
+      const known = kept.get(rawPath);
+      if (known !== undefined) return known;
+      const path = parsePath(rawPath);
+      const matches = patterns.map((pattern) => match(pattern, path)).filter((found) => found !== undefined);
+      const resolved = { path, matches, lineMiddle: undefined };
+      if (kept.size >= KEPT_PATHS) kept.delete(kept.keys().next().value as string);
+      kept.set(rawPath, resolved);
+      return resolved;
+    },
+  };
+}
+
+/** The row that serves the method: the first of those whose pattern fits. */
+export function firstFit(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
+  for (const match of matches) {
+    if (takesMethod(match.route, method)) return match;
+  }
+  return undefined;
+}
+
+export function takesMethod(route: Route, method: string): boolean {
+  return route.methods === 'any' || route.methods.includes(method);
+}
+
+interface Pattern {
+  readonly route: Route;
+  readonly literals: readonly string[];
+  readonly tail: 'none' | 'page' | 'params';
+  /** `/api` and `/api/` are rows of their own; anywhere deeper a slash at the end means nothing (decisions 1.3). */
+  readonly slash: boolean | 'either';
+}
+
+function parsePattern(route: Route): Pattern {
+  const segments = route.path.split('/').filter((segment) => segment !== '');
+  const last = segments.at(-1);
+  const tail = last === '{params}' ? 'params' : last === '{page}' ? 'page' : 'none';
+  const literals = tail === 'none' ? segments : segments.slice(0, -1);
+  const odd = literals.find((literal) => /[{}%]/.test(literal));
+  if (odd !== undefined)
+    throw new Error(`route ${describe(route)}: ${odd} is not a literal segment; only the last may be {page} or {params}`);
+  return { route, literals, tail, slash: segments.length === 1 ? route.path.endsWith('/') : 'either' };
+}
+
+function match({ route, literals, tail, slash }: Pattern, path: TargetPath): RouteMatch | undefined {
+  const { segments, trailingSlash } = path;
+  const rest = segments.length - literals.length;
+  if (tail === 'none' ? rest !== 0 : tail === 'page' ? rest !== 1 : rest < 1) return undefined;
+  if (slash !== 'either' && slash !== trailingSlash) return undefined;
+  for (let i = 0; i < literals.length; i++) {
+    if (literals[i] !== segments[i]) return undefined;
+  }
+  if (tail === 'none') return { route, page: segments.slice(1).join('/'), slugs: [] };
+  const [first = '', ...others] = segments.slice(literals.length);
+  // One segment may carry `<controller>/<method>`; it is split once and no further.
+  const cut = first.indexOf('/');
+  if (cut < 0) return { route, page: first, slugs: others };
+  return { route, page: first.slice(0, cut), slugs: [first.slice(cut + 1), ...others].filter((slug) => slug !== '') };
+}
+
+function checkReachable(patterns: readonly Pattern[]): void {
+  patterns.forEach((below, i) => {
+    const above = patterns.slice(0, i).filter((pattern) => coversPath(pattern, below));
+    const methods = below.route.methods;
+    const swallower =
+      methods === 'any'
+        ? above.find(({ route }) => route.methods === 'any')
+        : methods.every((method) => above.some(({ route }) => takesMethod(route, method)))
+          ? above.find(({ route }) => methods.some((method) => takesMethod(route, method)))
+          : undefined;
+    if (swallower === undefined) return;
+    throw new Error(
+      `route ${describe(below.route)} can never be reached: ${describe(swallower.route)} stands above it and takes all of its requests`,
+    );
+  });
+}
+
+/** Whether every path that `below` fits is one that `above` fits too. */
+function coversPath(above: Pattern, below: Pattern): boolean {
+  if (above.literals.length > below.literals.length) return false;
+  if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;
+  const sameSlash = above.slash === 'either' || above.slash === below.slash;
+  const further = below.literals.length - above.literals.length;
+  if (above.tail === 'none') return further === 0 && below.tail === 'none' && sameSlash;
+  if (above.tail === 'page') return (further === 1 && below.tail === 'none') || (further === 0 && below.tail === 'page');
+  return further >= 1 || below.tail !== 'none';
+}
+
+function describe(route: Route): string {
+  return `${route.methods === 'any' ? 'any' : route.methods.join(', ')} ${route.path}`;
+}

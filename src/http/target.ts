@@ -1,0 +1,80 @@
+// Request target → path segments and query text. The only percent-decoding of a path in the whole program: whatever
+// decides later (a route, a group, a credential) decides on these segments and never on the text of the URL.
+import { refusal } from '../base/errors.ts';
+
+export interface TargetPath {
+  /** As sent, without the query: for the log. */
+  readonly raw: string;
+  /** Decoded, without the empty ones. */
+  readonly segments: readonly string[];
+  /** The path ended in a slash (the reference has a route for `/api/` of its own). */
+  readonly trailingSlash: boolean;
+}
+
+/** Where the path ends: at the query, or at the end. */
+export function pathEnd(target: string): number {
+  const mark = target.indexOf('?');
+  return mark < 0 ? target.length : mark;
+}
+
+/**
+ * Origin form, or absolute form served by its path (RFC 9112, 3.2.2), whose authority is not looked at.
+ *
+ * @param raw the target without its query
+ * @throws HttpError MALFORMED_PATH
+ */
+export function parsePath(raw: string): TargetPath {
+  checkBytes(raw, 0);
+  const path = raw.charCodeAt(0) === SLASH ? raw : pathOfAbsolute(raw);
+  const segments: string[] = [];
+  for (const piece of path.split('/')) {
+    if (piece !== '') segments.push(decodeSegment(piece));
+  }
+  return { raw, segments, trailingSlash: path.endsWith('/') };
+}
+
+/**
+ * The query text of a target, as sent.
+ *
+ * @param from where it begins
+ * @throws HttpError MALFORMED_PATH
+ */
+export function checkQuery(target: string, from: number): string {
+  checkBytes(target, from);
+  return target.slice(from);
+}
+
+/** Refuses what no valid target holds: a byte outside of visible ASCII (RFC 3986, 2), and `#`, which never travels. */
+function checkBytes(target: string, from: number): void {
+  for (let i = from; i < target.length; i++) {
+    const byte = target.charCodeAt(i);
+    if (byte < 0x21 || byte > 0x7e || byte === HASH) {
+      throw refusal('MALFORMED_PATH', `Cannot read the request target: byte ${i} must be percent-encoded`);
+    }
+  }
+}
+
+const SLASH = 0x2f;
+const HASH = 0x23;
+
+function pathOfAbsolute(raw: string): string {
+  const match = /^https?:\/\/([^/@]+)(\/.*)?$/i.exec(raw);
+  if (match === null) throw refusal('MALFORMED_PATH', 'Cannot read the request target: it must begin with a slash');
+  return match[2] ?? '/';
+}
+
+function decodeSegment(piece: string): string {
+  if (!piece.includes('%')) return piece;
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(piece);
+  } catch {
+    throw refusal('MALFORMED_PATH', 'Cannot decode the path: a percent sign is not followed by valid UTF-8 in hexadecimal');
+  }
+  for (let i = 0; i < decoded.length; i++) {
+    const code = decoded.charCodeAt(i);
+    if (code < 0x20 || (code >= 0x7f && code <= 0x9f))
+      throw refusal('MALFORMED_PATH', 'Cannot read the path: it holds a control character');
+  }
+  return decoded;
+}

@@ -1,0 +1,151 @@
+// The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker is
+// stuck. It only reads: nothing here starts, stops or changes anything, and it never keeps the process alive.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer } from '../base/builtins.ts';
+import { type HttpError, isHttpError, refusal } from '../base/errors.ts';
+import { describeError, type Log } from '../base/log.ts';
+import { version } from '../own-files.ts';
+import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
+import { type About, familiesOf } from './metrics.ts';
+import { describeReadiness, readinessOf } from './readiness.ts';
+import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
+
+export interface Operations {
+  /**
+   * Listens; to be called before the first worker is started.
+   *
+   * @param supervisor undefined while there is none
+   * @throws Error of the system when the port cannot be had
+   */
+  open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
+  /** A worker's report, as it came. */
+  reported(pid: number, report: unknown): void;
+  /** The service drains: not ready from now on, and answering until the process ends. */
+  stopping(): void;
+}
+
+export interface OperationsOptions {
+  /** 0: any free one; the log says which. */
+  readonly port: number;
+  readonly host: string;
+  /** Workers that are to serve. */
+  readonly workers: number;
+  readonly log: Log;
+}
+
+interface Page {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+const JSON_TYPE = 'application/json; charset=UTF-8';
+/** Scrapers and probes; whoever opens more than this is neither. */
+const MOST_CONNECTIONS = 100;
+
+export function createOperations({ port, host, workers, log }: OperationsOptions): Operations {
+  let supervisor: () => SupervisorStatus | undefined = () => undefined;
+  const watch = createServiceWatch(() => supervisor());
+  const about = describeProcess(workers);
+  let asked = 0;
+
+  const pages = new Map<string, (status: () => ServiceStatus) => Page>([
+    ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
+    ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
+    ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(familiesOf(status(), about)) })],
+  ]);
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const requestId = newRequestId();
+    try {
+      send(request, response, pageOf(request), requestId);
+    } catch (error) {
+      if (!isHttpError(error)) log.error('operations-failed', describeError(error));
+      const refused = isHttpError(error) ? error : refusal('INTERNAL_ERROR');
+      send(request, response, asJson(refused.status, envelope(refused, requestId)), requestId, refused.headers);
+    }
+  }
+
+  /** @throws HttpError NOT_FOUND, METHOD_NOT_ALLOWED */
+  function pageOf({ url = '', method }: IncomingMessage): Page {
+    const [path = ''] = url.split('?', 1);
+    const page = pages.get(path);
+    if (page === undefined) throw refusal('NOT_FOUND', `Nothing is served here but ${[...pages.keys()].join(', ')}`);
+    if (method !== 'GET' && method !== 'HEAD') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
+    return page(watch.status);
+  }
+
+  /** What Node's parser gives up on; it is not worth more than the envelope. */
+  function refuseMalformed(_error: Error, socket: Socket): void {
+    if (!socket.writable) return void socket.destroy();
+    const body = JSON.stringify(envelope(refusal('MALFORMED_REQUEST'), newRequestId()));
+    const head = `HTTP/1.1 400 Bad Request\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+    socket.end(head + body, () => socket.destroy());
+  }
+
+  function newRequestId(): string {
+    return `ops-${process.pid}-${(++asked).toString(36)}`;
+  }
+
+  return {
+    async open(status) {
+      supervisor = status;
+      const server = createServer({ headersTimeout: 5000, requestTimeout: 5000, connectionsCheckingInterval: 1000 }, answer);
+      server.on('clientError', refuseMalformed);
+      server.maxConnections = MOST_CONNECTIONS;
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen({ port, host }, resolve);
+      });
+      server.on('error', (error) => log.error('operations-failed', describeError(error)));
+      server.unref();
+      log.info('operations-listening', { host, port: (server.address() as AddressInfo).port });
+    },
+    reported: watch.reported,
+    stopping: watch.stopping,
+  };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, page: Page, requestId: string, headers = {}): void {
+  response.writeHead(page.status, {
+    'Content-Type': page.type,
+    'Content-Length': Buffer.byteLength(page.body),
+    'Cache-Control': 'no-store',
+    'X-Request-Id': requestId,
+    // A body is not read here, so it must not be taken for the next request.
+    ...(request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined
+      ? {}
+      : { Connection: 'close' }),
+    ...headers,
+  });
+  response.end(request.method === 'HEAD' ? undefined : page.body);
+}
+
+function asJson(status: number, body: object): Page {
+  return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
+}
+
+/** The one shape of every error (decisions 5). */
+function envelope({ code, message }: HttpError, requestId: string): object {
+  return { status: 'error', error_code: code, message, timestamp: unixTime(), request_id: requestId };
+}
+
+function unixTime(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+function describeProcess(wanted: number): About {
+  return {
+    version: version(),
+    node: process.versions.node,
+    wanted,
+    // Never a moment that is still to come.
+    startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
+    memoryBytes: () => process.memoryUsage.rss(),
+    cpuSeconds() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+  };
+}

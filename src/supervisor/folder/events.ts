@@ -1,0 +1,86 @@
+// The first notice of a change: file events of the folders that are watched. They only say when to look; what has changed
+// is found by looking, and the looks go on without them, because events are lost where a link or a mounted volume is swapped.
+import { type FSWatcher, statfsSync, watch } from 'node:fs';
+import { CODE_FILE } from './snapshot.ts';
+
+export interface FolderEvents {
+  /**
+   * Watches exactly these folders from now on.
+   *
+   * @param folders path → identity: another folder of the same name has another one
+   * @returns whether one is new, in which something may have changed before
+   */
+  follow(folders: ReadonlyMap<string, string>): boolean;
+  /** Every folder is watched, on a file system whose events tell of every change. */
+  isTrusted(): boolean;
+  close(): void;
+}
+
+/**
+ * File systems that this kernel alone changes (linux/magic.h): there no change goes without an event. Elsewhere (NFS, SMB, FUSE,
+ * 9p, what a virtual machine shares) another machine can change a file, and no event comes.
+ */
+const LOCAL = new Set([
+  0xef53, // ext2, ext3, ext4
+  0x58465342, // XFS
+  0x9123683e, // Btrfs
+  0xf2f52010, // F2FS
+  0x2fc12fc1, // ZFS
+  0xca451a4e, // bcachefs
+  0x01021994, // tmpfs
+  0x858458f6, // ramfs
+  0x794c7630, // overlayfs
+]);
+/** Each takes one of the 8,192 that a user may have. */
+const MOST_FOLDERS = 1000;
+
+interface Followed {
+  readonly identity: string;
+  /** Undefined where the folder cannot be watched. */
+  readonly watcher: FSWatcher | undefined;
+}
+
+/** @param onEvent a code file may have changed, or events were lost */
+export function createFolderEvents(onEvent: () => void): FolderEvents {
+  const followed = new Map<string, Followed>();
+
+  function follow(folders: ReadonlyMap<string, string>): boolean {
+    for (const [path, { identity, watcher }] of followed) {
+      if (folders.get(path) === identity) continue;
+      watcher?.close();
+      followed.delete(path);
+    }
+    const added = [...folders].filter(([path]) => !followed.has(path));
+    for (const [path, identity] of added) {
+      followed.set(path, { identity, watcher: followed.size < MOST_FOLDERS ? open(path) : undefined });
+    }
+    return added.length > 0;
+  }
+
+  function open(path: string): FSWatcher | undefined {
+    try {
+      if (!LOCAL.has(statfsSync(path).type)) return undefined;
+      const watcher = watch(path, { persistent: false }, (_, name) => {
+        if (name === null || CODE_FILE.test(name)) onEvent();
+      });
+      watcher.on('error', () => {
+        watcher.close();
+        const entry = followed.get(path);
+        if (entry?.watcher === watcher) followed.set(path, { ...entry, watcher: undefined });
+      });
+      return watcher;
+    } catch {
+      // Out of watches, or the folder is gone again.
+      return undefined;
+    }
+  }
+
+  return {
+    follow,
+    isTrusted: () => followed.size > 0 && Array.from(followed.values()).every(({ watcher }) => watcher !== undefined),
+    close() {
+      for (const { watcher } of followed.values()) watcher?.close();
+      followed.clear();
+    },
+  };
+}

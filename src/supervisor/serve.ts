@@ -1,0 +1,129 @@
+// The supervisor's process from settings to exit code: checks what it was given, starts the supervisor, prints the one
+// line, obeys signals. How generations are made and kept is supervisor.ts; what a worker is made of is not known here.
+import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Settings } from '../base/config.ts';
+import { describeError, type Log } from '../base/log.ts';
+import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { describeListenError, findPort, hostAndPort } from './port.ts';
+import type { EarlyWorker } from './prefork.ts';
+import { StartError } from './start-error.ts';
+import type { SupervisorStatus } from './status.ts';
+import type { Supervisor } from './supervision.ts';
+import { createSupervisor } from './supervisor.ts';
+
+/** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
+export interface Operations {
+  /** @throws Error of the system when its port cannot be had */
+  open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
+  reported(pid: number, metrics: unknown): void;
+  stopping(): void;
+}
+
+export interface ServeOptions {
+  readonly settings: Settings;
+  /** The first workers, already on their way. */
+  readonly early: readonly EarlyWorker[];
+  readonly log: Log;
+  /** Has every log line on its way; the process ends next. */
+  readonly flush: () => void;
+  /** Undefined: OPS_PORT is off. */
+  readonly operations?: Operations | undefined;
+  /** Called once the first generation serves. */
+  readonly onServing?: (supervisor: Supervisor) => void;
+}
+
+/** Serves until a signal ends it, and with it the process. */
+export async function serve({ settings, early, log, flush, operations, onServing }: ServeOptions): Promise<void> {
+  let supervisor: Supervisor | undefined;
+  let stopping = false;
+  let stoppingSince = 0;
+
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.on('SIGHUP', () => supervisor?.renew());
+  // A mistake of ours, or a reader of the output that went away, must not take down the service: the workers are fine.
+  process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
+  process.stdout.on('error', () => {});
+
+  try {
+    checkFolder(settings.controllersDir, log);
+    await openOperations();
+    const port = await findPort(settings.port, settings.host);
+    if (stopping) return;
+    const { workers, host, drainTimeout, controllersDir: dir } = settings;
+    const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
+    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
+    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, acceptFor, early, log, onMetrics });
+    await supervisor.start();
+    if (stopping) return;
+    process.stdout.write(`gatefold listening on http://${hostAndPort(host, port)}\n`);
+    onServing?.(supervisor);
+  } catch (error) {
+    supervisor?.kill();
+    if (!(error instanceof StartError)) throw error;
+    flush();
+    process.stderr.write(`gatefold: ${error.message}\n`, () => process.exit(1));
+  }
+
+  /** Before there is a worker: a start that takes long, or does not succeed, is what a probe should see. */
+  async function openOperations(): Promise<void> {
+    const { opsPort, opsHost } = settings;
+    if (opsPort === undefined) return;
+    await operations
+      ?.open(() => supervisor?.status())
+      .catch((error: NodeJS.ErrnoException) => {
+        throw new StartError(`OPS_PORT: ${describeListenError(opsPort, opsHost, error.code ?? String(error))}`);
+      });
+  }
+
+  function stop(signal: NodeJS.Signals): void {
+    if (stopping) {
+      // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its group.
+      if (performance.now() - stoppingSince < SAME_SIGNAL) return;
+      supervisor?.kill();
+      log.warn('stopped-at-once', { signal });
+      flush();
+      process.exit(1);
+    }
+    stopping = true;
+    operations?.stopping();
+    stoppingSince = performance.now();
+    log.info('stopping', { signal });
+    void (supervisor?.stop() ?? Promise.resolve()).then(() => {
+      log.info('stopped');
+      flush();
+      process.exit(0);
+    });
+  }
+}
+
+const SAME_SIGNAL = 25;
+/** Milliseconds for every process to close its copy of the listening socket but those that accept on it. */
+const CLOSE_COPIES = 100;
+/** Milliseconds for a balancer to see that /readyz is 503 and to turn to others; deploy/haproxy.cfg takes 700. */
+const LEAVE_BALANCER = 1000;
+
+/** @throws StartError when the folder cannot serve at all */
+function checkFolder(dir: string, log: Log): void {
+  try {
+    readdirSync(dir);
+    accessSync(dir, constants.X_OK);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new StartError(`Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`);
+  }
+  // Whoever can write here runs code as this user.
+  const real = realpathSync(dir);
+  for (const path of [real, ...Array.from(listControllers(real).values(), (file) => join(real, file))]) {
+    if ((statSync(path).mode & WRITABLE_BY_EVERYONE) !== 0) {
+      log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
+    }
+  }
+}
+
+const FOLDER_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such folder',
+  ENOTDIR: 'it is not a folder',
+  EACCES: 'this user may not read it',
+};

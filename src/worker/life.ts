@@ -1,0 +1,199 @@
+// The life of one worker process: it loads the folder when it is told to, listens, drains and ends when it is told to,
+// and tells the supervisor how it fares. It decides nothing about generations; how its parts are wired is worker/parts.ts.
+import cluster from 'node:cluster';
+import { type ListenOptions, Server, Socket } from 'node:net';
+import { describeError, type Log } from '../base/log.ts';
+import { type Drainable, drain } from './drain.ts';
+import { type FromWorker, type GroupLoad, type LoadedFile, parseToWorker } from './messages.ts';
+
+/** What a worker is made of, as far as this file is concerned. */
+export interface WorkerParts {
+  readonly app: Drainable & {
+    /** Answers the request whose operation led to a throw outside of it. */
+    failRequestAtHand(thrown: unknown): void;
+  };
+  readonly groups: {
+    loadAll(options: {
+      files: readonly string[];
+      skip: ReadonlyMap<string, string>;
+      onLoading(file: string): void;
+    }): Promise<readonly GroupLoad[]>;
+    closure(): readonly LoadedFile[];
+    find(page: string): unknown;
+  };
+  /** What has been counted since the last time, where anybody wants to know; it goes to the supervisor as it is. */
+  takeMetrics?(): unknown;
+}
+
+export interface WorkerOptions {
+  /** Called when the first load is asked for: a standby worker holds no part of the folder and watches nothing. */
+  readonly createParts: (events: {
+    onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
+  }) => WorkerParts | Promise<WorkerParts>;
+  /** What can be done before the folder is known, such as registering the TypeScript loader. */
+  readonly prepare?: () => void | Promise<void>;
+  readonly log: Log;
+  /** Has every log line on its way; the process ends next. */
+  readonly flush: () => void;
+  /** Milliseconds: for the day that the supervisor is gone; otherwise it says how long. */
+  readonly drainTimeout: number;
+}
+
+/** A timer that throws on every tick must not fill the disk. */
+const MOST_FAULTS_LOGGED = 20;
+const METRICS_INTERVAL = 1000;
+/** A supervisor that is stuck does not take the last of them. */
+const METRICS_GRACE = 500;
+/** The supervisor waits 2 s at most for the others to import a new group; this long for one that is stuck itself. */
+const LONGEST_SHARING = 3000;
+
+export async function runWorker({ createParts, prepare, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
+  let parts: WorkerParts | undefined;
+  let draining = false;
+  let faults = 0;
+  let takenOver = 0;
+  /** New groups that answer as soon as every worker has them. */
+  const unshared = new Map<string, () => void>();
+
+  // Ctrl-C in a terminal reaches the whole process group. Only the supervisor obeys it; the workers obey the supervisor.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  // One listener for both: a rejection that nobody handled arrives here, too.
+  process.on('uncaughtException', (error, origin) => {
+    if (++faults <= MOST_FAULTS_LOGGED) log.error('uncaught-exception', { origin, ...whereThrown(error), ...describeError(error) });
+    tell({ kind: 'faulty' });
+    parts?.app.failRequestAtHand(error);
+  });
+  // node:cluster would exit at once and drop what is under way.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  process.on('disconnect', () => {
+    for (const answer of [...unshared.values()]) answer();
+    leave(drainTimeout);
+  });
+  process.on('message', obey);
+
+  await prepare?.();
+  tell({ kind: 'booted' });
+
+  function obey(message: unknown, handle: unknown): void {
+    const order = parseToWorker(message);
+    switch (order?.kind) {
+      case 'ping':
+        return tell({ kind: 'pong' });
+      case 'load':
+        void load(order.files, new Map(order.skip));
+        return;
+      case 'import':
+        return importGroup(order.group);
+      case 'shared':
+        return unshared.get(order.group)?.();
+      case 'listen':
+        return listen(handle instanceof Server ? handle : { port: order.port, host: order.host, backlog: BACKLOG });
+      case 'connection':
+        // Node hands over nothing when the client has hung up on the way.
+        if (handle instanceof Socket) takeOver(handle);
+        return tell({ kind: 'took' });
+      case 'drain':
+        return leave(order.timeout, order.acceptFor);
+      case 'quit':
+        return end();
+    }
+  }
+
+  async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
+    try {
+      parts = await createParts({ onImported });
+    } catch (error) {
+      return tell({ kind: 'unfit', reason: error instanceof Error ? error.message : String(error) });
+    }
+    const groups = await parts.groups.loadAll({ files, skip, onLoading: (file) => tell({ kind: 'loading', file }) });
+    tell({ kind: 'loaded', groups, files: parts.groups.closure() });
+    if (parts.takeMetrics === undefined) return;
+    tellMetrics();
+    setInterval(tellMetrics, METRICS_INTERVAL).unref();
+  }
+
+  function tellMetrics(onSent?: () => void): void {
+    tell({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
+  }
+
+  function importGroup(group: string): void {
+    let found: unknown;
+    try {
+      found = parts?.groups.find(group);
+    } catch {
+      // It failed before, and its file is still the same.
+    }
+    if (!(found instanceof Promise)) return tell({ kind: 'nothing-to-import', group });
+    // It is reported when it is imported, and logged when it fails; but its file may also be gone by then.
+    const done = () => tell({ kind: 'nothing-to-import', group });
+    found.then(done, done);
+  }
+
+  /** Holds the requests for a new group until every worker has it. */
+  function onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void> {
+    tell({ kind: 'imported', group: load, files });
+    if (!load.ok || !process.connected) return;
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, LONGEST_SHARING);
+      unshared.set(load.group, done);
+      function done(): void {
+        clearTimeout(timer);
+        unshared.delete(load.group);
+        resolve();
+      }
+    });
+  }
+
+  /** On a server that came with the order: its socket is the supervisor's, and all workers share it. */
+  function listen(where: Server | ListenOptions): void {
+    const server = parts?.app.server;
+    if (server === undefined || draining) return;
+    const failed = (error: NodeJS.ErrnoException) => tell({ kind: 'listen-failed', code: error.code ?? error.message });
+    server.once('error', failed);
+    server.listen(where, () => {
+      server.off('error', failed);
+      tell({ kind: 'listening' });
+    });
+  }
+
+  /** The server serves it like its own but does not count it, so draining must. */
+  function takeOver(socket: Socket): void {
+    if (parts === undefined) return;
+    takenOver++;
+    socket.once('close', () => takenOver--);
+    parts.app.server.emit('connection', socket);
+  }
+
+  function leave(timeout: number, acceptFor: number | null = null): void {
+    if (draining) return;
+    draining = true;
+    if (parts === undefined) return end();
+    // node:cluster keeps a copy of the listening socket in the supervisor for as long as it hears of a worker that has it.
+    // Nobody accepts on that copy: what connects to it is reset. So it goes first.
+    if (acceptFor !== null && process.connected) process.disconnect?.();
+    drain(parts.app, { timeout, acceptFor, takenOver: () => takenOver, onDrained: end });
+  }
+
+  function end(): void {
+    flush();
+    if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
+    // What was counted since the last time would be lost with the process.
+    tellMetrics(() => process.exit(0));
+    setTimeout(() => process.exit(0), METRICS_GRACE);
+  }
+}
+
+/** Connections that wait to be accepted while every worker is busy; the kernel lowers it to what it allows. */
+const BACKLOG = 4096;
+
+function tell(message: FromWorker, onSent: () => void = () => {}): void {
+  // The callback takes what would be thrown: a supervisor that is gone is noticed by 'disconnect'.
+  process.send?.(message, undefined, {}, () => onSent());
+}
+
+/** The first place of the stack that is somebody's code: for a throw in a timer there is no request to name. */
+function whereThrown(error: unknown): { at?: string } {
+  const stack = error instanceof Error ? String(error.stack) : '';
+  const at = /\(?((?:file:\/\/)?\/[^\s()]+:\d+):\d+\)?$/m.exec(stack)?.[1];
+  return at === undefined ? {} : { at };
+}

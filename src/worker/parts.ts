@@ -1,0 +1,52 @@
+// What a worker is made of: the folder's groups, the credentials table, the identity providers, and the app over them.
+
+import type { Settings } from '../base/config.ts';
+import type { DeferringSink, Log } from '../base/log.ts';
+import { createCredentials } from '../credentials/credentials.ts';
+import type { LoadedFile } from '../groups/module-loader.ts';
+import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
+import { type App, createApp } from '../http/app.ts';
+import type { RequestObserver } from '../http/response.ts';
+import { createIdentity } from '../identity/handler.ts';
+
+export interface WorkerPartsOptions {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Where the lines of the requests go. */
+  readonly sink: DeferringSink;
+  readonly observer?: RequestObserver | undefined;
+  /** A brand-new group was imported in place; with every file imported so far. It answers once this has settled. */
+  readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
+}
+
+export interface WorkerParts {
+  readonly app: App;
+  readonly groups: Groups;
+  readonly credentials: ReturnType<typeof createCredentials>;
+  readonly identity: ReturnType<typeof createIdentity>;
+  /** Stops what watches the tables. */
+  close(): void;
+}
+
+/** @throws Error one line, when a table is there and cannot be read */
+export function createWorkerParts({ settings, log, sink, observer, onImported }: WorkerPartsOptions): WorkerParts {
+  const { dataDir, sessionKey, logLevel } = settings;
+  const groups: Groups = createGroups({
+    dir: settings.controllersDir,
+    log,
+    onImported: (load) => onImported?.(load, groups.closure()),
+  });
+  const credentials = createCredentials({ dataDir, sessionKey, log });
+  const identity = createIdentity({ dataDir, log, accounts: credentials });
+  const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
+  return {
+    app: createApp({ settings, log, requestLog, groups, credentials, identity, observer }),
+    groups,
+    credentials,
+    identity,
+    close() {
+      credentials.close();
+      identity.close();
+    },
+  };
+}

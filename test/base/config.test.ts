@@ -1,0 +1,114 @@
+// The settings table: two spellings, units, refusals in one line, and docs/SETTINGS.md held against it both ways.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { flagOf, parseSettings, SettingsError, settingRows } from '../../src/base/config.ts';
+
+const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4 });
+
+test('parseSettings gives the decided defaults', () => {
+  assert.deepEqual(parse({}), {
+    port: 3000,
+    host: undefined,
+    workers: 4,
+    controllersDir: './controllers',
+    dataDir: './data',
+    bodyLimit: 1_048_576,
+    operationTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    headersTimeout: 10_000,
+    requestTimeout: 60_000,
+    drainTimeout: 30_000,
+    maxInFlight: 1000,
+    opsPort: undefined,
+    opsHost: '127.0.0.1',
+    logLevel: 'info',
+    sessionKey: undefined,
+    development: false,
+  });
+});
+
+describe('accepted', () => {
+  const rows: [name: string, env: Record<string, string>, argv: string[], key: string, value: unknown][] = [
+    ['a variable', { PORT: '8080' }, [], 'port', 8080],
+    ['a flag', {}, ['--port', '8080'], 'port', 8080],
+    ['a flag with an equals sign', {}, ['--body-limit=64KiB'], 'bodyLimit', 65_536],
+    ['a flag wins', { PORT: '1' }, ['--port', '2'], 'port', 2],
+    ['an empty variable is unset', { PORT: '' }, [], 'port', 3000],
+    ['any free port', { PORT: '0' }, [], 'port', 0],
+    ['milliseconds', { DRAIN_TIMEOUT: '500ms' }, [], 'drainTimeout', 500],
+    ['seconds', { DRAIN_TIMEOUT: '2s' }, [], 'drainTimeout', 2000],
+    ['a bare number is seconds', { DRAIN_TIMEOUT: '2' }, [], 'drainTimeout', 2000],
+    ['a fraction', { DRAIN_TIMEOUT: '0.25s' }, [], 'drainTimeout', 250],
+    ['minutes', { DRAIN_TIMEOUT: '2m' }, [], 'drainTimeout', 120_000],
+    ['hours', { DRAIN_TIMEOUT: '1h' }, [], 'drainTimeout', 3_600_000],
+    ['bytes', { BODY_LIMIT: '1000' }, [], 'bodyLimit', 1000],
+    ['megabytes', { BODY_LIMIT: '2mb' }, [], 'bodyLimit', 2_097_152],
+    ['IPv6 in brackets', { HOST: '[::1]' }, [], 'host', '::1'],
+    ['an operations port', { OPS_PORT: '9100' }, [], 'opsPort', 9100],
+    ['no operations port', { OPS_PORT: 'off' }, [], 'opsPort', undefined],
+    ['development', { NODE_ENV: 'development' }, [], 'development', true],
+    ['any other NODE_ENV', { NODE_ENV: 'test' }, [], 'development', false],
+    ['a session key', { SESSION_KEY: 'k'.repeat(32) }, [], 'sessionKey', 'k'.repeat(32)],
+  ];
+  for (const [name, env, argv, key, value] of rows) {
+    test(name, () => assert.equal(parse(env, argv)[key as 'port'], value));
+  }
+});
+
+describe('refused in one line that names the setting', () => {
+  const rows: [env: Record<string, string>, argv: string[], line: RegExp][] = [
+    [{ PORT: 'abc' }, [], /^PORT: "abc" is not a whole number from 0 to 65535$/],
+    [{ PORT: '65536' }, [], /^PORT/],
+    [{ PORT: '-1' }, [], /^PORT/],
+    [{ PORT: '3000 ' }, [], /^PORT/],
+    [{ PORT: '1e3' }, [], /^PORT/],
+    [{ PORT: '0x10' }, [], /^PORT/],
+    [{ WORKERS: '0' }, [], /^WORKERS/],
+    [{ WORKERS: '1.5' }, [], /^WORKERS/],
+    [{ HOST: 'a b' }, [], /^HOST/],
+    [{ HOST: 'http://x' }, [], /^HOST/],
+    [{ BODY_LIMIT: '0' }, [], /^BODY_LIMIT/],
+    [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
+    [{ BODY_LIMIT: '513MiB' }, [], /^BODY_LIMIT/],
+    [{ BODY_LIMIT: 'lots' }, [], /^BODY_LIMIT/],
+    [{ OPERATION_TIMEOUT: '0' }, [], /^OPERATION_TIMEOUT/],
+    [{ OPERATION_TIMEOUT: 'Infinity' }, [], /^OPERATION_TIMEOUT/],
+    [{ KEEP_ALIVE_TIMEOUT: '25h' }, [], /^KEEP_ALIVE_TIMEOUT/],
+    [{ OPS_PORT: 'yes' }, [], /^OPS_PORT: "yes" is not off or/],
+    [{ LOG_LEVEL: 'loud' }, [], /^LOG_LEVEL: "loud" is not one of debug, info, warn, error, silent$/],
+    [{ SESSION_KEY: 'short' }, [], /^SESSION_KEY: the value is not 32 characters or longer$/],
+    [{ CONTROLLERS_DIR: 'a\0b' }, [], /^CONTROLLERS_DIR/],
+    [{}, ['--prot', '1'], /^--prot: there is no such setting$/],
+    [{}, ['extra'], /^extra: there is no such setting$/],
+    [{}, ['--port'], /^--port: the value is missing$/],
+    [{}, ['--port', '1', '--port=2'], /^--port: given twice$/],
+    [{}, ['--port', 'x'], /^--port: "x" is not/],
+  ];
+  for (const [env, argv, line] of rows) {
+    test(`${JSON.stringify(env)} ${argv.join(' ')}`, () => {
+      assert.throws(
+        () => parse(env, argv),
+        (error) => error instanceof SettingsError && line.test(error.message) && !error.message.includes('\n'),
+      );
+    });
+  }
+});
+
+test('docs/SETTINGS.md has every setting with its flag and default, and no other', () => {
+  const text = readFileSync(new URL('../../docs/SETTINGS.md', import.meta.url), 'utf8');
+  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| `(--[a-z-]+)` \| (.*?) \|/gm), ([, name, flag, fallback]) => ({
+    name,
+    flag,
+    fallback,
+  }));
+  const cores = 'available cores';
+  assert.deepEqual(
+    documented,
+    settingRows({ cores: 4 }).map(({ name, fallback }) => ({
+      name,
+      flag: flagOf(name),
+      fallback: name === 'WORKERS' ? cores : fallback === '' ? 'empty' : `\`${fallback}\``,
+    })),
+  );
+});

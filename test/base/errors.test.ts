@@ -1,0 +1,42 @@
+// The catalogue and docs/ERRORS.md say the same; HttpError refuses nonsense where it is made.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { CATALOGUE, HttpError, isHttpError, refusal } from '../../src/base/errors.ts';
+
+test('docs/ERRORS.md documents every code with its status, and no other', () => {
+  const text = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8');
+  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm), ([, code, status]) => `${code} ${status}`).sort();
+  const known = Object.entries(CATALOGUE)
+    .map(([code, { status }]) => `${code} ${status}`)
+    .sort();
+  assert.deepEqual(documented, known);
+});
+
+describe('HttpError', () => {
+  const rows: [name: string, args: unknown[]][] = [
+    ['a status below 400', [399, 'X', 'x']],
+    ['a status above 599', [600, 'X', 'x']],
+    ['a status that is no whole number', [400.5, 'X', 'x']],
+    ['a status as text', ['400', 'X', 'x']],
+    ['a code in lower case', [400, 'x', 'x']],
+    ['an empty code', [400, '', 'x']],
+    ['a code that is no text', [400, 1, 'x']],
+    ['a message that is no text', [400, 'X', {}]],
+  ];
+  for (const [name, args] of rows) {
+    test(`refuses ${name}`, () => assert.throws(() => new HttpError(...(args as [number, string, string])), TypeError));
+  }
+
+  test('is recognised across copies of the package by its brand, and a look-alike is not', () => {
+    class Foreign extends Error {
+      status = 404;
+    }
+    Object.defineProperty(Foreign.prototype, Symbol.for('gatefold.HttpError'), { value: true });
+    assert.ok(isHttpError(new Foreign()));
+    assert.ok(isHttpError(refusal('NOT_FOUND')));
+    assert.ok(!isHttpError(Object.assign(new Error('x'), { status: 404, code: 'X' })));
+    assert.ok(!isHttpError({ [Symbol.for('gatefold.HttpError')]: true }));
+    assert.equal(String(new HttpError(404, 'X', 'gone')), 'HttpError: gone');
+  });
+});

@@ -1,0 +1,392 @@
+// `gatefold credentials`: each command, each refusal, what is printed and what never is, in this process and as a process.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { runCredentials } from '../../src/cli/credentials.ts';
+import { createSessionToken, deriveSessionKey } from '../../src/credentials/session.ts';
+import { generateToken, hashSecret } from '../../src/credentials/token.ts';
+import { createFolder, fixturePath, makeRow, nodeFlags, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+const TOKEN = /^gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/;
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+  readonly json: Record<string, unknown>;
+}
+
+interface RunOptions {
+  readonly stdin?: string | Buffer;
+  readonly env?: Record<string, string>;
+  readonly now?: number;
+}
+
+function collect(): { stream: Writable; text: () => string } {
+  let text = '';
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      text += chunk;
+      done();
+    },
+  });
+  return { stream, text: () => text };
+}
+
+async function run(words: readonly string[], { stdin = '', env = {}, now = NOW }: RunOptions = {}): Promise<Outcome> {
+  const [stdout, stderr] = [collect(), collect()];
+  const code = await runCredentials(words, {
+    env,
+    stdin: Readable.from([Buffer.from(stdin)]),
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    now: () => now,
+  });
+  const out = stdout.text();
+  return { code, out, err: stderr.text(), json: words.includes('--json') && out !== '' ? JSON.parse(out) : {} };
+}
+
+/** The command against one folder. */
+function bench(t: TestContext, folder = createFolder(t)) {
+  const env = { DATA_DIR: folder };
+  return {
+    folder,
+    table: () => JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production as Record<string, unknown>[],
+    run: (words: string, options: RunOptions = {}) => run(words.split(' '), { ...options, env: { ...env, ...options.env } }),
+  };
+}
+
+test('issue prints the token alone on its line, and the table has its hash and no more', async (t) => {
+  const { table, run } = bench(t);
+  const { code, out, err } = await run('issue --name Orders --methods get,POST,GET --expires 90d --handler orders --description note');
+  assert.deepEqual([code, err], [0, '']);
+  const token = out.split('\n').find((line) => TOKEN.test(line)) ?? '';
+  const [, id, secret = ''] = token.split('_');
+  assert.equal(out, `Issued ${id} (Orders), it expires 2027-02-19T12:00:00.000Z. The token, shown this once:\n\n${token}\n\n`);
+  assert.deepEqual(table(), [
+    {
+      id,
+      name: 'Orders',
+      hash: hashSecret(secret),
+      handler: 'orders',
+      methods: ['GET', 'POST'],
+      created_at: '2026-11-21T12:00:00.000Z',
+      expires_at: '2027-02-19T12:00:00.000Z',
+      description: 'note',
+    },
+  ]);
+});
+
+test('issue --json prints one value with id, name and token, and no hash', async (t) => {
+  const { run } = bench(t);
+  const { code, json } = await run('issue --name Orders --json');
+  assert.equal(code, 0);
+  assert.match(String(json.token), TOKEN);
+  assert.deepEqual(Object.keys(json), ['id', 'name', 'handler', 'created_at', 'token']);
+  const times: [string, string][] = [
+    ['2030-01-31', '2030-01-31T00:00:00.000Z'],
+    ['2030-01-31T12:00:00Z', '2030-01-31T12:00:00.000Z'],
+    ['1m', '2026-11-21T12:01:00.000Z'],
+  ];
+  for (const [text, iso] of times) assert.equal((await run(`issue --name n --json --expires=${text}`)).json.expires_at, iso);
+});
+
+test('list: a table for people, an array for programs, and no hash, no literal value, no control character', async (t) => {
+  const { folder, run } = bench(t);
+  assert.equal((await run('list')).out, 'There are no credentials.\n');
+  assert.deepEqual((await run('list --json')).json, []);
+  const owner = { issuer: 'https://issuer.example', subject: 's' };
+  const rows = [
+    makeRow({ name: 'live', methods: ['GET', 'POST'], owner }),
+    makeRow({ name: 'expired', expires_at: '2026-01-01' }),
+    makeRow({ name: 'revoked\u001b[2J\u202e', revoked_at: '2026-01-01T00:00:00Z', handler: 'orders' }),
+    makeRow({ name: 'rotated', previous: [{ hash: hashSecret('x'), expires_at: '2026-12-01T00:00:00Z' }] }),
+    makeRow({ name: 'bad', methods: 5 }),
+  ] as const;
+  writeTable(folder, ...rows.map(({ row }) => row), { authorization: 'Basic c2VjcmV0', name: 'old' }, 7);
+  const { out } = await run('list');
+  const [live, expired, revoked, rotated, bad] = rows;
+  const lines = out.split('\n');
+  assert.deepEqual(
+    lines.map((line) => line.replaceAll(/ {2,}/g, ' | ')),
+    [
+      'ID | NAME | STATE | EXPIRES | METHODS | HANDLER',
+      `${live.id} | live | live | never | GET,POST | Sdk`,
+      `${expired.id} | expired | expired | 2026-01-01T00:00:00.000Z | all | Sdk`,
+      `${revoked.id} | revoked\ufffd[2J\ufffd | revoked | never | all | orders`,
+      `${rotated.id} | rotated | live | never | all | Sdk`,
+      'old | old | live | never | all | Sdk',
+      `${bad.id} | bad | quarantined: "methods" is not a list of HTTP methods | - | - | -`,
+      '- | row 7 | quarantined: it is not an object | - | - | -',
+      '',
+    ],
+  );
+  const { json, out: text } = await run('list --json');
+  assert.doesNotMatch(text, /sha256|c2VjcmV0/);
+  assert.deepEqual(json, [
+    { id: live.id, name: 'live', owner, state: 'live', handler: 'Sdk', methods: ['GET', 'POST'], created_at: '2026-01-01T00:00:00Z' },
+    {
+      id: expired.id,
+      name: 'expired',
+      state: 'expired',
+      handler: 'Sdk',
+      created_at: '2026-01-01T00:00:00Z',
+      expires_at: '2026-01-01T00:00:00.000Z',
+    },
+    {
+      id: revoked.id,
+      name: revoked.row.name,
+      state: 'revoked',
+      handler: 'orders',
+      created_at: '2026-01-01T00:00:00Z',
+      revoked_at: '2026-01-01T00:00:00Z',
+    },
+    {
+      id: rotated.id,
+      name: 'rotated',
+      state: 'live',
+      handler: 'Sdk',
+      created_at: '2026-01-01T00:00:00Z',
+      previous_expires_at: '2026-12-01T00:00:00.000Z',
+    },
+    { id: 'old', name: 'old', state: 'live', handler: 'Sdk', literal: true },
+    { name: 'bad', id: bad.id, reason: '"methods" is not a list of HTTP methods', state: 'quarantined' },
+    { name: 'row 7', reason: 'it is not an object', state: 'quarantined' },
+  ]);
+});
+
+test('rotate: the old secret works until the overlap ends, and without one not at all', async (t) => {
+  const { run } = bench(t);
+  const first = (await run('issue --name n --json')).json;
+  const { code, json } = await run(`rotate ${first.id} --overlap 7d --json`);
+  assert.equal(code, 0);
+  assert.deepEqual({ ...json, token: '' }, { id: first.id, name: 'n', token: '', previous_expires_at: '2026-11-28T12:00:00.000Z' });
+  const isLive = async (token: unknown, now = NOW) => (await run('check --json', { stdin: String(token), now })).json.live;
+  assert.deepEqual([await isLive(first.token), await isLive(json.token)], [true, true]);
+  assert.deepEqual([await isLive(first.token, NOW + 7 * 86_400_000), await isLive(json.token, NOW + 7 * 86_400_000)], [false, true]);
+  const { out } = await run(`rotate ${first.id}`);
+  assert.match(out, new RegExp(`^Rotated ${first.id} \\(n\\), the old secret has ended\\. The token, shown this once:\n\ngfk_\\S+\n\n$`));
+  assert.deepEqual([await isLive(first.token), await isLive(json.token)], [false, false]);
+  assert.deepEqual(Object.keys((await run(`rotate ${first.id} --json`)).json), ['id', 'name', 'token']);
+  assert.match((await run(`rotate ${first.id} --overlap 1h`)).out, /the old secret is good until 2026-11-21T13:00:00\.000Z\./);
+});
+
+test('revoke ends a row, twice is no harm, and the first date stands', async (t) => {
+  const { run, table } = bench(t);
+  const { id, token } = (await run('issue --name n --json')).json;
+  assert.equal((await run(`revoke ${id}`)).out, `Revoked ${id} (n), as of 2026-11-21T12:00:00.000Z.\n`);
+  const again = await run(`revoke ${id} --json`, { now: NOW + 5000 });
+  assert.deepEqual([again.code, again.json], [0, { id, name: 'n', revoked_at: '2026-11-21T12:00:00.000Z' }]);
+  assert.equal(table()[0]?.revoked_at, '2026-11-21T12:00:00.000Z');
+  assert.equal((await run('check', { stdin: String(token) })).code, 1);
+  assert.match((await run(`rotate ${id}`)).err, /^gatefold credentials rotate: Cannot rotate \S+: the row is revoked; issue a new one\n$/);
+});
+
+test('check: what is on standard input, and what it says', async (t) => {
+  const { folder, run } = bench(t);
+  const live = makeRow({ name: 'n' });
+  const revoked = makeRow({ revoked_at: '2026-01-01' });
+  writeTable(folder, live.row, revoked.row, { authorization: 'Basic eA==', name: 'old' });
+  const unknown = generateToken().token;
+  const typo = live.token.slice(0, -1) + (live.token.endsWith('0') ? '1' : '0');
+  const key = 'a key of thirty-two characters, at least';
+  const session = createSessionToken(deriveSessionKey(key), live.id, NOW).token;
+  const ended = createSessionToken(deriveSessionKey(key), live.id, NOW - 3_600_000).token;
+  const [yes, no] = [true, false];
+  const rows: [string, string, object][] = [
+    ['live', live.token, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
+    ['as a header value, with a line end', `Bearer ${live.token}\r\n`, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
+    ['revoked', revoked.token, { shape: yes, checksum: yes, live: no, reason: 'its row is revoked' }],
+    ['unknown', unknown, { shape: yes, checksum: yes, live: no, reason: 'no row has its id' }],
+    ['a typo', typo, { shape: yes, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
+    ['U+00A0 behind it', `${live.token}\u00a0`, { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
+    ['half of it', live.token.slice(0, 20), { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
+    ['something else', 'hello', { shape: no, checksum: no, live: no, reason: 'it is not a token of ours' }],
+    ['a literal row', 'Basic eA==', { shape: no, checksum: no, live: yes, id: 'old', name: 'old' }],
+    ['a session', session, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
+    ['a session that is over', ended, { shape: yes, checksum: yes, live: no, reason: 'the session is over' }],
+  ];
+  for (const [name, stdin, expected] of rows) {
+    const { code, json } = await run('check --json', { stdin, env: { SESSION_KEY: key } });
+    assert.deepEqual(json, expected, name);
+    assert.equal(code, 'reason' in expected ? 1 : 0, name);
+  }
+  const withoutKey = await run('check --json', { stdin: session });
+  assert.deepEqual(withoutKey.json, { shape: yes, checksum: no, live: no, reason: 'there is no session key' });
+  assert.deepEqual(readdirSync(folder), ['production.json']);
+  assert.equal((await run('check', { stdin: live.token })).out, `shape:    right\nchecksum: right\nlive:     yes, ${live.id} (n)\n`);
+  assert.equal((await run('check', { stdin: 'x' })).out, 'shape:    wrong\nchecksum: wrong\nlive:     no, it is not a token of ours\n');
+});
+
+test('called wrongly: exit 2, one line on standard error, nothing written', async (t) => {
+  const { folder, run } = bench(t);
+  const rows: [string, RegExp, string?][] = [
+    ['', /^gatefold credentials: a command is missing; see gatefold credentials --help$/],
+    ['isue --name n', /^gatefold credentials: "isue" is none of its commands; see/],
+    ['__proto__', /"__proto__" is none of its commands/],
+    ['issue', /^gatefold credentials issue: --name is missing; see gatefold credentials issue --help$/],
+    ['issue --name', /'--name <value>' argument missing/],
+    ['issue --name=', /--name: the value is empty/],
+    ['issue --name n --name m', /--name is given twice/],
+    ['issue --name n extra', /there is a word too many/],
+    ['issue --name n --colour red', /Unknown option '--colour'/],
+    ['issue --name n --json=yes', /--json/],
+    [`issue --name ${'n'.repeat(201)}`, /--name: the value has 201 characters, the limit is 200/],
+    ['issue --name a\nb', /--name: the value has control characters/],
+    ['issue --name n --description=\u0007', /--description: the value has control characters/],
+    ['issue --name n --methods GET,FETCH', /--methods: "FETCH" is not an HTTP method/],
+    ['issue --name n --methods=', /--methods: "" is not an HTTP method/],
+    ['issue --name n --handler ../x', /--handler: "\.\.\/x" is not the name of a handler group/],
+    ['issue --name n --expires soon', /--expires: "soon" is not a time such as 2030-01-31 or 90d/],
+    ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is over already/],
+    ['issue --name n --data-dir=', /--data-dir: the value is missing/],
+    ['issue --name n --data-dir=\0', /--data-dir: the value is not a path/],
+    ['rotate', /it takes one ID/],
+    ['rotate a b', /it takes one ID/],
+    ['rotate a --overlap 7', /--overlap: "7" is not a span such as 12h, 7d or 2w/],
+    ['revoke', /it takes one ID/],
+    ['list all', /there is a word too many/],
+    ['check', /there is no token on standard input/, '\n'],
+    ['check', /there is more on standard input than a token/, 'x'.repeat(70_000)],
+  ];
+  for (const [words, message, stdin] of rows) {
+    const { code, out, err } = await run(words, stdin === undefined ? {} : { stdin });
+    assert.deepEqual([code, out], [2, ''], words);
+    assert.match(err.trimEnd(), message, words);
+    assert.equal(err.indexOf('\n'), err.length - 1, words);
+  }
+  assert.deepEqual(readdirSync(folder), []);
+  assert.equal(await runCredentials([], { env: {}, stdin: Readable.from([]), stdout: collect().stream, stderr: collect().stream }), 2);
+});
+
+test('refused: exit 1, one line on standard error without a stack, the table as it was', async (t) => {
+  const { folder, run } = bench(t);
+  const row = makeRow();
+  const path = join(folder, 'production.json');
+  for (const command of ['rotate', 'revoke']) {
+    const { code, err } = await run(`${command} ${row.id}`);
+    assert.deepEqual([code, err], [1, `gatefold credentials ${command}: Cannot ${command} ${row.id}: there is no such row\n`]);
+  }
+  writeFileSync(path, '{"production":[');
+  for (const words of ['issue --name n', `rotate ${row.id}`, `revoke ${row.id}`, 'list', 'check']) {
+    const { code, out, err } = await run(words, { stdin: row.token });
+    assert.deepEqual([code, out], [1, ''], words);
+    assert.match(err, /^gatefold credentials \w+: Cannot (read|write) \S+production\.json: it is not JSON \(15 characters\)\n$/, words);
+  }
+  assert.equal(readFileSync(path, 'utf8'), '{"production":[');
+  for (const words of ['list', 'issue --name n']) {
+    const { code, err } = await run(`${words} --data-dir ${folder}/none`);
+    assert.equal(code, 1);
+    assert.match(err, /: the folder does not exist\n$/);
+  }
+  writeFileSync(path, tableText());
+  writeFileSync(join(folder, 'session.key'), 'torn');
+  assert.match((await run('check', { stdin: 'gfs_a' })).err, /Cannot use \S+session\.key: it has 4 characters/);
+});
+
+test('--help on every level', async (t) => {
+  const { run } = bench(t);
+  for (const words of ['--help', '-h', 'help']) {
+    const { code, out } = await run(words);
+    assert.equal(code, 0);
+    for (const name of ['issue', 'list', 'rotate', 'revoke', 'check']) assert.match(out, new RegExp(`^  ${name} `, 'm'));
+  }
+  for (const name of ['issue', 'list', 'rotate', 'revoke', 'check']) {
+    const { code, out, err } = await run(`${name} --help`);
+    assert.deepEqual([code, err], [0, '']);
+    assert.match(out, new RegExp(`^Usage: gatefold credentials ${name}`));
+    for (const flag of ['--data-dir', '--json', '--help']) assert.ok(out.includes(flag), `${name} ${flag}`);
+  }
+});
+
+test('the folder: --data-dir before DATA_DIR before ./data', async (t) => {
+  const { folder, run } = bench(t);
+  const other = join(folder, 'other');
+  mkdirSync(other);
+  await run(`issue --name n --data-dir ${other}`);
+  assert.deepEqual([readdirSync(folder), readdirSync(other)], [['other'], ['production.json']]);
+  await run(`issue --name n --data-dir=${other}`);
+  assert.equal(JSON.parse(readFileSync(join(other, 'production.json'), 'utf8')).production.length, 2);
+});
+
+test('what cannot be printed: exit 1, and the way out', async (t) => {
+  const folder = createFolder(t);
+  const stderr = collect();
+  const stdout = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
+  const code = await runCredentials(['issue', '--name', 'n'], {
+    env: { DATA_DIR: folder },
+    stdin: Readable.from([]),
+    stdout,
+    stderr: stderr.stream,
+  });
+  assert.equal(code, 1);
+  assert.match(stderr.text(), /^gatefold credentials issue: Cannot print: EPIPE; the row \w{12} was made: revoke it\n$/);
+});
+
+test('as a process: streams, exit codes, no stack, and a pipe that is closed', async (t) => {
+  const folder = createFolder(t);
+  const process = async (words: readonly string[], stdin = '') => {
+    const child = spawnFixture('credentials-cli.ts', words, { DATA_DIR: folder });
+    const [out, err] = [child.stdout, child.stderr].map((stream) => stream?.setEncoding('utf8').toArray() ?? Promise.resolve([]));
+    child.stdin?.end(stdin);
+    const [code] = await once(child, 'close');
+    return { code, out: ((await out) ?? []).join(''), err: ((await err) ?? []).join('') };
+  };
+  const issued = await process(['issue', '--name', 'n', '--json']);
+  assert.deepEqual([issued.code, issued.err], [0, '']);
+  const { id, token } = JSON.parse(issued.out);
+  const [checked, refused, wrong] = await Promise.all([process(['check'], token), process(['revoke', 'x']), process(['revoke'])]);
+  assert.deepEqual([checked.code, refused.code, wrong.code], [0, 1, 2]);
+  assert.ok(checked.out.includes(id));
+  for (const { err } of [refused, wrong]) assert.match(err, /^gatefold credentials revoke: .*\n$/);
+  const closed = spawnFixture('credentials-cli.ts', ['issue', '--name', 'n'], { DATA_DIR: folder });
+  closed.stdout?.destroy();
+  const [err] = await Promise.all([closed.stderr?.setEncoding('utf8').toArray(), once(closed, 'close')]);
+  assert.equal(closed.exitCode, 1);
+  assert.match(err?.join('') ?? '', /^gatefold credentials issue: Cannot print: .*EPIPE; the row \w{12} was made: revoke it\n$/);
+});
+
+test('docs/CREDENTIALS.md: its shell examples run, in their order', async (t) => {
+  const folder = createFolder(t);
+  const bin = createFolder(t);
+  const data = join(folder, 'data');
+  mkdirSync(data);
+  symlinkSync(process.execPath, join(bin, 'node'));
+  const words = [...nodeFlags().map((flag) => (flag === 'tsx' ? import.meta.resolve('tsx') : flag)), fixturePath('credentials-cli.ts')];
+  // The examples call `gatefold credentials …`; here the word in between is dropped, for the script is that command alone.
+  writeFileSync(
+    join(bin, 'gatefold'),
+    `#!/bin/sh\nshift\nexec "${process.execPath}" ${words.map((word) => `"${word}"`).join(' ')} "$@"\n`,
+    { mode: 0o755 },
+  );
+  const text = readFileSync(new URL('../../docs/CREDENTIALS.md', import.meta.url), 'utf8');
+  const examples = [...text.matchAll(/```sh\n([\s\S]*?)```/g)]
+    .map((match) => match[1] as string)
+    .filter((example) => !example.startsWith('curl'));
+  assert.equal(examples.length, 5);
+  const row = makeRow({ name: 'the one of $ID and $TOKEN' });
+  writeTable(data, row.row);
+  const env = { PATH: `${bin}:/usr/bin:/bin`, DATA_DIR: data, ID: row.id, TOKEN: row.token };
+  const child = spawn('/bin/sh', ['-e'], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const [out, err] = [child.stdout.setEncoding('utf8').toArray(), child.stderr.setEncoding('utf8').toArray()];
+  child.stdin.end(examples.join('\n'));
+  const [code] = await once(child, 'close');
+  assert.deepEqual([code, (await err).join('')], [0, '']);
+  const output = (await out).join('');
+  for (const sign of [
+    /^Issued \w{12} \(Orders app\), it expires /m,
+    /^\{"id":/m,
+    /^ID +NAME/m,
+    /^live: {5}yes/m,
+    /^Rotated /m,
+    /^Revoked /m,
+  ]) {
+    assert.match(output, sign);
+  }
+});

@@ -1,0 +1,289 @@
+// `gatefold doctor`: finds what is wrong, says no secret, and exits 1 only when something is wrong.
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { run } from '../../src/cli/doctor.ts';
+import { checkNode } from '../../src/cli/doctor-settings.ts';
+import { type Finding, reportTo } from '../../src/cli/findings.ts';
+import { findLookAlikes } from '../../src/cli/look-alikes.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+const NOW = Date.parse('2026-01-01T00:00:00Z');
+const HASH = `sha256:${'A'.repeat(43)}`;
+const SDK = { 'controllers/SdkController.mjs': 'export default { index() {} };\n' };
+
+interface Report {
+  readonly ok: boolean;
+  readonly wrong: number;
+  readonly warnings: number;
+  readonly findings: readonly Finding[];
+}
+
+async function examine(cwd: string, argv: readonly string[] = [], env: Record<string, string> = {}) {
+  const { code, out, err } = await runHere(run, ['--json', ...argv], { cwd, env, now: () => NOW, loadTimeout: 2000 });
+  assert.equal(err, '');
+  assert.equal(out.trimEnd().split('\n').length, 1);
+  const report = JSON.parse(out) as Report;
+  assert.equal(code, report.wrong === 0 ? 0 : 1);
+  assert.equal(report.ok, code === 0);
+  return {
+    ...report,
+    out,
+    /** `level topic file: message`, with the project's folder cut off. */
+    lines: report.findings.map(({ level, topic, at, message }) =>
+      `${level} ${topic} ${at === undefined ? '' : `${at}: `}${message}`.replaceAll(`${cwd}/`, ''),
+    ),
+  };
+}
+
+const has = (lines: readonly string[], expected: string) =>
+  assert.ok(
+    lines.some((line) => line.includes(expected)),
+    `${expected}\nis not in\n${lines.join('\n')}`,
+  );
+
+test('doctor finds nothing wrong with a sound project', async (t) => {
+  const cwd = makeProject(t, { ...SDK, 'data/production.json': '{"production":[]}' });
+  const { code, out, err } = await runHere(run, [], { cwd });
+  assert.deepEqual([code, err], [0, '']);
+  const lines = out.trimEnd().split('\n');
+  assert.match(lines[0] ?? '', /^note {2}node {9}Node \d+\.\d+\.\d+: it loads \.ts /);
+  assert.deepEqual(lines.slice(1), [
+    `note  folder       ${join(cwd, 'controllers')} has 1 controller`,
+    'note  credentials  data/production.json: 0 of 0 credentials are live',
+    'note  identity     no identity provider is configured: /api/idp-signin and /api/register answer 503',
+    '',
+    'Nothing is wrong.',
+  ]);
+});
+
+test('doctor counts in words', async (t) => {
+  const soon = { id: 'aaaaaaaaaaaa', name: 'soon', hash: HASH, expires_at: '2026-01-02' };
+  const cwd = makeProject(t, { ...SDK, 'data/production.json': JSON.stringify({ production: [soon] }) });
+  const { code, out } = await runHere(run, [], { cwd, now: () => NOW, env: { LOG_LEVEL: 'loud' } });
+  assert.equal(code, 1);
+  assert.match(out, /^note {5}credentials {2}data\/production\.json: 1 of 1 credentials is live$/m);
+  assert.ok(out.endsWith('\n\n1 thing is wrong, 1 warning.\n'), out);
+});
+
+test('checkNode says what this Node loads', () => {
+  const findings: Finding[] = [];
+  const report = reportTo(findings, 'node');
+  checkNode(report, '18.20.0', 'none');
+  checkNode(report, '20.1.0', 'none');
+  checkNode(report, '20.1.0', 'tsx');
+  checkNode(report, '24.1.0', 'node');
+  assert.deepEqual(
+    findings.map(({ level, message }) => `${level} ${message}`),
+    [
+      'wrong Node 18.20.0 is too old: 20 or later is needed',
+      'note Node 20.1.0: it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
+      'note Node 20.1.0: it loads .ts by way of tsx, .mjs and .js',
+      'note Node 24.1.0: it loads .ts by itself, .mjs and .js',
+    ],
+  );
+});
+
+test('doctor names settings that differ or make no sense, and shows no secret', async (t) => {
+  const cwd = makeProject(t, SDK);
+  const secret = 'correct-horse-battery-staple-0123';
+  const env = { PORT: 'http', BODY_LIMIT: '2MiB', KEEP_ALIVE_TIMEOUT: '72', SESSION_KEY: secret, HOST: '' };
+  const { lines, wrong, out } = await examine(cwd, ['--log-level', 'warn', '--workers=none'], env);
+  assert.equal(wrong, 2);
+  assert.deepEqual(
+    lines.filter((line) => line.includes(' settings ')),
+    [
+      'wrong settings PORT: "http" is not a whole number from 0 to 65535',
+      'wrong settings --workers: "none" is not a whole number from 1 to 1024',
+      'note settings BODY_LIMIT is "2MiB", the default is "1MiB"',
+      'note settings --log-level is "warn", the default is "info"',
+      'note settings SESSION_KEY is set',
+    ],
+  );
+  assert.ok(!out.includes(secret));
+  const short = await examine(cwd, [], { SESSION_KEY: 'hunter2' });
+  assert.equal(short.wrong, 1);
+  assert.ok(!short.out.includes('hunter2'));
+});
+
+test('doctor tells of a folder that is not there, and goes on', async (t) => {
+  const cwd = makeProject(t, { 'data/production.json': '{}' });
+  rmSync(join(cwd, 'controllers'), { recursive: true });
+  const { lines, wrong } = await examine(cwd);
+  assert.equal(wrong, 2);
+  has(lines, `wrong folder Cannot read the controllers folder controllers: it does not exist`);
+  has(lines, 'wrong credentials Cannot read data/production.json: it has no list "production"');
+});
+
+test('doctor tells who may write to the folder and to the table', async (t) => {
+  const cwd = makeProject(t, { ...SDK, 'data/production.json': '{"production":[]}' });
+  chmodSync(join(cwd, 'controllers'), 0o777);
+  chmodSync(join(cwd, 'controllers/SdkController.mjs'), 0o664);
+  chmodSync(join(cwd, 'data/production.json'), 0o666);
+  const { lines, wrong } = await examine(cwd);
+  assert.equal(wrong, 2);
+  has(lines, `wrong folder controllers: every user of this machine can write to it`);
+  has(lines, 'note folder controllers/SdkController.mjs: its group can write to it');
+  has(lines, 'wrong credentials data/production.json: every user of this machine can write to it');
+});
+
+test('findLookAlikes gives each file that a person would take for a controller its reason', (t) => {
+  const names = {
+    'AController.ts': undefined,
+    'lib.ts': undefined,
+    'AController.js': 'AController.ts stands beside it and wins',
+    'userController.ts': 'the name that counts is UserController.ts',
+    'user.controller.js': 'the name that counts is UserController.mjs',
+    'UserCONTROLLER.ts': 'the name that counts is UserController.ts',
+    'UsersControllers.ts': 'the name that counts is UsersController.ts',
+    'BController.mts': 'the name that counts is BController.ts',
+    'BController.tsx': 'the name that counts is BController.ts',
+    'BController.cjs': 'the name that counts is BController.mjs',
+    '1Controller.ts': 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
+    'BController.py': 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
+    'BController.test.ts': 'it is a test',
+    'BController.d.ts': 'it is a declaration of types',
+    'BController.ts~': 'it is hidden or a backup',
+    '.BController.ts.swp': 'it is hidden or a backup',
+    'admin/CController.ts': 'it is in a subfolder, and those are not looked into',
+    'admin/notes.ts': undefined,
+    '.git/DController.ts': undefined,
+    'node_modules/x/EController.ts': undefined,
+  };
+  const dir = join(makeProject(t, Object.fromEntries(Object.keys(names).map((name) => [`controllers/${name}`, '']))), 'controllers');
+  mkdirSync(join(dir, 'FController.ts'));
+  symlinkSync('nowhere', join(dir, 'GController.ts'));
+  const expected = { ...names, 'FController.ts': 'it is not a file', 'GController.ts': 'it is a link that leads to no file' };
+  const found = findLookAlikes(dir);
+  assert.deepEqual(
+    Object.fromEntries(found.map(({ file, reason }) => [file, reason])),
+    Object.fromEntries(Object.entries(expected).filter(([, reason]) => reason !== undefined)),
+  );
+  assert.deepEqual(
+    found.filter(({ onPurpose }) => onPurpose).map(({ file }) => file),
+    ['.BController.ts.swp', 'AController.js', 'BController.d.ts', 'BController.test.ts', 'BController.ts~'],
+  );
+});
+
+test('doctor tells what does not load, what no request reaches and what is hidden', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/AController.ts':
+      'export default class AController {\n  index() {}\n  private secret() {}\n  protected guarded() {}\n  _under() {}\n  static fixed() {}\n  arrow = () => 1;\n  get view() { return 1; }\n}\n',
+    'controllers/BadController.mjs': '\nthrow new Error("no \u001b[31mluck");\n',
+    'controllers/EmitterController.mjs': 'class Base { index() {} helper() {} }\nexport default class extends Base {}\n',
+    'controllers/FaultController.mjs':
+      'setTimeout(() => {\n  throw new Error("late");\n}, 0);\nawait new Promise((resolve) => setTimeout(resolve, 50));\nexport default {};\n',
+    'controllers/RegisterController.mjs': 'export default { created() {} };\n',
+    'controllers/zController.ts': '',
+  });
+  const { lines, wrong, warnings } = await examine(cwd);
+  assert.deepEqual([wrong, warnings], [2, 3]);
+  for (const line of [
+    'warning controllers controllers/zController.ts: it is no controller: the name that counts is ZController.ts',
+    'note controllers controllers/AController.ts:3: secret is no operation: it is marked private or protected',
+    'note controllers controllers/AController.ts:4: guarded is no operation: it is marked private or protected',
+    'note controllers controllers/AController.ts:5: _under is no operation: its name begins with _',
+    'note controllers controllers/AController.ts:6: fixed is no operation: it is static',
+    'note controllers controllers/AController.ts:7: arrow is no operation: it is a field and not a method',
+    'note controllers controllers/AController.ts:8: view is no operation: it is an accessor',
+    'wrong controllers controllers/BadController.mjs:2: it does not load: Error: no ',
+    'note controllers controllers/EmitterController.mjs:1: helper is no operation: it is inherited, and of an ancestor only index',
+    'wrong controllers controllers/FaultController.mjs:2: it throws outside of any request: Error: late',
+    'warning controllers controllers/FaultController.mjs: it has no operation, so every request to it fails',
+    'warning controllers POST /api/register never reaches created: the explicit route to identity.register takes it',
+  ]) {
+    has(lines, line);
+  }
+  const { out, code } = await runHere(run, [], { cwd, isTTY: true });
+  assert.equal(code, 1);
+  assert.ok(out.includes('no \u{fffd}[31mluck'), 'what a controller throws does not steer the terminal');
+  assert.ok(out.includes('\u001b[31mwrong  '));
+  assert.ok(out.trimEnd().endsWith('\u001b[31m2 things are wrong, 3 warnings.\u001b[39m'));
+});
+
+describe('credentials', () => {
+  const row = (fields: object) => ({ hash: HASH, ...fields });
+  const table = (rows: object[]) => ({ ...SDK, 'data/production.json': JSON.stringify({ production: rows }) });
+
+  test('that are bad, expired or soon to expire are told by name; revoked ones are not', async (t) => {
+    const cwd = makeProject(
+      t,
+      table([
+        row({ id: 'aaaaaaaaaaaa', name: 'fine' }),
+        row({ id: 'bbbbbbbbbbbb', name: 'bad', hash: 'sha256:short' }),
+        row({ id: 'cccccccccccc', name: 'expired', expires_at: '2025-12-31' }),
+        row({ id: 'dddddddddddd', name: 'soon', expires_at: '2026-01-31T00:00:00Z' }),
+        row({ id: 'eeeeeeeeeeee', name: 'later', expires_at: '2026-01-31T00:00:01Z' }),
+        row({ id: 'ffffffffffff', name: 'revoked', revoked_at: '2025-12-31', expires_at: '2025-12-31' }),
+        row({ id: 'gggggggggggg', name: 'lost', handler: 'nowhere' }),
+        { name: 'literal', authorization: 'Basic hunter2' },
+      ]),
+    );
+    chmodSync(join(cwd, 'data/production.json'), 0o644);
+    const { lines, wrong, warnings, out } = await examine(cwd);
+    assert.deepEqual([wrong, warnings], [3, 3]);
+    const at = 'credentials data/production.json: ';
+    assert.deepEqual(
+      lines.filter((line) => line.includes(' credentials ')),
+      [
+        `note ${at}5 of 8 credentials are live`,
+        `warning ${at}it has literal header values, and others than its owner can read it`,
+        `wrong ${at}credential "expired" (cccccccccccc) expired at 2025-12-31T00:00:00.000Z; revoke it when it is no longer wanted`,
+        `warning ${at}credential "soon" (dddddddddddd) expires at 2026-01-31T00:00:00.000Z, within 30 days`,
+        `warning ${at}credential "literal" (literal) carries a literal header value; issue one that is kept as a hash`,
+        `wrong ${at}credential "bad" (bbbbbbbbbbbb) is bad and was left out: "hash" is not "sha256:" and 43 characters of base64url`,
+        `wrong ${at}credentials name the handler group nowhere, which is not in the folder`,
+      ],
+    );
+    assert.ok(!out.includes('hunter2') && !out.includes('AAAA'));
+  });
+
+  test('that are many are counted', async (t) => {
+    const id = (i: number) => `x${String(i).padStart(11, '0')}`;
+    const many = Array.from({ length: 60 }, (_, i) => row({ id: id(i), name: id(i), expires_at: i < 55 ? '2025-01-01' : '2026-01-02' }));
+    const { lines, wrong } = await examine(makeProject(t, table(many)));
+    assert.equal(wrong, 51);
+    has(lines, 'wrong credentials data/production.json: 10 more of the kind');
+    const soon = many.map((fields) => ({ ...fields, expires_at: '2026-01-02' }));
+    const later = await examine(makeProject(t, table(soon)));
+    assert.deepEqual([later.wrong, later.warnings], [0, 51]);
+  });
+
+  test('that are not there, and a session key that is none', async (t) => {
+    const cwd = makeProject(t, { ...SDK, 'data/session.key': 'hunter2' });
+    const { lines, wrong, out } = await examine(cwd);
+    assert.equal(wrong, 1);
+    has(lines, 'note credentials there is no data/production.json, so there are no credentials');
+    has(lines, 'wrong credentials Cannot use data/session.key: it has 7 characters');
+    assert.ok(!out.includes('hunter2'));
+    const given = await examine(cwd, [], { SESSION_KEY: 'correct-horse-battery-staple-0123' });
+    assert.equal(given.wrong, 0);
+  });
+});
+
+test('doctor lists the identity providers, the refused ones with the reason', async (t) => {
+  const provider = { name: 'example', issuer: 'https://id.example', client_ids: ['abc'] };
+  const cwd = makeProject(t, {
+    ...SDK,
+    'data/identity-providers.json': JSON.stringify([
+      provider,
+      { ...provider, name: 'staff', issuer: 'https://staff.example', registration: { emails: ['someone@staff.example'] } },
+      { ...provider, name: 'clear', issuer: 'http://id.example' },
+    ]),
+  });
+  const { lines, wrong, out } = await examine(cwd);
+  assert.equal(wrong, 1);
+  assert.deepEqual(
+    lines.filter((line) => line.includes(' identity ')).map((line) => line.replace(' data/identity-providers.json:', '')),
+    [
+      'wrong identity provider "clear" was left out: its issuer is not an https address (http: on loopback alone) without query or fragment',
+      'note identity provider "example": https://id.example, registration closed',
+      'note identity provider "staff": https://staff.example, registration by rule',
+    ],
+  );
+  assert.ok(!out.includes('someone@'));
+  const broken = await examine(makeProject(t, { ...SDK, 'data/identity-providers.json': '{' }));
+  assert.equal(broken.wrong, 1);
+  has(broken.lines, 'wrong identity Cannot read the identity providers: data/identity-providers.json: it is not JSON');
+});

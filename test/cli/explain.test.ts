@@ -1,0 +1,240 @@
+// `gatefold explain`: the verdict is the app's own; here it is held against what the contract says of each request.
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { parseSettings } from '../../src/base/config.ts';
+import { createLog } from '../../src/base/log.ts';
+import { askApp, type Question } from '../../src/cli/ask-app.ts';
+import type { CommandIo } from '../../src/cli/command.ts';
+import { run } from '../../src/cli/explain.ts';
+import { createInk } from '../../src/cli/ink.ts';
+import { type Inspection, inspectFolder } from '../../src/cli/inspection.ts';
+import { describeVerdict } from '../../src/cli/verdict-words.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+const HASH = `sha256:${'A'.repeat(43)}`;
+const ROWS = [
+  { id: 'live00000000', name: 'Live', hash: HASH, handler: 'a', methods: ['GET', 'POST'] },
+  { id: 'old000000000', name: 'Old', hash: HASH, expires_at: '2020-01-01' },
+  { id: 'gone00000000', name: 'Gone', hash: HASH, revoked_at: '2020-01-01' },
+  { id: 'lost00000000', name: 'Lost', hash: HASH, handler: 'Nowhere' },
+];
+const FILES = {
+  'controllers/AController.mjs':
+    'globalThis.called = false;\nexport default class {\n  index() { throw new Error("called") }\n  hello() { process.exit(1) }\n  _under() {}\n}\n',
+  'controllers/BadController.mjs': '\nthrow new Error("no luck");\n',
+  'controllers/userController.mjs': 'export default {};\n',
+  'controllers/user.controller.ts': 'export default {};\n',
+  'data/production.json': JSON.stringify({ production: ROWS }),
+};
+
+let cwd: string;
+let inspection: Inspection;
+let explain: (
+  verb: string,
+  target: string,
+  authorization?: string,
+) => Promise<{ text: string; json: Record<string, unknown>; code: number }>;
+const cleanUp: (() => void)[] = [];
+after(() => {
+  for (const clean of cleanUp) clean();
+});
+
+before(async () => {
+  cwd = makeProject({ after: (clean) => cleanUp.push(clean as () => void) }, FILES);
+  const settings = parseSettings({ CONTROLLERS_DIR: join(cwd, 'controllers'), DATA_DIR: join(cwd, 'data') }, [], { cores: 1 });
+  inspection = await inspectFolder(settings, { env: {}, cwd } as unknown as CommandIo);
+  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  const groups = createGroups({ dir: settings.controllersDir, log });
+  explain = async (verb, target, authorization) => {
+    const question: Question = { verb, target, now: Date.parse('2026-01-01'), ...(authorization === undefined ? {} : { authorization }) };
+    const verdict = await askApp(question, { settings, groups });
+    const explained = { question, verdict, inspection, dir: settings.controllersDir, cwd };
+    const { text, json, exitCode } = describeVerdict(explained, createInk({ isTTY: false, env: {} }));
+    return { text, json: JSON.parse(JSON.stringify(json)), code: exitCode };
+  };
+});
+
+interface Row {
+  readonly ask: readonly [verb: string, target: string, authorization?: string];
+  readonly called?: string;
+  readonly refused?: string;
+  readonly says?: readonly string[];
+}
+
+const GENERIC = 'row        any /api/{params} → gateway.index';
+
+describe('explain', () => {
+  const rows: Record<string, Row> = {
+    'a verb': {
+      ask: ['GET', '/api/a'],
+      called: 'index',
+      says: [GENERIC, 'group      A, controllers/AController.mjs', 'index, chosen by the verb, controllers/AController.mjs:3'],
+    },
+    'a slug': { ask: ['DELETE', '/api/a/hello?x=1'], called: 'hello', says: ['hello, named by the path, controllers/AController.mjs:4'] },
+    'a slug in one segment': { ask: ['GET', '/api/a%2Fhello'], called: 'hello' },
+    'an absolute URL': { ask: ['GET', 'http://localhost:3000/api/a'], called: 'index' },
+    HEAD: { ask: ['HEAD', '/api/A'], called: 'index' },
+    'a slug that is none': {
+      ask: ['GET', '/api/a/b'],
+      called: 'index',
+      says: ['note       "b" names no operation of A, so the verb decides'],
+    },
+    'a method that is hidden': { ask: ['GET', '/api/a/_under'], called: 'index', says: ['_under is no operation: its name begins with _'] },
+    'no operation for the verb': {
+      ask: ['PATCH', '/api/a'],
+      refused: '500 OPERATION_NOT_FOUND',
+      says: ['because    group A has no operation patch, which PATCH asks for'],
+    },
+    'a verb outside of the table': { ask: ['PROPFIND', '/api/a'], refused: '405 METHOD_NOT_ALLOWED' },
+    CONNECT: { ask: ['CONNECT', '/api/a'], refused: '405 METHOD_NOT_ALLOWED', says: ['row        none'] },
+    'an explicit row': {
+      ask: ['POST', '/api/register'],
+      called: 'identity.register',
+      says: ['row        POST /api/register → identity.register', 'no identity provider is configured, so it answers 503'],
+    },
+    'an explicit row that does not take the verb': {
+      ask: ['GET', '/api/idp-signin'],
+      refused: '404 GROUP_NOT_FOUND',
+      says: [
+        'there is no Idp-signinController.ts, .mjs or .js in controllers',
+        'the row POST /api/idp-signin → identity.signin fits the path and does not take GET',
+      ],
+    },
+    'a group that is not there': { ask: ['GET', '/api/nope'], refused: '404 GROUP_NOT_FOUND', says: ['none for "nope"'] },
+    'HEAD of a group that is not there': { ask: ['HEAD', '/api/nope'], refused: '404 GROUP_NOT_FOUND' },
+    'a group that is nearly there': {
+      ask: ['GET', '/api/user'],
+      refused: '404 GROUP_NOT_FOUND',
+      says: [
+        'user.controller.ts is no controller: the name that counts is UserController.ts',
+        'userController.mjs is no controller: the name that counts is UserController.mjs',
+      ],
+    },
+    'a group in other letter case': {
+      ask: ['GET', '/api/BAD'],
+      refused: '404 GROUP_NOT_FOUND',
+      says: ['letter case counts: the group Bad answers bad'],
+    },
+    'no group': { ask: ['GET', '/api/'], refused: '404 GROUP_NOT_FOUND', says: ['any /api/ → gateway.index', 'the path names no group'] },
+    'a name that no group has': { ask: ['GET', '/api/..'], refused: '404 GROUP_NOT_FOUND', says: ['".." cannot name a group'] },
+    'a group that does not load': {
+      ask: ['GET', '/api/bad'],
+      refused: '500 GROUP_NOT_LOADABLE',
+      says: ['group      Bad, controllers/BadController.mjs', 'because    controllers/BadController.mjs:2: Error: no luck'],
+    },
+    'outside of /api': { ask: ['GET', '/'], refused: '404 NOT_FOUND', says: ['row        none'] },
+    'a path that cannot be decoded': { ask: ['GET', '/api/%zz'], refused: '400 MALFORMED_PATH' },
+    'a path without a slash': { ask: ['GET', 'api/a'], refused: '400 MALFORMED_PATH' },
+    'a path that is not ASCII': { ask: ['GET', '/api/é'], refused: '400 MALFORMED_PATH' },
+    'OPTIONS with a header': { ask: ['OPTIONS', '/api/a', 'foreign'], refused: '500 OPERATION_NOT_FOUND' },
+    'a foreign header and a group': { ask: ['GET', '/api/a', 'foreign'], called: 'index' },
+    'a foreign header and no group': { ask: ['GET', '/api/nope', 'foreign'], refused: '500 DELEGATED_GROUP_NOT_FOUND' },
+    'a credential': {
+      ask: ['POST', '/api/hello/b', 'live00000000'],
+      called: 'hello',
+      says: ['hello, named by the path', 'the credential "Live" sends every request to the group a'],
+    },
+    'a credential that may not use the verb': {
+      ask: ['PUT', '/api/a', 'live00000000'],
+      refused: '405 METHOD_NOT_ALLOWED',
+      says: ['group      not looked for'],
+    },
+    'a credential without a group': {
+      ask: ['GET', '/api/a', 'lost00000000'],
+      refused: '500 DELEGATED_GROUP_NOT_FOUND',
+      says: ['there is no NowhereController.ts'],
+    },
+    'an expired credential': { ask: ['GET', '/api/a', 'old000000000'], refused: '401 INVALID_CREDENTIAL', says: ['its row has expired'] },
+    'a revoked credential': { ask: ['GET', '/api/a', 'gone00000000'], refused: '401 INVALID_CREDENTIAL', says: ['its row is revoked'] },
+    'an unknown credential': { ask: ['GET', '/api/a', 'nobody'], refused: '401 INVALID_CREDENTIAL', says: ['no row has its id'] },
+  };
+  for (const [name, { ask, called, refused, says = [] }] of Object.entries(rows)) {
+    test(name, async () => {
+      const { text, json, code } = await explain(...ask);
+      assert.equal(json.outcome, called === undefined ? 'refused' : 'called', text);
+      if (called !== undefined) assert.equal(json.operation, called, text);
+      else assert.equal(`${json.status} ${json.error_code}`, refused, text);
+      assert.equal(code, called === undefined ? 1 : 0);
+      assert.ok(text.startsWith(`${ask[0]} ${ask[1]}\n`));
+      for (const line of says) assert.ok(text.includes(line), `${line}\nis not in\n${text}`);
+    });
+  }
+
+  for (const target of ['/api/a', '/api', '*']) {
+    test(`OPTIONS ${target} without a header is a preflight`, async () => {
+      const { text, json, code } = await explain('OPTIONS', target);
+      assert.deepEqual([json.outcome, json.status, code], ['preflight', 200, 0]);
+      assert.ok(text.includes('200, a CORS preflight: no operation is called'));
+    });
+  }
+});
+
+describe('gatefold explain', () => {
+  test('loads, asks and answers in a process of its own', async () => {
+    const { code, out, err } = await runHere(run, ['get', '/api/a/hello', '--json'], { cwd });
+    assert.deepEqual([code, err], [0, '']);
+    assert.deepEqual(JSON.parse(out), {
+      verb: 'GET',
+      target: '/api/a/hello',
+      outcome: 'called',
+      route: { methods: 'any', path: '/api/{params}', target: 'gateway.index' },
+      group: 'A',
+      operation: 'hello',
+      file: join(cwd, 'controllers/AController.mjs'),
+      line: 4,
+      because: [],
+    });
+  });
+
+  test('paints on a terminal, and only there', async () => {
+    const { code, out } = await runHere(run, ['PATCH', '/api/a'], { cwd, isTTY: true });
+    assert.equal(code, 1);
+    assert.ok(out.includes('\u001b[31m500 OPERATION_NOT_FOUND'));
+    const quiet = await runHere(run, ['PATCH', '/api/a'], { cwd, isTTY: true, env: { NO_COLOR: '1' } });
+    assert.ok(!quiet.out.includes('\u001b'));
+  });
+
+  test('says so when the credentials table cannot be read', async (t) => {
+    const broken = makeProject(t, { 'data/production.json': '{"production":"hunter2"}' });
+    const { code, out, err } = await runHere(run, ['GET', '/api/a', '--authorization', 'x'], { cwd: broken });
+    assert.deepEqual([code, out], [1, '']);
+    assert.match(err, /^gatefold explain: Cannot read .*production\.json: it has no list "production"\n$/);
+  });
+
+  test('answers also where the providers cannot be read', async (t) => {
+    const broken = makeProject(t, { 'data/identity-providers.json': '{' });
+    const { code, out } = await runHere(run, ['POST', '/api/register'], { cwd: broken });
+    assert.equal(code, 0);
+    assert.match(out, /operation {2}identity\.register\n/);
+  });
+
+  const wrong: Record<string, [argv: string[], message: RegExp]> = {
+    'no verb': [[], /it takes VERB and PATH; see gatefold explain --help/],
+    'a verb that is none': [['FETCH', '/api'], /"FETCH" is not an HTTP method/],
+    'a path that would end the request line': [['GET', '/api/a HTTP/1.1'], /PATH: it is empty, or has a space or a control character/],
+    'a line feed': [['GET', '/api\r\nx: y'], /PATH: /],
+    'an empty path': [['GET', ''], /PATH: /],
+    'an empty id': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
+    'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*that is a token/],
+    'a header value': [['GET', '/', '--authorization=Bearer secretsecret'], /^(?!.*secretsecret).*that is a token/],
+  };
+  for (const [name, [argv, message]] of Object.entries(wrong)) {
+    test(`is called wrongly: ${name}`, async () => {
+      const { code, out, err } = await runHere(run, argv, { cwd });
+      assert.deepEqual([code, out], [2, '']);
+      assert.match(err, message);
+      assert.equal(err.trimEnd().split('\n').length, 1);
+    });
+  }
+});
+
+test('look-alikes in an unreadable or deep subfolder end nothing', async () => {
+  mkdirSync(join(cwd, 'controllers/a/b/c/d'), { recursive: true });
+  writeFileSync(join(cwd, 'controllers/a/b/c/d/DeepController.ts'), '');
+  writeFileSync(join(cwd, 'controllers/a/b/NearController.ts'), '');
+  assert.ok((await explain('GET', '/api/near')).text.includes('a/b/NearController.ts is no controller: it is in a subfolder'));
+  assert.ok(!(await explain('GET', '/api/deep')).text.includes('DeepController.ts is'));
+});

@@ -1,0 +1,87 @@
+// `gatefold new`: one file that was not there, and it works as it is.
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { run } from '../../src/cli/new.ts';
+import { run as runRoutes } from '../../src/cli/routes.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+test('new makes a controller that serves', async (t) => {
+  const cwd = makeProject(t);
+  const { code, out, err } = await runHere(run, ['order-item'], { cwd });
+  assert.deepEqual([code, err], [0, '']);
+  assert.deepEqual(out.trimEnd().split('\n'), [
+    'Made controllers/Order-itemController.ts',
+    '  GET,HEAD /api/order-item  index',
+    '  POST /api/order-item  created',
+  ]);
+  const routes = await runHere(runRoutes, [], { cwd });
+  assert.deepEqual([routes.code, routes.err], [0, '']);
+  assert.match(routes.out, /^POST +\/api\/order-item +created +controllers\/Order-itemController\.ts:11$/m);
+});
+
+test('new makes the folder when there is none, and answers in JSON', async (t) => {
+  const cwd = makeProject(t);
+  rmSync(join(cwd, 'controllers'), { recursive: true });
+  const { code, out } = await runHere(run, ['user', '--json', '--controllers-dir', 'api/groups'], { cwd });
+  assert.equal(code, 0);
+  assert.deepEqual(JSON.parse(out), {
+    group: 'User',
+    file: join(cwd, 'api/groups/UserController.ts'),
+    routes: [
+      { methods: ['GET', 'HEAD'], path: '/api/user', operation: 'index' },
+      { methods: ['POST'], path: '/api/user', operation: 'created' },
+    ],
+  });
+  assert.ok(existsSync(join(cwd, 'api/groups/UserController.ts')));
+});
+
+test('new says what an explicit route takes from the group', async (t) => {
+  const { code, out } = await runHere(run, ['register'], { cwd: makeProject(t) });
+  assert.equal(code, 0);
+  assert.match(out, /^ {2}POST \/api\/register {2}is taken by the explicit route to identity\.register$/m);
+});
+
+describe('new refuses', () => {
+  const taken: Record<string, [files: Record<string, string>, message: RegExp]> = {
+    'a file that is there': [{ 'controllers/UserController.ts': 'mine' }, /UserController\.ts serves that group already/],
+    'a group that another file serves': [{ 'controllers/UserController.js': 'mine' }, /UserController\.js serves that group already/],
+    'a name that a folder has': [{ 'controllers/UserController.ts/x': 'mine' }, /there is one already/],
+    'a folder that is a file': [{ groups: 'mine' }, /a part of the path is not a folder|there is one already/],
+  };
+  for (const [name, [files, message]] of Object.entries(taken)) {
+    test(name, async (t) => {
+      const cwd = makeProject(t, files);
+      const env = 'groups' in files ? { CONTROLLERS_DIR: 'groups' } : {};
+      const { code, out, err } = await runHere(run, ['user'], { cwd, env });
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(err, /^gatefold new: Cannot make .*UserController\.ts: /);
+      assert.match(err, message);
+      for (const [file, text] of Object.entries(files)) assert.equal(readFileSync(join(cwd, file), 'utf8'), text);
+    });
+  }
+
+  const names: [name: string, message: RegExp][] = [
+    ['', /"" cannot name a group: a letter, then letters, digits, _ and -/],
+    ['../user', /cannot name a group/],
+    ['1st', /cannot name a group/],
+    ['a.b', /cannot name a group/],
+    ['UserController', /UserController is the name of a class: the group is user/],
+  ];
+  for (const [name, message] of names) {
+    test(`the name ${JSON.stringify(name)}`, async (t) => {
+      const cwd = makeProject(t);
+      const { code, err } = await runHere(run, [name], { cwd });
+      assert.equal(code, 2);
+      assert.match(err, message);
+      assert.deepEqual(readdirSync(join(cwd, 'controllers')), []);
+    });
+  }
+});
+
+test('new leaves a file alone that another process made in between', async (t) => {
+  const cwd = makeProject(t);
+  const [first, second] = await Promise.all([runHere(run, ['user'], { cwd }), runHere(run, ['user'], { cwd })]);
+  assert.deepEqual([first.code, second.code].sort(), [0, 1]);
+});

@@ -1,0 +1,167 @@
+// `gatefold routes`: every URL that answers, where its operation stands, and what does not load.
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { LoadedGroup } from '../../src/cli/inspection.ts';
+import { findShadowed, listRoutes } from '../../src/cli/route-list.ts';
+import { run } from '../../src/cli/routes.ts';
+import { ROUTES, type Route } from '../../src/http/routes.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+const group = (name: string, operations: string[]): LoadedGroup => ({
+  group: name,
+  file: `${name}Controller.ts`,
+  path: `/srv/${name}Controller.ts`,
+  ok: true,
+  operations: operations.map((operation) => ({ name: operation })),
+  unexposed: [],
+});
+const list = (groups: LoadedGroup[], routes?: readonly Route[]) =>
+  listRoutes({ groups, handlers: {} }, routes).map(({ methods, except, path, operation }) =>
+    [String(methods), ...(except === undefined ? [] : [`not ${except}`]), path, operation].join(' '),
+  );
+const EXPLICIT = ['POST /api/idp-signin identity.signin', 'POST /api/register identity.register'];
+
+describe('listRoutes', () => {
+  test('puts explicit rows first, then a group after the other, verbs before slugs', () => {
+    assert.deepEqual(list([group('B', ['hello']), group('A', ['created', 'index', 'options'])]), [
+      ...EXPLICIT,
+      'POST /api/a created',
+      'GET,HEAD /api/a index',
+      'OPTIONS /api/a options',
+      'any /api/a/created created',
+      'any /api/a/index index',
+      'any /api/a/options options',
+      'any /api/b/hello hello',
+    ]);
+    const [options] = listRoutes({ groups: [group('A', ['options'])], handlers: {} }).filter(({ path }) => path === '/api/a');
+    assert.equal(options?.needsAuthorization, true);
+  });
+
+  test('leaves out what an explicit row takes', () => {
+    const routes: Route[] = [
+      { methods: ['POST'], path: '/api/a/hello', target: 'identity.signin' },
+      { methods: 'any', path: '/api/a/gone', target: 'identity.signin' },
+      { methods: ['GET', 'HEAD'], path: '/v2/{page}', target: 'gateway.index' },
+      ...ROUTES,
+    ];
+    assert.deepEqual(list([group('Register', ['index', 'created'])]).slice(2), [
+      'GET,HEAD /api/register index',
+      'any /api/register/index index',
+      'any /api/register/created created',
+    ]);
+    assert.deepEqual(list([group('A', ['hello', 'gone', 'index'])], routes).slice(4), [
+      'GET,HEAD /v2/a index',
+      'GET,HEAD /api/a index',
+      'any not POST /api/a/hello hello',
+      'any /api/a/index index',
+    ]);
+  });
+});
+
+test('findShadowed names the requests that an explicit row takes from an operation', () => {
+  const brief = (groups: LoadedGroup[], routes?: readonly Route[]) =>
+    findShadowed(groups, routes).map(({ verb, path, operation, row }) => `${verb} ${path} ${operation} ${row.target}`);
+  assert.deepEqual(brief([group('Register', ['index', 'created']), group('A', ['created'])]), [
+    'POST /api/register created identity.register',
+  ]);
+  const routes: Route[] = [{ methods: ['PUT'], path: '/api/a/hello', target: 'identity.signin' }, ...ROUTES];
+  assert.deepEqual(brief([group('A', ['hello'])], routes), ['PUT /api/a/hello hello identity.signin']);
+});
+
+test('routes tells file and line of every operation, inherited ones and those of other loaders too', async (t) => {
+  const cwd = makeProject(t, {
+    'lib/base.ts': 'interface Row {\n  id: string;\n}\nexport class Base {\n  created(row: Row): Row {\n    return row;\n  }\n}\n',
+    'controllers/TypedController.ts':
+      "import { Base } from '../lib/base.ts';\ntype Id = string;\n\nexport default class TypedController extends Base {\n  index(id: Id): Id {\n    return id;\n  }\n}\n",
+    'controllers/PlainController.mjs': 'export default {\n  index() {},\n  native: Math.max,\n  options() {},\n};\n',
+    'controllers/OldController.js': 'export class OldController {\n\n  async hello() {}\n}\n',
+  });
+  const { code, out, err } = await runHere(run, [], { cwd });
+  assert.equal(err, '');
+  assert.equal(code, 0);
+  const lines = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/));
+  assert.deepEqual(
+    lines.slice(0, 2).map((line) => line.slice(0, 3)),
+    [
+      ['POST', '/api/idp-signin', 'identity.signin'],
+      ['POST', '/api/register', 'identity.register'],
+    ],
+  );
+  assert.match(lines[0]?.[3] ?? '', /identity\/handler\.ts:\d+$/);
+  assert.deepEqual(lines.slice(2), [
+    ['any', '/api/old/hello', 'hello', 'controllers/OldController.js:3'],
+    ['GET,HEAD', '/api/plain', 'index', 'controllers/PlainController.mjs:2'],
+    ['OPTIONS (authorized)', '/api/plain', 'options', 'controllers/PlainController.mjs:4'],
+    ['any', '/api/plain/index', 'index', 'controllers/PlainController.mjs:2'],
+    ['any', '/api/plain/native', 'native', 'controllers/PlainController.mjs'],
+    ['any', '/api/plain/options', 'options', 'controllers/PlainController.mjs:4'],
+    ['GET,HEAD', '/api/typed', 'index', 'controllers/TypedController.ts:5'],
+    ['POST', '/api/typed', 'created', 'lib/base.ts:5'],
+    ['any', '/api/typed/index', 'index', 'controllers/TypedController.ts:5'],
+    ['any', '/api/typed/created', 'created', 'lib/base.ts:5'],
+  ]);
+});
+
+test('routes --json is one value, with what does not load; what controllers print and start is nobody’s business', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/LoudController.mjs':
+      'console.log("{}"); console.error("loud"); setInterval(() => {}, 1000); export default { index() {}, options() {} };\n',
+    'controllers/BrokenController.mjs': 'export default {\n  index( {\n};\n',
+    'controllers/EmptyController.mjs': '',
+    'controllers/ExitController.mjs': 'process.exit(7);',
+    'controllers/KillController.mjs': 'process.kill(process.pid, "SIGKILL"); await new Promise(() => {});',
+    'controllers/SpinController.mjs': 'for (;;);',
+    'controllers/StuckController.mjs': 'await new Promise(() => {});',
+  });
+  const { code, out, err } = await runHere(run, ['--json'], { cwd, loadTimeout: 1000 });
+  assert.equal(code, 1);
+  assert.equal(out.trimEnd().split('\n').length, 1);
+  const json = JSON.parse(out) as { routes: { path: string; line?: number }[]; not_loadable: Record<string, string>[] };
+  assert.deepEqual(
+    json.routes.slice(2).map(({ path, line }) => `${path}:${line}`),
+    ['/api/loud:1', '/api/loud:1', '/api/loud/index:1', '/api/loud/options:1'],
+  );
+  const dir = join(cwd, 'controllers');
+  const reasons = Object.fromEntries(json.not_loadable.map(({ group: name, error }) => [name, error]));
+  assert.match(reasons.Broken ?? '', /SyntaxError/);
+  assert.match(reasons.Stuck ?? '', /did not finish loading/);
+  assert.deepEqual(
+    { ...reasons, Broken: '', Stuck: '' },
+    {
+      Broken: '',
+      Empty: 'Error: it exports no group: export a class or an object, as default or as EmptyController',
+      Exit: 'it ended the process with exit code 7 while loading',
+      Kill: 'SIGKILL ended the process while loading',
+      Spin: 'it blocks the process while loading',
+      Stuck: '',
+    },
+  );
+  assert.match(json.not_loadable.find(({ group: name }) => name === 'Broken')?.at ?? '', /BrokenController\.mjs:3$/);
+  assert.deepEqual(json.not_loadable.find(({ group: name }) => name === 'Empty')?.at, undefined);
+  assert.equal(json.not_loadable[0]?.file, join(dir, 'BrokenController.mjs'));
+  assert.equal(err.trimEnd().split('\n').length, 6);
+  assert.match(err, /^gatefold routes: controllers\/BrokenController\.mjs:3 does not load: SyntaxError/m);
+});
+
+test('routes refuses a folder that is not there', async (t) => {
+  const cwd = makeProject(t);
+  rmSync(join(cwd, 'controllers'), { recursive: true });
+  const { code, out, err } = await runHere(run, ['--json'], { cwd });
+  assert.deepEqual([code, out], [1, '']);
+  assert.equal(err, `gatefold routes: Cannot read the controllers folder ${join(cwd, 'controllers')}: it does not exist\n`);
+});
+
+test('routes refuses to guess when code ends the process after it was loaded', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/LateController.mjs':
+      'const end = process.send; process.send = (message, ...rest) => message.kind === "done" ? process.exit(4) : end.call(process, message, ...rest); export default { index() {} };\n',
+  });
+  const { code, err } = await runHere(run, [], { cwd });
+  assert.equal(code, 1);
+  assert.match(err, /^gatefold routes: Cannot load the controllers in .*: the code ended the process with exit code 4\n$/);
+});

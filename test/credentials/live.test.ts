@@ -1,0 +1,476 @@
+// The table in memory against a file that people and programs change in every way there is. Real files, the real clock of the poll.
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
+import { createMemoryTable } from '../../src/credentials/live-table.ts';
+import { type FileContent, pollContent, readContent } from '../../src/credentials/table-file.ts';
+import { updateTable } from '../../src/credentials/write/store.ts';
+import { createFolder, createMemoryLog, type MemoryLog, makeRow, tableText, until, writeTable } from '../support/credentials-bench.ts';
+
+interface Bench {
+  readonly folder: string;
+  readonly file: string;
+  readonly log: MemoryLog;
+  readonly credentials: Credentials;
+}
+
+function start(t: TestContext, folder = createFolder(t), sessionKey?: string): Bench {
+  const log = createMemoryLog();
+  const credentials = createCredentials({ dataDir: folder, sessionKey, log });
+  t.after(() => credentials.close());
+  return { folder, file: join(folder, 'production.json'), log, credentials };
+}
+
+function kindOf(credentials: Credentials, token: string): string {
+  return credentials.identify(`Bearer ${token}`).kind;
+}
+
+function becomes(credentials: Credentials, token: string, kind: string): Promise<void> {
+  return until(() => kindOf(credentials, token) === kind);
+}
+
+const KEY = 'a key of thirty-two characters, at least';
+
+test('createCredentials: no file is an empty table, and the file is live when it comes', async (t) => {
+  const { folder, credentials } = start(t);
+  const one = makeRow();
+  assert.equal(kindOf(credentials, one.token), 'refused');
+  assert.equal(credentials.identify('Basic eA==').kind, 'foreign');
+  assert.equal(credentials.status().rows, 0);
+  writeTable(folder, one.row);
+  await becomes(credentials, one.token, 'row');
+  assert.deepEqual(credentials.status(), { rows: 1, quarantined: [], reloads: 1, reloadFailures: 0 });
+});
+
+test('createCredentials refuses to start, with one line, on what cannot be used', async (t) => {
+  const rows: [string, (folder: string) => void, RegExp][] = [
+    [
+      'a torn table',
+      (folder) => writeFileSync(join(folder, 'production.json'), '{"production":['),
+      /^Cannot read .*production\.json: it is not JSON \(15 characters\)$/,
+    ],
+    ['an empty table file', (folder) => writeFileSync(join(folder, 'production.json'), ''), /it is not JSON \(it is empty\)$/],
+    ['a table that is not UTF-8', (folder) => writeFileSync(join(folder, 'production.json'), Buffer.from([0xff])), /it is not UTF-8$/],
+    ['a folder for a table', (folder) => mkdirSync(join(folder, 'production.json')), /it is not a regular file$/],
+    ['links in a circle', (folder) => symlinkSync('production.json', join(folder, 'production.json')), /go round in a circle$/],
+    [
+      'a torn session key',
+      (folder) => writeFileSync(join(folder, 'session.key'), 'short'),
+      /^Cannot use .*session\.key: it has 5 characters/,
+    ],
+  ];
+  for (const [name, prepare, message] of rows) {
+    const folder = createFolder(t);
+    prepare(folder);
+    assert.throws(() => createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() }), { message }, name);
+  }
+});
+
+test('createCredentials refuses to start on a table that it may not read', {
+  skip: process.getuid?.() === 0 && 'root may read everything',
+}, (t) => {
+  const folder = createFolder(t);
+  writeTable(folder);
+  chmodSync(join(folder, 'production.json'), 0);
+  assert.throws(() => createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog() }), /permission denied$/);
+});
+
+/** Ways to get a new text into place. */
+const WAYS: readonly [string, (file: string, text: string) => void][] = [
+  ['in place', (file, text) => writeFileSync(file, text)],
+  [
+    'by rename',
+    (file, text) => {
+      writeFileSync(`${file}.new`, text);
+      renameSync(`${file}.new`, file);
+    },
+  ],
+  [
+    'in place, size and time as before',
+    (file, text) => {
+      const { atime, mtime } = statSync(file);
+      writeFileSync(file, text);
+      utimesSync(file, atime, mtime);
+    },
+  ],
+  [
+    'by rename, size and time as before',
+    (file, text) => {
+      const { atime, mtime } = statSync(file);
+      writeFileSync(`${file}.new`, text);
+      utimesSync(`${file}.new`, atime, mtime);
+      renameSync(`${file}.new`, file);
+    },
+  ],
+  [
+    'removed and written again',
+    (file, text) => {
+      rmSync(file);
+      writeFileSync(file, text);
+    },
+  ],
+  [
+    'as a link to a file elsewhere',
+    (file, text) => {
+      writeFileSync(`${file}.real`, text);
+      rmSync(file);
+      symlinkSync(`${file}.real`, file);
+    },
+  ],
+];
+
+for (const [name, write] of WAYS) {
+  test(`a change is live: ${name}`, async (t) => {
+    const folder = createFolder(t);
+    const [one, two] = [makeRow(), makeRow()];
+    writeTable(folder, one.row);
+    const { file, credentials } = start(t, folder);
+    assert.equal(kindOf(credentials, one.token), 'row');
+    write(file, tableText(two.row));
+    await becomes(credentials, two.token, 'row');
+    assert.equal(kindOf(credentials, one.token), 'refused');
+  });
+}
+
+test('a change is live: the swap of a mounted secret', async (t) => {
+  const folder = createFolder(t);
+  const [one, two] = [makeRow(), makeRow()];
+  for (const [version, row] of [
+    ['..1', one.row],
+    ['..2', two.row],
+  ] as const) {
+    mkdirSync(join(folder, version));
+    writeFileSync(join(folder, version, 'production.json'), tableText(row));
+    utimesSync(join(folder, version, 'production.json'), 0, 0);
+  }
+  symlinkSync('..1', join(folder, '..data'));
+  symlinkSync('..data/production.json', join(folder, 'production.json'));
+  const { credentials } = start(t, folder);
+  assert.equal(kindOf(credentials, one.token), 'row');
+  symlinkSync('..2', join(folder, '..data_tmp'));
+  renameSync(join(folder, '..data_tmp'), join(folder, '..data'));
+  await becomes(credentials, two.token, 'row');
+});
+
+test('a large table is live after each change too, and a change right after a change is not missed', async (t) => {
+  const folder = createFolder(t);
+  const padding = makeRow({ description: 'x'.repeat(900), padding: 'x'.repeat(100_000) });
+  const rows = Array.from({ length: 4 }, () => makeRow());
+  writeTable(folder, padding.row, rows[0]?.row);
+  const { credentials, file } = start(t, folder);
+  for (const { row, token } of rows.slice(1)) {
+    const { atime, mtime } = statSync(file);
+    writeFileSync(file, tableText(padding.row, row));
+    utimesSync(file, atime, mtime);
+    await becomes(credentials, token, 'row');
+  }
+});
+
+test('a bad text leaves the last good table, is logged once, and is over when the text is good again', async (t) => {
+  const folder = createFolder(t);
+  const [one, two] = [makeRow(), makeRow()];
+  writeTable(folder, one.row);
+  const { file, log, credentials } = start(t, folder);
+  const failures = () => log.lines.filter((line) => line.event === 'credentials-reload-failed');
+  truncateSync(file, 20);
+  await until(() => failures().length === 1);
+  assert.equal(kindOf(credentials, one.token), 'row');
+  const { lastFailure, reloadFailures } = credentials.status();
+  assert.match(lastFailure ?? '', /production\.json: it is not JSON \(20 characters\)$/);
+  assert.equal(reloadFailures, 1);
+  writeFileSync(file, '{"production":5}');
+  await until(() => failures().length === 2);
+  writeFileSync(file, tableText(one.row));
+  await until(() => credentials.status().lastFailure === undefined);
+  writeFileSync(file, tableText(two.row));
+  await becomes(credentials, two.token, 'row');
+  assert.equal(failures().length, 2);
+  assert.ok(failures().every((line) => line.level === 'error'));
+});
+
+test('what cannot be read leaves the last good table', async (t) => {
+  const folder = createFolder(t);
+  const one = makeRow();
+  writeTable(folder, one.row);
+  const { file, log, credentials } = start(t, folder);
+  rmSync(file);
+  mkdirSync(file);
+  await until(() => log.lines.some((line) => line.event === 'credentials-reload-failed'));
+  assert.equal(kindOf(credentials, one.token), 'row');
+  assert.match(credentials.status().lastFailure ?? '', /it is not a regular file$/);
+});
+
+test('a file that vanishes is an empty table, whose tokens are refused and not anonymous', async (t) => {
+  const folder = createFolder(t);
+  const one = makeRow();
+  writeTable(folder, one.row);
+  const { file, log, credentials } = start(t, folder);
+  rmSync(file);
+  await becomes(credentials, one.token, 'refused');
+  assert.equal(log.lines.at(-1)?.fields.missing, true);
+});
+
+test('readContent: the key is that of the content, however short, and of nothing else', (t) => {
+  const path = join(createFolder(t), 'production.json');
+  const contents = ['', ' ', 'missing', 'not a file', 'whole: ', 'x'.repeat(31), 'x'.repeat(32), 'x'.repeat(33), 'x'.repeat(34)];
+  const keys = contents.map((text) => {
+    writeFileSync(path, text);
+    const { key } = readContent(path);
+    assert.equal(readContent(path).key, key);
+    return key;
+  });
+  rmSync(path);
+  keys.push(readContent(path).key);
+  mkdirSync(path);
+  keys.push(readContent(path).key);
+  assert.equal(new Set(keys).size, contents.length + 2);
+});
+
+test('createMemoryTable: what is not a good table must be seen twice in a row, and a good one is live at once', (t) => {
+  const folder = createFolder(t);
+  const path = join(folder, 'production.json');
+  const content = (text: string): FileContent => {
+    writeFileSync(path, text);
+    return readContent(path);
+  };
+  const [good, better] = [content(tableText(makeRow().row)), content(tableText(makeRow().row, makeRow().row))];
+  const [torn, tornElsewhere] = [content('{"prod'), content('{"produ')];
+  rmSync(path);
+  const missing = readContent(path);
+  const unreadable: FileContent = { kind: 'unreadable', key: 'unreadable', reason: 'input/output error' };
+  const rows: [string, FileContent[], { rows: number; failures: number; reloads: number }][] = [
+    ['the same', [good, good], { rows: 1, failures: 0, reloads: 0 }],
+    ['another good one', [better], { rows: 2, failures: 0, reloads: 1 }],
+    ['a moment without a file', [missing, good], { rows: 1, failures: 0, reloads: 0 }],
+    ['a moment without a file, then a new one', [missing, better], { rows: 2, failures: 0, reloads: 1 }],
+    ['no file', [missing, missing], { rows: 0, failures: 0, reloads: 1 }],
+    ['no file, and back', [missing, missing, good], { rows: 1, failures: 0, reloads: 2 }],
+    ['a file that is being written', [torn, tornElsewhere, torn, better], { rows: 2, failures: 0, reloads: 1 }],
+    ['a torn file', [torn, torn, torn, torn], { rows: 1, failures: 1, reloads: 0 }],
+    ['two torn files', [torn, torn, tornElsewhere, tornElsewhere], { rows: 1, failures: 2, reloads: 0 }],
+    ['torn, good and torn again', [torn, torn, good, torn, torn], { rows: 1, failures: 2, reloads: 0 }],
+    ['a moment of a bad disk', [unreadable, good], { rows: 1, failures: 0, reloads: 0 }],
+    ['a bad disk', [unreadable, unreadable, unreadable], { rows: 1, failures: 1, reloads: 0 }],
+  ];
+  for (const [name, contents, expected] of rows) {
+    const table = createMemoryTable({ path, first: good, log: createMemoryLog() });
+    for (const item of contents) table.consider(item);
+    const { rows, reloadFailures, reloads } = table.status();
+    assert.deepEqual({ rows, failures: reloadFailures, reloads }, expected, name);
+  }
+});
+
+test('createMemoryTable warns of quarantined and literal rows by name, once, and never of their values', (t) => {
+  const folder = createFolder(t);
+  const path = join(folder, 'production.json');
+  const bad = { ...makeRow().row, name: 'bad one', methods: 5 };
+  const literal = { authorization: 'Basic c2VjcmV0', name: 'old one' };
+  const content = (...rows: unknown[]) => {
+    writeTable(folder, ...rows);
+    return readContent(path);
+  };
+  const log = createMemoryLog();
+  const table = createMemoryTable({ path, first: content(bad, literal), log });
+  const warnings = () => log.lines.filter((line) => line.level === 'warn').map(({ event, fields }) => [event, fields]);
+  const first = [
+    ['credentials-row-quarantined', { name: 'bad one', reason: '"methods" is not a list of HTTP methods' }],
+    ['credentials-literal-rows', { count: 1, names: ['old one'] }],
+  ];
+  assert.deepEqual(warnings(), first);
+  table.consider(content(bad, literal, makeRow().row));
+  assert.deepEqual(warnings(), first);
+  table.consider(content(...Array.from({ length: 25 }, (_, i) => ({ name: `bad ${i}` }))));
+  assert.equal(warnings().length, 2 + 20 + 1);
+  assert.deepEqual(warnings().at(-1), ['credentials-row-quarantined', { more: 5 }]);
+  assert.doesNotMatch(JSON.stringify(log.lines), /c2VjcmV0|sha256/);
+});
+
+test('pollContent leaves a file alone once its stat is old, reads a small one again now and then, and any when the stat differs', async (t) => {
+  for (const [size, isSmall] of [
+    [70_000, false],
+    [100, true],
+  ] as const) {
+    const path = join(createFolder(t), 'file');
+    writeFileSync(path, 'x'.repeat(size));
+    let now = 0;
+    let reads = 0;
+    let polls = 0;
+    const clock = () => {
+      polls++;
+      return now;
+    };
+    const poller = pollContent({ path, intervalMs: 1, onContent: () => reads++, clock });
+    const afterPolls = (count: number) => {
+      const enough = polls + count;
+      return until(() => polls > enough);
+    };
+    await until(() => reads >= 3);
+    now = 10_000;
+    await afterPolls(20);
+    const before = reads;
+    await afterPolls(20);
+    assert.equal(reads, before);
+    now = 11_000;
+    await afterPolls(20);
+    assert.equal(reads, isSmall ? before + 1 : before);
+    appendFileSync(path, 'y');
+    const enough = reads;
+    await until(() => reads > enough);
+    poller.close();
+  }
+});
+
+test('pollContent: a read that began before readNow does not speak after it, and none speaks after close', async (t) => {
+  const path = join(createFolder(t), 'file');
+  writeFileSync(path, 'old');
+  const seen: string[] = [];
+  const poller = pollContent({
+    path,
+    intervalMs: 1,
+    onContent: (content) => seen.push(content.kind === 'bytes' ? content.bytes.toString() : content.kind),
+  });
+  await until(() => seen.length > 2);
+  for (let i = 0; i < 50; i++) {
+    writeFileSync(path, `new ${i}`);
+    seen.length = 0;
+    poller.readNow();
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+    assert.deepEqual(new Set(seen), new Set([`new ${i}`]));
+  }
+  poller.close();
+  seen.length = 0;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(seen, []);
+});
+
+test('issueSession: a token good on every worker of the folder, until its row ends', async (t) => {
+  const folder = createFolder(t);
+  const one = makeRow();
+  writeTable(folder, one.row);
+  const [here, there] = [start(t, folder), start(t, folder)];
+  assert.deepEqual(readdirSync(folder), ['production.json']);
+  const { token, expiresAt } = here.credentials.issueSession(one.id);
+  assert.ok(Math.abs(expiresAt - Date.now() / 1000 - 3600) < 60);
+  for (const { credentials } of [here, there, start(t, folder)]) {
+    const caller = credentials.identify(`Bearer ${token}`);
+    assert.equal(caller.kind === 'row' ? caller.row.id : caller.kind, one.id);
+  }
+  writeTable(folder, { ...one.row, revoked_at: '2026-01-01T00:00:00Z' });
+  await becomes(there.credentials, token, 'refused');
+});
+
+test('issueSession: machines that share the setting, or the file as a setting, take each other’s tokens', (t) => {
+  const one = makeRow();
+  const folders = [createFolder(t), createFolder(t), createFolder(t)];
+  for (const folder of folders) writeTable(folder, one.row);
+  const [a, b] = folders.slice(0, 2).map((folder) => start(t, folder, KEY).credentials) as [Credentials, Credentials];
+  assert.equal(kindOf(b, a.issueSession(one.id).token), 'row');
+  assert.equal(kindOf(start(t, folders[1], `${KEY}!`).credentials, a.issueSession(one.id).token), 'refused');
+  const withFile = start(t, folders[2]).credentials;
+  const { token } = withFile.issueSession(one.id);
+  const text = readFileSync(join(folders[2] as string, 'session.key'), 'utf8').trim();
+  assert.equal(kindOf(start(t, folders[0], text).credentials, token), 'row');
+});
+
+test('a session key that is torn while the server runs: session tokens are refused, and the log says so once', (t) => {
+  const folder = createFolder(t);
+  const one = makeRow();
+  writeTable(folder, one.row);
+  const { log, credentials } = start(t, folder);
+  const { token } = start(t, createFolder(t), KEY).credentials.issueSession(one.id);
+  assert.deepEqual(credentials.identify(token), { kind: 'refused', reason: 'there is no session key' });
+  writeFileSync(join(folder, 'session.key'), 'torn');
+  for (let i = 0; i < 3; i++) assert.equal(credentials.identify(token).kind, 'refused');
+  assert.throws(() => credentials.issueSession(one.id), /it has 4 characters/);
+  assert.equal(log.lines.filter((line) => line.event === 'session-key-unusable').length, 1);
+});
+
+const OWNER = { issuer: 'https://issuer.example', subject: 's-1' };
+
+test('register writes a row of the owner, and its own worker sees it at once', async (t) => {
+  const { credentials: here, folder } = start(t);
+  const { row, token } = await here.register({ owner: OWNER, name: 'app', description: 'd' });
+  assert.equal(kindOf(here, token), 'row');
+  assert.deepEqual(row.application, { id: row.id, name: 'app', description: 'd', owner: OWNER });
+  assert.deepEqual(here.findByOwner(OWNER), [row]);
+  await assert.rejects(here.register({ owner: OWNER, name: 'app' }), { code: 'ALREADY_REGISTERED', status: 409 });
+  const second = await here.register({ owner: OWNER, name: 'app 2' });
+  await here.register({ owner: { ...OWNER, subject: 's-2' }, name: 'app' });
+  assert.deepEqual(
+    here.findByOwner(OWNER).map(({ id }) => id),
+    [row.id, second.row.id],
+  );
+  await updateTable(folder, (table) => table.change(0, { revoked_at: '2026-01-01T00:00:00Z' }));
+  await becomes(here, token, 'refused');
+  assert.deepEqual(
+    here.findByOwner(OWNER).map(({ id }) => id),
+    [second.row.id],
+  );
+  await here.register({ owner: OWNER, name: 'app' });
+});
+
+test('register: the same name asked for ten times at once is one row and nine refusals', async (t) => {
+  const { credentials } = start(t);
+  const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => credentials.register({ owner: OWNER, name: 'app' })));
+  assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'ALREADY_REGISTERED');
+});
+
+test('register: what cannot be stored is 503 with the cause for the log, what no row can hold is 400', async (t) => {
+  const { credentials, file } = start(t);
+  await assert.rejects(credentials.register({ owner: OWNER, name: '' }), { code: 'INVALID_REQUEST_DATA', status: 400 });
+  writeFileSync(file, '{"production":');
+  await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), (error: Error & { code?: string }) => {
+    assert.equal(error.code, 'REGISTRATION_UNAVAILABLE');
+    assert.match(String(error.cause), /Cannot write .*: it is not JSON/);
+    return true;
+  });
+  assert.equal(readFileSync(file, 'utf8'), '{"production":');
+});
+
+test('register: a row that somebody removes before the client has its token is 503', async (t) => {
+  const { credentials, folder } = start(t);
+  const registering = credentials.register({ owner: OWNER, name: 'app' });
+  // The first change after it, in the queue for the same lock or in the moment after: whichever wins, no token is given for nothing.
+  const removing = updateTable(folder, () => {}).then(() => writeTable(folder));
+  const outcome = await registering.then(({ token }) => token).catch((error: { code: string }) => error.code);
+  await removing;
+  assert.match(outcome, /^gfk_|^REGISTRATION_UNAVAILABLE$/);
+});
+
+test('createCredentials asks the clock that it is given', async (t) => {
+  const folder = createFolder(t);
+  let now = Date.parse('2026-11-21T00:00:00Z');
+  const credentials = createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog(), now: () => now });
+  t.after(() => credentials.close());
+  const { row, token } = await credentials.register({ owner: OWNER, name: 'app' });
+  assert.equal(JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production[0].created_at, '2026-11-21T00:00:00.000Z');
+  const session = credentials.issueSession(row.id);
+  assert.equal(session.expiresAt, now / 1000 + 3600);
+  now += 3_600_000;
+  assert.deepEqual([kindOf(credentials, session.token), kindOf(credentials, token)], ['refused', 'row']);
+});
+
+test('close stops the polling', async (t) => {
+  const { folder, credentials } = start(t);
+  credentials.close();
+  const one = makeRow();
+  writeTable(folder, one.row);
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  assert.equal(kindOf(credentials, one.token), 'refused');
+});

@@ -1,0 +1,295 @@
+// Writing under the lock: killed writers, dead holders, thieves, full disks. The processes and the kills are real.
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { refusal } from '../../src/base/errors.ts';
+import { parseTable } from '../../src/credentials/table.ts';
+import { createRow } from '../../src/credentials/write/changes.ts';
+import { acquireLock, isDead } from '../../src/credentials/write/lock.ts';
+import { ChangeRefused, StoreError, updateTable } from '../../src/credentials/write/store.ts';
+import { createFolder, fixturePath, makeRow, nodeFlags, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
+
+function readTable(folder: string) {
+  return parseTable(readFileSync(join(folder, 'production.json'), 'utf8'));
+}
+
+async function issue(folder: string, name = 'n', options?: Parameters<typeof updateTable>[2]): Promise<string> {
+  const { token, row } = createRow({ name }, Date.now());
+  await updateTable(folder, (table) => table.append(row), options);
+  return token.id;
+}
+
+test('updateTable makes the table when there is none, mode 0600, and leaves nothing beside it', async (t) => {
+  const folder = createFolder(t);
+  const id = await issue(folder);
+  assert.ok(readTable(folder).rows.has(id));
+  assert.equal(statSync(join(folder, 'production.json')).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(folder), ['production.json']);
+});
+
+test('updateTable writes mode 0600 over whatever the mode was', async (t) => {
+  const folder = createFolder(t);
+  writeTable(folder);
+  chmodSync(join(folder, 'production.json'), 0o666);
+  await issue(folder);
+  assert.equal(statSync(join(folder, 'production.json')).mode & 0o777, 0o600);
+});
+
+test('updateTable writes nothing when the change refuses or changes nothing', async (t) => {
+  const folder = createFolder(t);
+  writeTable(folder, makeRow().row);
+  const { ino } = statSync(join(folder, 'production.json'));
+  const refuse = (error: Error) => () => {
+    throw error;
+  };
+  await assert.rejects(updateTable(folder, refuse(new ChangeRefused('no'))), new ChangeRefused('no'));
+  await assert.rejects(updateTable(folder, refuse(refusal('ALREADY_REGISTERED'))), { code: 'ALREADY_REGISTERED' });
+  assert.equal(await updateTable(folder, () => 'result'), 'result');
+  assert.equal(statSync(join(folder, 'production.json')).ino, ino);
+  assert.deepEqual(readdirSync(folder), ['production.json']);
+});
+
+test('updateTable refuses to write over what it cannot parse or read, and leaves it as it is', async (t) => {
+  const rows: [string, string | Buffer, RegExp][] = [
+    ['torn', '{"production":[{"id":', /^Cannot write .*production\.json: it is not JSON \(21 characters\)$/],
+    ['empty', '', /: it is not JSON \(it is empty\)$/],
+    ['another document', '[]', /: it has no list "production"$/],
+    ['not UTF-8', Buffer.from('{"production":[{"name":"\xff"}]}', 'latin1'), /: it is not UTF-8$/],
+  ];
+  for (const [name, content, message] of rows) {
+    const folder = createFolder(t);
+    const path = join(folder, 'production.json');
+    writeFileSync(path, content);
+    await assert.rejects(issue(folder), (error) => error instanceof StoreError && message.test(error.message), name);
+    assert.deepEqual(readFileSync(path), Buffer.from(content), name);
+    assert.deepEqual(readdirSync(folder), ['production.json'], name);
+  }
+  const folder = createFolder(t);
+  mkdirSync(join(folder, 'production.json'));
+  await assert.rejects(issue(folder), { message: `Cannot write ${realpathSync(folder)}/production.json: it is not a regular file` });
+  await assert.rejects(issue(join(folder, 'none')), { message: `Cannot write ${folder}/none/production.json: the folder does not exist` });
+  const loop = createFolder(t);
+  symlinkSync('production.json', join(loop, 'production.json'));
+  await assert.rejects(issue(loop), /go round in a circle$/);
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  await assert.rejects(issue(file), /a part of the path is not a folder$/);
+});
+
+test('updateTable writes through a symbolic link to its target', async (t) => {
+  const [folder, target] = [createFolder(t), createFolder(t)];
+  writeFileSync(join(target, 'table.json'), tableText());
+  symlinkSync(join(target, 'table.json'), join(folder, 'production.json'));
+  const id = await issue(folder);
+  assert.ok(parseTable(readFileSync(join(target, 'table.json'), 'utf8')).rows.has(id));
+  assert.ok(readTable(folder).rows.has(id));
+  assert.deepEqual([readdirSync(folder), readdirSync(target)], [['production.json'], ['table.json']]);
+});
+
+test('updateTable keeps the owner of the table when root writes', { skip: process.getuid?.() !== 0 && 'only root can' }, async (t) => {
+  const folder = createFolder(t);
+  const owner = (path: string) => [statSync(path).uid, statSync(path).gid];
+  spawnSync('chown', ['4321:4322', folder]);
+  await issue(folder);
+  assert.deepEqual(owner(join(folder, 'production.json')), [4321, 4322]);
+  spawnSync('chown', ['5321:5322', join(folder, 'production.json')]);
+  await issue(folder);
+  assert.deepEqual(owner(join(folder, 'production.json')), [5321, 5322]);
+});
+
+test('updateTable in one process: 50 at once, all there', async (t) => {
+  const folder = createFolder(t);
+  const ids = await Promise.all(Array.from({ length: 50 }, () => issue(folder)));
+  assert.deepEqual(new Set(readTable(folder).rows.keys()), new Set(ids));
+  assert.deepEqual(readdirSync(folder), ['production.json']);
+});
+
+test('eight processes at once, killed at random: nothing announced is lost, nothing is torn', async (t) => {
+  const folder = createFolder(t);
+  writeTable(folder);
+  const announced: string[] = [];
+  const children = new Set<ChildProcess>();
+  let kills = 0;
+  let next = 0;
+  t.after(() => {
+    for (const child of children) child.kill('SIGKILL');
+  });
+  const enough = 10;
+  const start = () => {
+    const child = spawnFixture('credentials-writer.ts', [folder, `writer ${next++}`]);
+    children.add(child);
+    let rest = '';
+    // Killed after so many rows, in the middle of whatever it is doing then.
+    let left = 1 + Math.floor(Math.random() * 30);
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      announced.push(...lines);
+      left -= lines.length;
+      if (left <= 0) setTimeout(() => child.kill('SIGKILL'), Math.random() * 10);
+    });
+    return once(child, 'close').then(() => {
+      children.delete(child);
+      kills++;
+    });
+  };
+  const lane = async () => {
+    do await start();
+    while (kills < enough);
+  };
+  await Promise.all(Array.from({ length: 8 }, lane));
+  const table = readTable(folder);
+  assert.deepEqual(table.quarantined, []);
+  assert.ok(announced.length >= 8);
+  assert.deepEqual(
+    announced.filter((id) => !table.rows.has(id)),
+    [],
+  );
+  // The next writer finds a lock of the dead at most, and clears what they left.
+  await issue(folder);
+  assert.deepEqual(readdirSync(folder), ['production.json']);
+});
+
+test('a full disk: refused, the table whole, nothing left behind', async (t) => {
+  // A small file system of our own; where the system does not let us mount one there is nothing to try.
+  const folder = createFolder(t);
+  const script = `mount -t tmpfs -o size=64k,mode=700 none "$1" && printf '{"production":[]}' > "$1/production.json" && shift && exec "$@"`;
+  const words = [...nodeFlags(), fixturePath('credentials-writer.ts'), folder, 'x'.repeat(180), '1000'];
+  const list = `process.on('exit', () => { const fs = require('node:fs'); fs.writeSync(2, '\\n' + JSON.stringify([fs.readdirSync(process.argv[2]), fs.readFileSync(process.argv[2] + '/production.json', 'utf8')]) + '\\n'); });`;
+  const hook = join(createFolder(t), 'list.cjs');
+  writeFileSync(hook, list);
+  const unshare = ['--user', '--map-root-user', '--mount', 'sh', '-c', script, 'sh', folder, process.execPath, '--require', hook, ...words];
+  if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', 'mount -t tmpfs none "$1"', 'sh', folder]).status !== 0) {
+    t.skip('no file system can be mounted here');
+    return;
+  }
+  const { stdout, stderr, status } = spawnSync('unshare', unshare, { encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.match(stderr, /Cannot write .*production\.json: no space is left on the disk/);
+  const [names, text] = JSON.parse(stderr.split('\n').findLast((line) => line.startsWith('[[')) ?? '') as [string[], string];
+  assert.deepEqual(names, ['production.json']);
+  const announced = stdout.trim().split('\n');
+  assert.ok(announced.length > 10);
+  assert.deepEqual([...parseTable(text).rows.keys()], announced);
+});
+
+test('acquireLock waits for a holder that lives, has a bound, and says who holds it', async (t) => {
+  const path = join(createFolder(t), 'x.lock');
+  const lock = await acquireLock(path);
+  assert.equal(await lock.isHeld(), true);
+  await assert.rejects(acquireLock(path, { waitMs: 30 }), {
+    message: `Cannot lock ${path}: process ${process.pid} has held it for 0.03 s`,
+  });
+  assert.equal(readdirSync(dirname(path)).length, 1);
+  const second = acquireLock(path);
+  await lock.release();
+  assert.equal(await (await second).isHeld(), true);
+  assert.equal(await lock.isHeld(), false);
+  await (await second).release();
+  assert.deepEqual(readdirSync(dirname(path)), []);
+});
+
+/** The lock as a process would leave it that held it and is gone. */
+function leaveLock(path: string, holder: string): void {
+  mkdirSync(path);
+  writeFileSync(join(path, holder), '');
+}
+
+async function ownName(folder: string): Promise<string[]> {
+  const lock = await acquireLock(join(folder, 'own'));
+  await lock.release();
+  return lock.holder.split('-');
+}
+
+test('acquireLock breaks the lock of a process that is gone, of another start and of another machine when it is overdue', async (t) => {
+  const folder = createFolder(t);
+  const [pid = '', started = '', machine = ''] = await ownName(folder);
+  const gone = spawnSync(process.execPath, ['-e', '']).pid;
+  const rows: [string, string, boolean][] = [
+    ['gone', `${gone}-${started}-${machine}-ab`, true],
+    ['the id of another start', `${pid}-1-${machine}-ab`, true],
+    ['alive', `${pid}-${started}-${machine}-ab`, false],
+    ['another machine', `${pid}-${started}-0123456789abcdef-ab`, false],
+    ['a name that is none of ours', 'x', false],
+  ];
+  for (const [name, holder, dead] of rows) {
+    const path = join(folder, `${holder}.lock`);
+    leaveLock(path, holder);
+    assert.equal(isDead(holder, false), dead, name);
+    if (dead) await (await acquireLock(path, { waitMs: 100 })).release();
+    else await assert.rejects(acquireLock(path, { waitMs: 20 }), /has held it/, name);
+  }
+  const path = join(folder, 'overdue.lock');
+  leaveLock(path, `1-1-0123456789abcdef-ab`);
+  await (await acquireLock(path, { unseenHolderMs: 30 })).release();
+  assert.equal(existsSync(path), false);
+});
+
+test('acquireLock: many thieves of one dead lock, and never two holders', async (t) => {
+  const path = join(createFolder(t), 'x.lock');
+  for (let round = 0; round < 20; round++) {
+    leaveLock(path, `${2 ** 22 + 1}-1-${(await ownName(dirname(path)))[2]}-ab`);
+    let holders = 0;
+    await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const lock = await acquireLock(path);
+        assert.equal(++holders, 1);
+        await new Promise(setImmediate);
+        assert.equal(await lock.isHeld(), true);
+        holders--;
+        await lock.release();
+      }),
+    );
+  }
+});
+
+test('acquireLock takes over a folder whose holder died between freeing and removing it', async (t) => {
+  const path = join(createFolder(t), 'x.lock');
+  mkdirSync(path);
+  await (await acquireLock(path, { waitMs: 100 })).release();
+});
+
+test('updateTable: a writer that stood still and lost its lock writes nothing', async (t) => {
+  const folder = createFolder(t);
+  writeTable(folder);
+  const stolen = await createRow({ name: 'stolen' }, Date.now());
+  const late = updateTable(folder, (table) => {
+    // Another process took this one for dead: its lock is broken and taken while the change is being made.
+    const path = join(folder, 'production.json.lock');
+    spawnSync('sh', ['-c', 'rm "$1"/* && touch "$1/thief"', 'sh', path]);
+    table.append(stolen.row);
+  });
+  await assert.rejects(late, /^Error: Cannot write .*: the lock was lost$/);
+  assert.equal(readTable(folder).rows.size, 0);
+  assert.deepEqual(readdirSync(folder), ['production.json', 'production.json.lock']);
+});
+
+test('updateTable clears the drafts of the dead and leaves everything else', async (t) => {
+  const folder = createFolder(t);
+  const [pid, started, machine] = await ownName(folder);
+  const kept = [
+    '.production.json.swp',
+    `.production.json.lock.${pid}-${started}-${machine}-ab.tmp`,
+    '.session.key.1.tmp',
+    'production.json.tmp',
+  ];
+  const cleared = ['.production.json.1-1-x-ab.tmp', `.production.json.lock.${2 ** 22 + 1}-1-${machine}-ab.tmp`];
+  for (const name of [...kept, ...cleared]) writeFileSync(join(folder, name), '');
+  utimesSync(join(folder, kept[0] as string), 0, 0);
+  await issue(folder);
+  assert.deepEqual(readdirSync(folder).sort(), [...kept, 'production.json'].sort());
+});

@@ -1,0 +1,390 @@
+// The states of the table row by row, what each header value is held to be, and that no value whatever breaks it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { identifyCaller } from '../../src/credentials/identify.ts';
+import { createSessionToken, deriveSessionKey } from '../../src/credentials/session.ts';
+import { type CredentialTable, findByOwner, parseTable } from '../../src/credentials/table.ts';
+import { generateToken, hashSecret } from '../../src/credentials/token.ts';
+import { makeRow, tableText } from '../support/credentials-bench.ts';
+import { startService } from '../support/service.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+const KEY = deriveSessionKey('a key of thirty-two characters, at least');
+const PAST = '2026-11-21T12:00:00Z';
+const FUTURE = '2026-11-21T12:00:01Z';
+
+function identify(table: CredentialTable, authorization: string) {
+  return identifyCaller(authorization, { table, now: NOW, sessionKey: () => KEY });
+}
+
+/** `row`, `foreign`, or the reason. */
+function outcome(table: CredentialTable, authorization: string): string {
+  const caller = identify(table, authorization);
+  return caller.kind === 'refused' ? caller.reason : caller.kind;
+}
+
+test('parseTable refuses a text that is no table, with one line and without a word of the text', () => {
+  const rows: [string, string, RegExp][] = [
+    ['nothing', '', /^it is not JSON \(it is empty\)$/],
+    ['torn', '{"production":[{"id":"SECRET', /^it is not JSON \(28 characters\)$/],
+    ['an array', '[]', /^it has no list "production"$/],
+    ['null', 'null', /^it has no list/],
+    ['another object', '{"prod":[]}', /^it has no list/],
+    ['no list', '{"production":{}}', /^it has no list/],
+    ['a list behind __proto__', '{"__proto__":{"production":[]}}', /^it has no list/],
+    ['a depth of 200,000', '['.repeat(200_000), /^it is not JSON/],
+  ];
+  for (const [name, text, message] of rows) assert.throws(() => parseTable(text), { message }, name);
+});
+
+test('parseTable takes a byte order mark and an empty table', () => {
+  assert.equal(parseTable('\uFEFF{"production":[]}').rows.size, 0);
+  assert.equal(parseTable('{ "comment": 1, "production": [] }').rows.size, 0);
+});
+
+const OTHER_HASH = hashSecret('other');
+const EARLIER = generateToken();
+
+/** Fields on top of a good row; what its own token is then held to be; and why it is quarantined, if it is. */
+const STATES: readonly [name: string, fields: Record<string, unknown>, expected: string, quarantined?: RegExp][] = [
+  ['a good row', {}, 'row'],
+  ['fields that nobody knows', { colour: 'red', last_used: 5 }, 'row'],
+  [
+    'every field',
+    { handler: 'orders', methods: ['GET'], expires_at: FUTURE, owner: { issuer: 'i', subject: 's' }, description: 'd' },
+    'row',
+  ],
+  [
+    'null for none',
+    { handler: null, methods: null, expires_at: null, revoked_at: null, previous: null, owner: null, description: null },
+    'row',
+  ],
+  ['a created_at that is none', { created_at: 7 }, 'row'],
+  ['no methods at all', { methods: [] }, 'row'],
+  ['expired this very moment', { expires_at: PAST }, 'its row has expired'],
+  ['expired, as a day', { expires_at: '2026-11-21' }, 'its row has expired'],
+  ['revoked', { revoked_at: PAST }, 'its row is revoked'],
+  ['revoked by a clock that is ahead', { revoked_at: FUTURE }, 'its row is revoked'],
+  ['revoked with something that is no time', { revoked_at: true }, 'its row is revoked'],
+  ['revoked and expired', { revoked_at: PAST, expires_at: PAST }, 'its row is revoked'],
+  ['another hash', { hash: OTHER_HASH }, 'its secret is not that of the row'],
+  ['no hash', { hash: undefined }, 'no row has its id', /^"hash" is not/],
+  ['a hash in hex', { hash: 'ab'.repeat(32) }, 'no row has its id', /^"hash" is not/],
+  ['a hash that is too short', { hash: 'sha256:abc' }, 'no row has its id', /^"hash" is not/],
+  ['a hash with loose bits', { hash: `sha256:${'A'.repeat(42)}B` }, 'no row has its id', /^"hash" is not/],
+  ['a hash that is an object', { hash: { toString: 'x' } }, 'no row has its id', /^"hash" is not/],
+  ['no name', { name: undefined }, 'no row has its id', /^"name" is not a text/],
+  ['an empty name', { name: '' }, 'no row has its id', /^"name" is not a text/],
+  ['a name of 1,001 characters', { name: 'n'.repeat(1001) }, 'no row has its id', /longer than 1,000/],
+  ['a description that is a number', { description: 5 }, 'no row has its id', /^"description"/],
+  ['an owner that is a text', { owner: 'me' }, 'no row has its id', /^"owner" is not an object/],
+  ['an owner without a subject', { owner: { issuer: 'i' } }, 'no row has its id', /^"owner.subject"/],
+  ['a handler with a path', { handler: '../Sdk' }, 'no row has its id', /^"handler"/],
+  ['a handler that is a list', { handler: ['Sdk'] }, 'no row has its id', /^"handler"/],
+  ['methods that are a text', { methods: 'GET' }, 'no row has its id', /^"methods"/],
+  ['a method with a comma', { methods: ['GET,POST'] }, 'no row has its id', /^"methods"/],
+  ['a method that is null', { methods: ['GET', null] }, 'no row has its id', /^"methods"/],
+  ['an expiry in words', { expires_at: 'tomorrow' }, 'no row has its id', /^"expires_at" is not a time/],
+  ['an expiry in another zone', { expires_at: '2030-01-01T00:00:00+02:00' }, 'no row has its id', /^"expires_at"/],
+  ['an expiry that is a number', { expires_at: 1_900_000_000 }, 'no row has its id', /^"expires_at"/],
+  ['30 February', { expires_at: '2030-02-30' }, 'no row has its id', /^"expires_at"/],
+  ['a previous that is no list', { previous: {} }, 'no row has its id', /^"previous"/],
+  ['a previous secret for ever', { previous: [{ hash: OTHER_HASH }] }, 'no row has its id', /^"previous.expires_at"/],
+  ['a previous hash that is none', { previous: [{ hash: 1, expires_at: FUTURE }] }, 'no row has its id', /^"hash"/],
+  ['a hash and a literal', { authorization: 'Basic eA==' }, 'no row has its id', /both "hash" and "authorization"/],
+];
+
+test('parseTable: each state of a row, with a good row beside it that stays live', () => {
+  for (const [name, fields, expected, quarantined] of STATES) {
+    const [tested, good] = [makeRow(fields), makeRow()];
+    const table = parseTable(tableText(tested.row, good.row));
+    assert.equal(outcome(table, `Bearer ${tested.token}`), expected, name);
+    assert.equal(outcome(table, `Bearer ${good.token}`), 'row', name);
+    assert.equal(table.quarantined.length, quarantined === undefined ? 0 : 1, name);
+    if (quarantined !== undefined) assert.match(table.quarantined[0]?.reason ?? '', quarantined, name);
+  }
+});
+
+test('parseTable quarantines what has no id of ours, __proto__ and its like too, and names it', () => {
+  const good = makeRow();
+  const bad: [unknown, string][] = [
+    ['a text', 'row 2'],
+    [null, 'row 3'],
+    [[[]], 'row 4'],
+    [{}, 'row 5'],
+    [{ ...makeRow().row, id: '__proto__', name: 'proto' }, 'proto'],
+    [{ ...makeRow().row, id: 'constructor', name: undefined }, 'constructor'],
+    [{ ...makeRow().row, id: 5, name: 5 }, 'row 8'],
+    [{ ...makeRow().row, id: 'abc', name: 'x'.repeat(500) }, 'x'.repeat(100)],
+  ];
+  const text = tableText(good.row, ...bad.map(([row]) => row)).replace('{}', '{"__proto__":{"id":"aaaaaaaaaaaa","name":"n"}}');
+  const table = parseTable(text);
+  assert.deepEqual(
+    table.quarantined.map((row) => row.name),
+    bad.map(([, name]) => name),
+  );
+  assert.deepEqual([...table.rows.keys()], [good.id]);
+});
+
+test('parseTable lets nobody in by an id that comes twice, whatever the two rows are', () => {
+  const variants: [string, Record<string, unknown>][] = [
+    ['a copy', {}],
+    ['a revoked copy', { revoked_at: PAST }],
+    ['a copy that is quarantined itself', { methods: 5 }],
+  ];
+  for (const [name, fields] of variants) {
+    for (const order of ['first', 'last']) {
+      const [one, good] = [makeRow(), makeRow()];
+      const copy = { ...one.row, ...fields };
+      const table = parseTable(order === 'first' ? tableText(copy, one.row, good.row) : tableText(one.row, good.row, copy));
+      assert.equal(outcome(table, one.token), 'no row has its id', `${name}, ${order}`);
+      assert.equal(outcome(table, good.token), 'row', name);
+      assert.equal(table.quarantined.length, 2, name);
+    }
+  }
+  const thrice = makeRow();
+  assert.equal(parseTable(tableText(thrice.row, thrice.row, thrice.row)).quarantined.length, 3);
+});
+
+test('parseTable compiles what the gateway reads', () => {
+  const { row, id } = makeRow({
+    name: 'n',
+    handler: 'orders',
+    methods: ['get', 'POST'],
+    owner: { issuer: 'i', subject: 's', more: 1 },
+    description: 'd',
+  });
+  const compiled = parseTable(tableText(row)).rows.get(id);
+  assert.deepEqual(compiled?.application, { id, name: 'n', description: 'd', owner: { issuer: 'i', subject: 's' } });
+  assert.ok(Object.isFrozen(compiled?.application));
+  assert.equal(compiled?.handler, 'orders');
+  assert.deepEqual(compiled?.methods, new Set(['GET', 'POST']));
+  const plain = makeRow({ name: 'n' });
+  const bare = parseTable(tableText(plain.row)).rows.get(plain.id);
+  assert.deepEqual([bare?.handler, bare?.methods, bare?.application], ['Sdk', undefined, { id: plain.id, name: 'n' }]);
+});
+
+test('findByOwner finds rows by issuer and subject together, in the order of the file', () => {
+  const owned = (issuer: string, subject: string) => makeRow({ owner: { issuer, subject } });
+  const [a, b, c, d] = [owned('i', 's'), owned('i', 't'), owned('is', ''), owned('i', 's')] as const;
+  const table = parseTable(tableText(a.row, b.row, c.row, makeRow().row, d.row));
+  assert.deepEqual(
+    findByOwner(table, { issuer: 'i', subject: 's' }).map((row) => row.id),
+    [a.id, d.id],
+  );
+  assert.deepEqual(findByOwner(table, { issuer: 'i', subject: 'none' }), []);
+});
+
+test('identifyCaller takes the secrets of a rotation until their overlap ends', () => {
+  const rows: [string, string, string][] = [
+    ['within', FUTURE, 'row'],
+    ['after', PAST, 'its secret was rotated and the overlap is over'],
+  ];
+  for (const [name, expires_at, expected] of rows) {
+    const current = makeRow();
+    const earlier = generateToken(undefined, current.id);
+    const previous = [
+      { hash: OTHER_HASH, expires_at: FUTURE },
+      { hash: hashSecret(earlier.secret), expires_at },
+    ];
+    const table = parseTable(tableText({ ...current.row, previous }));
+    assert.equal(outcome(table, earlier.token), expected, name);
+    assert.equal(outcome(table, current.token), 'row', name);
+    assert.equal(
+      outcome(parseTable(tableText({ ...current.row, previous, revoked_at: PAST })), earlier.token).startsWith('its '),
+      true,
+      name,
+    );
+  }
+});
+
+test('identifyCaller: each header value around a live row, and what it is held to be', () => {
+  const { row, token, id } = makeRow();
+  const table = parseTable(tableText(row));
+  const unknown = generateToken().token;
+  const damaged = 'it looks like a token of ours, damaged';
+  const shape = 'its shape or checksum is wrong';
+  const session = createSessionToken(KEY, id, NOW).token;
+  const rows: [string, string, string][] = [
+    ['Bearer and the token', `Bearer ${token}`, 'row'],
+    ['the bare token', token, 'row'],
+    ['the scheme in other case', `bEaReR ${token}`, 'row'],
+    ['several spaces', `Bearer   ${token}`, 'row'],
+    ['an unknown id', `Bearer ${unknown}`, 'no row has its id'],
+    ['the id with another secret', generateToken(undefined, id).token, 'its secret is not that of the row'],
+    ['the prefix in capitals', `Bearer ${token.replace('gfk_', 'GFK_')}`, damaged],
+    ['the token in lower case', `Bearer ${token.toLowerCase()}`, shape],
+    ['the token in capitals', token.toUpperCase(), damaged],
+    ['the prefix alone', 'gfk_', shape],
+    ['Bearer and the prefix alone', 'Bearer gfk_', shape],
+    ['half a token', `Bearer ${token.slice(0, 30)}`, shape],
+    ['a token of 5 KB', `Bearer gfk_${'a'.repeat(5000)}`, shape],
+    ['the token and 5 KB', `Bearer ${token}${'a'.repeat(5000)}`, shape],
+    ['__proto__ as id', `Bearer gfk___proto_____${'a'.repeat(43)}_aaaaaa`, shape],
+    ['U+00A0 behind', `Bearer ${token}\u00a0`, shape],
+    ['U+00A0 before', `Bearer \u00a0${token}`, damaged],
+    ['U+00A0 for the space', `Bearer\u00a0${token}`, damaged],
+    ['a tab for the space', `Bearer\t${token}`, damaged],
+    ['no space', `Bearer${token}`, damaged],
+    ['in quotes', `Bearer "${token}"`, damaged],
+    ['a comma and more', `Bearer ${token}, Basic eA==`, shape],
+    ['a second token', `${token} ${token}`, shape],
+    ['Bearer twice', `Bearer Bearer ${token}`, damaged],
+    ['another scheme', `Token ${token}`, damaged],
+    ['another scheme with a parameter', `Token token=${token}`, damaged],
+    ['another scheme, half a token', `ApiKey ${token.slice(0, 30)}`, damaged],
+    ['a letter in front', `Bearer x${token}`, damaged],
+    ['a session token', `Bearer ${session}`, 'row'],
+    ['a session token, bare', session, 'row'],
+    ['a session token of a row that is none', createSessionToken(KEY, 'abcdefghijkl', NOW).token, 'its row is gone or quarantined'],
+    ['a session that is over', createSessionToken(KEY, id, NOW - 3_600_000).token, 'the session is over'],
+    ['a session of another key', createSessionToken(Buffer.alloc(32), id, NOW).token, 'it is not signed with the session key'],
+    ['a session token, prefix in capitals', session.replace('gfs', 'GFS'), damaged],
+    ['a session token, damaged', `gfs_${'a'.repeat(300)}`, 'it has not the shape of a session token'],
+    ['a session token behind a letter', `Bearer x${session}`, damaged],
+    ['a foreign bearer', 'Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln', 'foreign'],
+    ['a foreign bearer with gfk_ inside', 'Bearer eyJhbGciOiJSUzI1NiJ9.agfk_b.-gfs_c', 'foreign'],
+    ['Basic', 'Basic dXNlcjpwYXNz', 'foreign'],
+    ['Bearer alone', 'Bearer', 'foreign'],
+    ['Bearer and a space', 'Bearer ', 'foreign'],
+    ['a word', '__proto__', 'foreign'],
+    ['gfk without its line', 'gfk', 'foreign'],
+  ];
+  for (const [name, value, expected] of rows) assert.equal(outcome(table, value), expected, name);
+});
+
+test('identifyCaller ends a session with its row', () => {
+  const { row, id } = makeRow();
+  const { token } = createSessionToken(KEY, id, NOW);
+  assert.equal(outcome(parseTable(tableText({ ...row, revoked_at: PAST })), token), 'its row is revoked');
+  assert.equal(outcome(parseTable(tableText({ ...row, expires_at: PAST })), token), 'its row has expired');
+  const noKey = identifyCaller(token, { table: parseTable(tableText(row)), now: NOW, sessionKey: () => undefined });
+  assert.deepEqual(noKey, { kind: 'refused', reason: 'there is no session key' });
+});
+
+test('identifyCaller: rows with a literal authorization', () => {
+  const rows: [string, Record<string, unknown>, string, string][] = [
+    ['exactly that value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNz', 'row'],
+    ['another value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNa', 'foreign'],
+    ['another case', { authorization: 'Basic dXNlcjpwYXNz' }, 'basic dXNlcjpwYXNz', 'foreign'],
+    ['a value in UTF-8, as Node hands it over', { authorization: 'Key grün' }, Buffer.from('Key grün').toString('latin1'), 'row'],
+    ['a value that looks like ours', { authorization: 'Bearer gfk_old' }, 'Bearer gfk_old', 'row'],
+    ['an id of its own kind', { authorization: 'k', id: 'billing' }, 'k', 'row'],
+    ['revoked', { authorization: 'k', revoked_at: PAST }, 'k', 'its row is revoked'],
+    ['expired', { authorization: 'k', expires_at: PAST }, 'k', 'its row has expired'],
+    ['quarantined', { authorization: 'k', methods: 5 }, 'k', 'its row is gone or quarantined'],
+    ['with a hash', { authorization: 'k', hash: OTHER_HASH }, 'k', 'its row is gone or quarantined'],
+    ['an id that is a number', { authorization: 'k', id: 5 }, 'k', 'its row is gone or quarantined'],
+    ['a value that no request can carry', { authorization: ' k' }, ' k', 'its row is gone or quarantined'],
+    ['a value with a line feed', { authorization: 'k\nx' }, 'k', 'foreign'],
+    ['a value that is no text', { authorization: 5 }, '5', 'foreign'],
+    ['an empty value', { authorization: '' }, 'k', 'foreign'],
+  ];
+  for (const [name, fields, value, expected] of rows) {
+    assert.equal(outcome(parseTable(tableText({ name: 'old', ...fields })), value), expected, name);
+  }
+});
+
+test('parseTable names a literal row that has neither id nor name, and lets nobody in by a value or an id that comes twice', () => {
+  const single = identify(parseTable(tableText({ authorization: 'k' })), 'k');
+  assert.equal(single.kind === 'row' ? single.row.application.name : undefined, 'row 1');
+  const named = identify(parseTable(tableText({ authorization: 'k', id: 'one' })), 'k');
+  assert.deepEqual(named.kind === 'row' ? named.row.application : undefined, { id: 'one', name: 'one' });
+  const sameValue = parseTable(
+    tableText({ authorization: 'k', name: 'a' }, { authorization: 'k', name: 'b' }, { authorization: 'k', name: 'c' }),
+  );
+  assert.equal(outcome(sameValue, 'k'), 'its row is gone or quarantined');
+  assert.deepEqual(
+    sameValue.quarantined.map((row) => row.name),
+    ['a', 'b', 'c'],
+  );
+  const sameName = parseTable(tableText({ authorization: 'k', name: 'a' }, { authorization: 'l', name: 'a' }));
+  assert.deepEqual([outcome(sameName, 'k'), outcome(sameName, 'l')], Array(2).fill('its row is gone or quarantined'));
+});
+
+test('a token never opens a row that carries a literal value', () => {
+  const { token, id } = makeRow();
+  assert.equal(outcome(parseTable(tableText({ id, authorization: 'k' })), token), 'no row has its id');
+});
+
+test('parseTable takes 100,000 rows, and looks each up by its id', () => {
+  const hash = hashSecret('s');
+  const rows = Array.from({ length: 100_000 }, (_, i) => ({
+    id: String(i).padStart(12, '0'),
+    name: `n${i}`,
+    hash,
+    expires_at: '2030-01-01T00:00:00Z',
+  }));
+  const table = parseTable(tableText(...rows));
+  assert.equal(table.rows.size, 100_000);
+  assert.equal(table.rows.get('000000099999')?.name, 'n99999');
+});
+
+test('parseTable never throws but for a text that is no table, whatever the rows are', () => {
+  const field = fc.oneof(fc.jsonValue(), fc.constantFrom('GET', PAST, hashSecret('s'), 'aaaaaaaaaaaa', '__proto__'));
+  const names = [
+    'id',
+    'name',
+    'hash',
+    'handler',
+    'methods',
+    'expires_at',
+    'revoked_at',
+    'previous',
+    'owner',
+    'description',
+    'authorization',
+    '__proto__',
+  ];
+  const row = fc.dictionary(fc.constantFrom(...names), field, { noNullPrototype: false });
+  fc.assert(
+    fc.property(fc.array(fc.oneof(row, fc.jsonValue()), { maxLength: 6 }), fc.string(), (rows, value) => {
+      const table = parseTable(tableText(...rows));
+      assert.ok(table.rows.size + table.quarantined.length === rows.length);
+      identify(table, value);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('over a socket any header value is 200, 401, 404 or 500 as decided, and never a crash', async (t) => {
+  const live = makeRow({ handler: 'test' });
+  const revoked = makeRow({ revoked_at: PAST });
+  const table = parseTable(tableText(live.row, revoked.row, { authorization: 'Basic old', name: 'old', handler: 'none' }));
+  const credentials = { identify: (authorization: string) => identify(table, authorization) };
+  const service = await startService({ parts: { credentials } });
+  t.after(() => service.close());
+  const pieces = fc.constantFrom(
+    'Bearer ',
+    'bearer\t',
+    'Token ',
+    'gfk_',
+    'gfs_',
+    'eyJ.',
+    live.token,
+    revoked.token,
+    EARLIER.token,
+    '\u00a0',
+    '"',
+    ',',
+    '\x7f',
+  );
+  // What a header line can hold at all (RFC 9110, 5.5), as bytes.
+  const noise = fc.string({ unit: fc.integer({ min: 0x21, max: 0xff }).map((code) => String.fromCharCode(code)) });
+  const value = fc.array(fc.oneof(pieces, noise), { maxLength: 4 }).map((parts) => parts.join('').replaceAll('\x7f', ''));
+  await fc.assert(
+    fc.asyncProperty(value, fc.constantFrom('test', 'nobody'), async (authorization, group) => {
+      const request = `GET /api/${group} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nConnection: close\r\n\r\n`;
+      const answer = await service.raw(Buffer.from(request, 'latin1'));
+      const trimmed = authorization.replaceAll(/^[ \t]+|[ \t]+$/g, '');
+      const caller = identify(table, trimmed).kind;
+      const expected =
+        trimmed === '' ? (group === 'test' ? 200 : 404) : caller === 'refused' ? 401 : caller === 'row' || group === 'test' ? 200 : 500;
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${expected} `), `${JSON.stringify(authorization)} on ${group}`);
+      if (expected === 401) assert.match(answer, /\r\nWWW-Authenticate: Bearer error="invalid_token"\r\n/i);
+      if (expected === 401) assert.doesNotMatch(answer, /revoked|expired|checksum|no row/);
+    }),
+    { numRuns: 300 },
+  );
+});

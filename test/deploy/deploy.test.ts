@@ -1,0 +1,185 @@
+// What deploy/ ships, held against the real programs where they are installed: systemd-analyze, haproxy and
+// nginx. Requests go through both proxies, for what they must pass on and may repeat. The whole journey, with
+// rolls and a kill, is deploy/try.sh.
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, test } from 'node:test';
+import { parseSettings, settingRows } from '../../src/base/config.ts';
+import type { Answer } from '../support/cluster-client.ts';
+import { createFolder, DEPLOY, nginxArguments, read, run, startProxy, without } from '../support/deploy-proxy.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const DEFAULTS = parseSettings({}, [], { cores: 1 });
+const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
+/** What a worker gets after DRAIN_TIMEOUT before it is killed. */
+const GRACE = 2000;
+
+describe('gatefold.service', () => {
+  const unit = new Map<string, string[]>();
+  for (const [, key = '', value = ''] of read('gatefold.service').matchAll(/^(\w+)=(.*)$/gm))
+    unit.set(key, [...(unit.get(key) ?? []), value]);
+  const only = (key: string) => unit.get(key)?.[0] ?? '';
+  const environment = new Map((unit.get('Environment') ?? []).map((pair) => pair.split('=') as [string, string]));
+
+  test('systemd-analyze finds it sound, and exposed little', { skip: without('systemd-analyze') }, (t) => {
+    const path = join(createFolder(t), 'gatefold.service');
+    // It wants the programs to be there.
+    writeFileSync(path, read('gatefold.service').replace('/usr/bin/node', process.execPath).replaceAll('/opt/gatefold', ROOT));
+    assert.deepEqual(run('systemd-analyze', ['verify', path]), { status: 0, output: '' });
+    const { status, output } = run('systemd-analyze', ['security', '--offline=true', '--threshold=20', '--no-pager', path]);
+    if (/unrecognized option|Unknown option/.test(output)) return t.skip('this systemd-analyze does not judge a file');
+    assert.equal(status, 0, output.split('\n').slice(-3).join('\n'));
+  });
+
+  test('every variable it sets is a setting, and what is writable is the folder of the tables', () => {
+    for (const name of environment.keys()) assert.ok(SETTING_NAMES.includes(name), name);
+    assert.equal(environment.get('DATA_DIR'), `/var/lib/${only('StateDirectory')}`);
+    assert.equal(only('ProtectSystem'), 'strict');
+    assert.equal(unit.has('ReadWritePaths'), false);
+    assert.ok(environment.get('CONTROLLERS_DIR')?.startsWith(`${only('ReadOnlyPaths')}/`));
+  });
+
+  test('a stop has time to drain, and ends the whole group', () => {
+    const { drainTimeout } = parseSettings(Object.fromEntries(environment), [], { cores: 1 });
+    assert.ok(Number(only('TimeoutStopSec')) * 1000 > drainTimeout + GRACE);
+    assert.equal(only('KillMode'), 'mixed');
+    assert.equal(only('ExecReload'), '/bin/kill -HUP $MAINPID');
+    assert.equal(only('OOMPolicy'), 'continue');
+  });
+
+  test('V8 may compile', () => assert.equal(unit.has('MemoryDenyWriteExecute'), false));
+});
+
+describe('haproxy.cfg and nginx.conf', () => {
+  test('haproxy.cfg: haproxy takes it as it is', { skip: without('haproxy') }, () => {
+    const { status, output } = run('haproxy', ['-c', '-f', join(DEPLOY, 'haproxy.cfg')]);
+    assert.equal(status, 0, output);
+    assert.doesNotMatch(output, /WARNING/);
+  });
+
+  test('nginx.conf: nginx takes it', { skip: without('nginx') }, (t) => {
+    const { status, output } = run('nginx', ['-t', ...nginxArguments(createFolder(t), read('nginx.conf'))]);
+    assert.equal(status, 0, output);
+  });
+
+  const milliseconds = (text: string | undefined) => Number(text?.replace('s', '')) * 1000;
+  const haproxy = (name: string) => milliseconds(new RegExp(`^ *timeout ${name} (\\d+s)$`, 'm').exec(read('haproxy.cfg'))?.[1]);
+  const nginx = (name: string) => new RegExp(`^ *${name} (\\S+);`, 'm').exec(read('nginx.conf'))?.[1];
+  const rows: readonly [string, boolean][] = [
+    ['HAProxy waits longer for an answer than an operation may take', haproxy('server') > DEFAULTS.operationTimeout],
+    ['nginx waits longer for an answer than an operation may take', milliseconds(nginx('proxy_read_timeout')) > DEFAULTS.operationTimeout],
+    ['HAProxy gives a header section as long as the service', haproxy('http-request') === DEFAULTS.headersTimeout],
+    ['nginx gives a header section as long as the service', milliseconds(nginx('client_header_timeout')) === DEFAULTS.headersTimeout],
+    ['HAProxy waits for a body as long as the service', haproxy('client') === DEFAULTS.requestTimeout],
+    ['nginx waits for a body as long as the service', milliseconds(nginx('client_body_timeout')) === DEFAULTS.requestTimeout],
+    [
+      'nginx takes a body as large as the service does',
+      Number(nginx('client_max_body_size')?.replace('m', '')) * 2 ** 20 === DEFAULTS.bodyLimit,
+    ],
+    ['nginx closes idle connections to the service before a draining worker does', upstreamIdle() < 1500],
+  ];
+  function upstreamIdle(): number {
+    return milliseconds(/upstream gatefold \{[\s\S]*?keepalive_timeout (\d+s);/.exec(read('nginx.conf'))?.[1]);
+  }
+  for (const [name, holds] of rows) test(name, () => assert.ok(holds));
+});
+
+for (const proxy of ['haproxy', 'nginx'] as const) {
+  describe(`through ${proxy}`, { skip: without(proxy) }, () => {
+    test('target, Authorization and a sound request id arrive as they were sent', async (t) => {
+      const { ask, seen } = await startProxy(t, proxy);
+      const answer = await ask('GET /api//test%2Fhello?x=%20&x=a+b HTTP/1.1', [
+        'Authorization: Bearer gfk_a  b, c',
+        'X-Request-Id: order-7.A_b',
+      ]);
+      assert.equal(answer.status, 200);
+      const [line, ...headers] = seen.at(-1)?.split('\r\n') ?? [];
+      assert.equal(line, 'GET /api//test%2Fhello?x=%20&x=a+b HTTP/1.1');
+      assert.deepEqual(valuesOf(headers, 'authorization'), ['Bearer gfk_a  b, c']);
+      assert.deepEqual(valuesOf(headers, 'x-request-id'), ['order-7.A_b']);
+      assert.deepEqual(valuesOf(headers, 'x-forwarded-for'), ['127.0.0.1']);
+    });
+
+    test('a missing or unsound request id is replaced by one, and X-Forwarded-For of the client counts for nothing', async (t) => {
+      const { ask, seen } = await startProxy(t, proxy);
+      for (const sent of [[], ['X-Request-Id: a b'], [`X-Request-Id: ${'a'.repeat(129)}`]]) {
+        await ask('GET /api/test HTTP/1.1', [...sent, 'X-Forwarded-For: 192.0.2.1']);
+        const headers = seen.at(-1)?.split('\r\n') ?? [];
+        assert.match(valuesOf(headers, 'x-request-id').join(), /^[0-9a-f-]{32,36}$/);
+        assert.deepEqual(valuesOf(headers, 'x-forwarded-for'), ['127.0.0.1']);
+      }
+    });
+
+    test('two Authorization headers are never made one', async (t) => {
+      const { ask, seen } = await startProxy(t, proxy);
+      const answer = await ask('GET /api/test HTTP/1.1', ['Authorization: Bearer a', 'Authorization: Bearer b']);
+      const arrived = seen.map((head) => valuesOf(head.split('\r\n'), 'authorization')).filter(({ length }) => length > 0);
+      // HAProxy passes both on, for the service to refuse; nginx refuses them itself.
+      if (proxy === 'haproxy') assert.deepEqual(arrived, [['Bearer a', 'Bearer b']]);
+      else assertEnvelope(answer, 400, 'MALFORMED_REQUEST');
+      if (proxy === 'nginx') assert.deepEqual(arrived, []);
+    });
+
+    const repeated = { GET: true, HEAD: true, PUT: true, DELETE: true, OPTIONS: true, POST: false, PATCH: false };
+    for (const [method, isRepeated] of Object.entries(repeated)) {
+      test(`${method} that a machine took and did not answer is ${isRepeated ? 'answered by another' : 'sent once'}`, async (t) => {
+        const { ask, seen } = await startProxy(t, proxy, ({ count }) => (count === 1 ? 'hang up' : 'answer'));
+        const answer = await ask(`${method} /api/test HTTP/1.1`, ['Content-Length: 0', 'X-Request-Id: once']);
+        assert.equal(seen.length, isRepeated ? 2 : 1);
+        if (isRepeated) assert.equal(answer.status, 200);
+        else assertEnvelope(answer, 502, 'UPSTREAM_FAILED', 'once');
+      });
+    }
+
+    test('an answer of the service is passed on with its own headers alone, whatever its status', async (t) => {
+      const { ask } = await startProxy(t, proxy, ({ count }) => (count === 1 ? 'refuse' : 'answer'));
+      for (const status of [503, 200]) {
+        const answer = await ask('POST /api/test HTTP/1.1', ['Content-Length: 0']);
+        assert.equal(answer.status, status);
+        assert.equal(valuesOf(answer.headers.split('\r\n'), 'access-control-allow-origin').length, 1);
+        assert.equal(valuesOf(answer.headers.split('\r\n'), 'cache-control').length, 0);
+      }
+    });
+
+    if (proxy !== 'nginx') return;
+    test('a body above the limit is refused in the envelope, before it is read', async (t) => {
+      const { ask, seen } = await startProxy(t, proxy);
+      assertEnvelope(
+        await ask('POST /api/test HTTP/1.1', [`Content-Length: ${DEFAULTS.bodyLimit + 1}`, 'X-Request-Id: big']),
+        413,
+        'BODY_TOO_LARGE',
+        'big',
+      );
+      assert.equal(seen.length, 0);
+    });
+  });
+}
+
+test('Dockerfile: what it copies is there, and runs on a Node that loads TypeScript', () => {
+  const text = read('Dockerfile');
+  for (const [, names = ''] of text.matchAll(/^COPY (?!--from)(.+) \S+$/gm))
+    for (const name of names.split(' ')) assert.ok(existsSync(join(ROOT, name)), name);
+  for (const [, major] of text.matchAll(/^FROM node:(\d+)-/gm)) assert.ok(Number(major) >= 24);
+});
+
+test('try.sh: bash takes it', { skip: without('bash') }, () => {
+  assert.deepEqual(run('bash', ['-n', join(DEPLOY, 'try.sh')]), { status: 0, output: '' });
+});
+
+function valuesOf(lines: readonly string[], name: string): string[] {
+  return lines.filter((line) => line.toLowerCase().startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trim());
+}
+
+function assertEnvelope({ status, headers, body }: Answer, expected: number, code: string, id?: string): void {
+  assert.equal(status, expected, body);
+  const lines = headers.split('\r\n');
+  assert.deepEqual(valuesOf(lines, 'content-type'), ['application/json; charset=UTF-8']);
+  assert.deepEqual(valuesOf(lines, 'access-control-allow-origin'), ['*']);
+  assert.deepEqual(valuesOf(lines, 'cache-control'), ['no-store']);
+  const envelope = JSON.parse(body) as Record<string, unknown>;
+  assert.deepEqual(Object.keys(envelope), ['status', 'error_code', 'message', 'timestamp', 'request_id']);
+  assert.deepEqual([envelope.status, envelope.error_code], ['error', code]);
+  assert.ok(Number.isInteger(envelope.timestamp) && Math.abs(Number(envelope.timestamp) - Date.now() / 1000) < 60);
+  if (id !== undefined) assert.equal(envelope.request_id, id);
+}

@@ -1,0 +1,352 @@
+// The filesystem convention: names, files, operations, marks, and what happens to a file that does not load.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { groupNameOf, listControllers } from '../../src/groups/naming.ts';
+import { parseHiddenMembers } from '../../src/groups/private-members.ts';
+import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
+import { startService } from '../support/service.ts';
+
+const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+
+let dir: string;
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), 'gatefold-groups-'));
+});
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+const folder = (files: Record<string, string>): string => {
+  const path = mkdtempSync(join(dir, 'f-'));
+  for (const [name, source] of Object.entries(files)) writeFileSync(join(path, name), source);
+  return path;
+};
+
+const operations = async (path: string, page: string): Promise<string[]> => {
+  const group = await createGroups({ dir: path, log: silent }).find(page);
+  return [...(group?.operations.keys() ?? ['(no group)'])].sort();
+};
+
+describe('groupNameOf', () => {
+  const rows: [page: string, name: string | undefined][] = [
+    ['test', 'Test'],
+    ['Test', 'Test'],
+    ['userProfile', 'UserProfile'],
+    ['a-b_c1', 'A-b_c1'],
+    ['', undefined],
+    ['1a', undefined],
+    ['_a', undefined],
+    ['a.b', undefined],
+    ['..', undefined],
+    ['a b', undefined],
+    ['é', undefined],
+    ['a\n', undefined],
+  ];
+  for (const [page, name] of rows) test(`${JSON.stringify(page)} → ${name}`, () => assert.equal(groupNameOf(page), name));
+});
+
+test('listControllers takes files by their exact name, .ts before .mjs before .js, and nothing else', () => {
+  const names = [
+    'AController.ts',
+    'AController.js',
+    'BController.mjs',
+    'BController.js',
+    'cController.ts',
+    'Controller.ts',
+    'DController.d.ts',
+  ];
+  const others = [
+    'DController.test.ts',
+    'EController.ts~',
+    '.FController.ts',
+    '.FController.ts.swp',
+    'GController.ts.bak',
+    '#HController.ts#',
+    'IController.json',
+  ];
+  const path = folder(Object.fromEntries([...names, ...others].map((name) => [name, ''])));
+  mkdirSync(join(path, 'JController.ts'));
+  symlinkSync(join(path, 'absent'), join(path, 'KController.ts'));
+  symlinkSync(join(path, 'AController.js'), join(path, 'LController.js'));
+  assert.deepEqual([...listControllers(path)].sort(), [
+    ['A', 'AController.ts'],
+    ['B', 'BController.mjs'],
+    ['L', 'LController.js'],
+  ]);
+});
+
+describe('which methods are operations', () => {
+  const rows: [name: string, source: string, expected: string[]][] = [
+    ['a class as default', 'export default class { index() {} hello() {} }', ['hello', 'index']],
+    ['a class under its name', 'export class XController { index() {} }', ['index']],
+    [
+      'an object',
+      'export default { index() {}, arrow: () => 1, field: 1, Upper() {}, _hidden() {}, helper: class {} }',
+      ['arrow', 'index'],
+    ],
+    ['an object under its name', 'export const XController = { index() {} }', ['index']],
+    ['an object without prototype', 'export default Object.assign(Object.create(null), { index() {} })', ['index']],
+    ['an instance', 'class A { index() {} field = () => 1 } export default new A()', ['index']],
+    [
+      'none of the rest',
+      `export default class {
+        static stat() {} get getter() { return () => 1 } set setter(x) {} #secret() {} [Symbol.iterator]() {} _under() {}
+        constructor() { this.own = () => 1 } field = () => 1; Upper() {} with$() {} 'with-dash'() {} index() { this.#secret() }
+      }`,
+      ['index'],
+    ],
+    [
+      'of ancestors only the verb operations and updated',
+      'class Base { index() {} created() {} updated() {} helper() {} options() {} } export default class extends Base { own() {} }',
+      ['created', 'index', 'options', 'own', 'updated'],
+    ],
+    [
+      'not what a nearer class has made something else',
+      'class Base { index() {} } export default class extends Base { get index() { return 1 } own() {} }',
+      ['own'],
+    ],
+  ];
+  for (const [name, source, expected] of rows) {
+    test(name, async () => assert.deepEqual(await operations(folder({ 'XController.mjs': source }), 'x'), expected));
+  }
+
+  test('CommonJS, both ways', async () => {
+    const path = folder({
+      'package.json': '{}',
+      'XController.js': 'module.exports = class { index() {} }',
+      'YController.js': 'exports.YController = { hello() {} }',
+    });
+    assert.deepEqual(await operations(path, 'x'), ['index']);
+    assert.deepEqual(await operations(path, 'y'), ['hello']);
+  });
+
+  test('TypeScript in a folder whose package.json says nothing of modules', async () => {
+    const path = folder({
+      'package.json': '{}',
+      'XController.ts': 'export default class { index(): number { return 1 } }',
+      'YController.ts': 'export class YController { hello() {} }',
+    });
+    assert.deepEqual(await operations(path, 'x'), ['index']);
+    assert.deepEqual(await operations(path, 'y'), ['hello']);
+  });
+
+  test('what TypeScript marks private or protected is hidden, also in a base class of another file', async () => {
+    const path = folder({
+      'package.json': '{"type":"module"}',
+      'base.ts': 'export class Base { protected created() {} index() {} private helper(): void {} }',
+      'XController.ts': `import { Base } from './base.ts';
+        class Other { private shown() {} }
+        export default class XController extends Base {
+          private async load<T>(x: T): Promise<T> { return x }
+          protected static override y() {}
+          public shown() { return new Other() }
+          private readonly field = () => 1;
+        }`,
+    });
+    assert.deepEqual(await operations(path, 'x'), ['index', 'shown']);
+  });
+});
+
+describe('parseHiddenMembers', () => {
+  const rows: [name: string, source: string, expected: Record<string, string[]>][] = [
+    ['nothing to hide', 'class A { a() {} }', {}],
+    ['plain', 'class A { private a() {} protected b() {} public c() {} }', { A: ['a', 'b'] }],
+    [
+      'modifiers between',
+      'class A { private static async *a() {} private override get() {} protected get b() { return 1 } }',
+      { A: ['a', 'b', 'get'] },
+    ],
+    ['a method called private', 'class A { private() {} protected() {} }', { A: [] }],
+    [
+      'generic, optional, quoted, computed',
+      `class A { private a<T>() {} private b?(): void; private 'c'() {} private ["d"]() {} }`,
+      { A: ['a', 'b', 'c', 'd'] },
+    ],
+    ['fields are none', 'class A { private a = 1; private b: string }', { A: [] }],
+    ['comments', 'class A { /* private a() {} */ // private b() {}\n private /* x */ c() {} }', { A: ['c'] }],
+    ['strings', `class A { x = 'private a() {'; y = "}"; private b() {} }`, { A: ['b'] }],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the source under test has a template
+    ['templates', 'class A { x = `private a() { ${`}${"}"}`} {`; private b() {} }', { A: ['b'] }],
+    ['regular expressions', 'class A { x = /[/}]private a() {/; private b() {} }', { A: ['b'] }],
+    ['divisions', 'class A { x = (1) / 2; private b() { return 1 / 2 } }', { A: ['b'] }],
+    ['two classes', 'class A { private a() {} } class B { private b() {} a() {} }', { A: ['a'], B: ['b'] }],
+    [
+      'a class within a method',
+      'class A { private a() { return class B { private b() {} } } private c() {} }',
+      { A: ['a', 'c'], B: ['b'] },
+    ],
+    ['a nameless default', 'export default class { private a() {} }', { default: ['a'] }],
+    ['a class expression', 'const A = class { private a() {} }', { A: ['a'] }],
+    ['type arguments with braces', 'class A extends B<{ x: 1 }> implements C<{ y: 2 }> { private a() {} }', { A: ['a'] }],
+    ['a decorator', '@x({ a: 1 }) class A { @y({}) private a() {} }', { A: ['a'] }],
+    ['a parameter property is none', 'class A { constructor(private x: string) {} private a() {} }', { A: ['a'] }],
+  ];
+  for (const [name, source, expected] of rows) {
+    test(name, () => {
+      const { byClass } = parseHiddenMembers(source);
+      assert.deepEqual(Object.fromEntries(Array.from(byClass, ([key, names]) => [key, [...names].sort()])), expected);
+    });
+  }
+
+  test('a source that it cannot follow hides every marked name', () => {
+    const { byClass, all } = parseHiddenMembers('class A { private a() {} { protected b() {}');
+    assert.equal(byClass.size, 0);
+    assert.deepEqual([...all].sort(), ['a', 'b']);
+  });
+});
+
+describe('a file that does not load', () => {
+  const rows: [name: string, file: string, source: string, reason: RegExp, at: RegExp | undefined][] = [
+    ['does not parse', 'XController.mjs', 'export default class {\n index( {\n}', /SyntaxError/, /XController\.mjs:\d$/],
+    [
+      'does not parse, TypeScript',
+      'XController.ts',
+      'export default class {\n private index( {\n}',
+      /SyntaxError|Expected/,
+      /XController\.ts:\d$/,
+    ],
+    ['throws', 'XController.mjs', '\nthrow new Error("boom")', /Error: boom/, /XController\.mjs:2$/],
+    ['throws no error', 'XController.mjs', 'throw "boom"', /it threw "boom"/, undefined],
+    ['throws null', 'XController.mjs', 'throw null', /it threw null/, undefined],
+    [
+      'throws in its constructor',
+      'XController.mjs',
+      'export default class {\n constructor() { throw new TypeError("no") } }',
+      /TypeError: no/,
+      /XController\.mjs:2$/,
+    ],
+    ['imports what is not there', 'XController.mjs', 'import "./absent.mjs"; export default {}', /Cannot find module/, /XController\.mjs$/],
+    [
+      'imports a name that is not there',
+      'XController.mjs',
+      'import { no } from "node:path"; export default {}',
+      /does not provide an export named 'no'/,
+      /XController\.mjs:1$/,
+    ],
+    ['exports nothing', 'XController.mjs', '', /it exports no group/, undefined],
+    ['exports a function', 'XController.mjs', 'export default function index() {}', /it exports no group/, undefined],
+    ['exports null', 'XController.mjs', 'export default null', /it exports no group/, undefined],
+    ['exports an array', 'XController.mjs', 'export default []', /it exports no group/, undefined],
+    ['exports another name', 'XController.mjs', 'export class YController {}', /as XController/, undefined],
+    [
+      'never finishes',
+      'XController.mjs',
+      'await new Promise(() => {}); export default {}',
+      /did not finish loading within 300 ms/,
+      undefined,
+    ],
+  ];
+  for (const [name, file, source, reason, at] of rows) {
+    test(name, async () => {
+      const path = folder({ [file]: source, 'GoodController.mjs': 'export default { index() {} }' });
+      const groups = createGroups({ dir: path, log: silent, loadTimeout: name === 'never finishes' ? 300 : 10_000 });
+      const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+      const load = loads.find(({ group }) => group === 'X') as GroupLoad;
+      assert.equal(load.ok, false);
+      assert.match(load.error ?? '', reason);
+      if (at === undefined) assert.equal(load.at, undefined);
+      else assert.match((load.at ?? '').replace(/\?.*?(?=:|$)/, ''), at);
+      assert.deepEqual(groups.names(), ['Good']);
+      assert.throws(() => groups.find('x'), /cannot be loaded/);
+    });
+  }
+
+  test('of a list, what is gone is passed over, and what cannot be looked at does not load', async () => {
+    const path = folder({ 'GoodController.mjs': 'export default { index() {} }' });
+    symlinkSync('LoopController.mjs', join(path, 'LoopController.mjs'));
+    const groups = createGroups({ dir: path, log: silent });
+    const files = ['GoodController.mjs', 'GoneController.mjs', 'LoopController.mjs', 'no controller'];
+    const loads = await groups.loadAll({ files, skip: new Map(), onLoading: () => {} });
+    assert.deepEqual(
+      loads.map(({ file, ok }) => [file, ok]),
+      [
+        ['GoodController.mjs', true],
+        ['LoopController.mjs', false],
+      ],
+    );
+    assert.match(loads[1]?.error ?? '', /ELOOP/);
+  });
+
+  test('a skipped file is never touched', async () => {
+    const path = folder({ 'XController.mjs': 'globalThis.touchedByGroupsTest = true; export default {}' });
+    const groups = createGroups({ dir: path, log: silent });
+    const loads = await groups.loadAll({
+      skip: new Map([['XController.mjs', 'it ended a worker']]),
+      onLoading: () => assert.fail('touched'),
+    });
+    assert.deepEqual(loads, [{ group: 'X', file: 'XController.mjs', ok: false, error: 'it ended a worker' }]);
+    assert.throws(() => groups.find('x'));
+    assert.equal((globalThis as { touchedByGroupsTest?: boolean }).touchedByGroupsTest, undefined);
+  });
+});
+
+describe('a folder in use', () => {
+  test('a new file answers the very next request; a broken one does when it is mended; a deleted one that was never asked for is gone', async (t) => {
+    const service = await startService({ controllers: {}, expectedErrors: ['request-failed', 'group-not-loadable'] });
+    t.after(service.close);
+    const status = async (page: string) => (await fetch(`${service.url}/api/${page}`)).status;
+    const write = (name: string, source: string) => {
+      writeFileSync(join(service.dir, `.${name}`), source);
+      renameSync(join(service.dir, `.${name}`), join(service.dir, name));
+    };
+    for (let i = 0; i < 20; i++) {
+      assert.equal(await status(`g${i}`), 404);
+      write(`G${i}Controller.mjs`, `export default { index: () => ({ i: ${i} }) }`);
+      assert.equal(await status(`g${i}`), 200);
+    }
+    write('BadController.mjs', 'export default {');
+    assert.equal(await status('bad'), 500);
+    assert.equal(await status('bad'), 500);
+    write('BadController.mjs', 'export default { index: () => 1 }');
+    assert.equal(await status('bad'), 200);
+    write('NeverController.mjs', 'export default { index: () => 1 }');
+    unlinkSync(join(service.dir, 'NeverController.mjs'));
+    assert.equal(await status('never'), 404);
+  });
+
+  test('a half-written file is given time to be whole', async (t) => {
+    const service = await startService({ controllers: {} });
+    t.after(service.close);
+    const file = join(service.dir, 'SlowController.mjs');
+    writeFileSync(file, 'export default {');
+    const answer = fetch(`${service.url}/api/slow`);
+    setTimeout(() => writeFileSync(file, 'export default { index: () => 1 }'), 100);
+    assert.equal((await answer).status, 200);
+  });
+
+  test('many first requests at once import the file once', async (t) => {
+    const counter = 'globalThis.importsByGroupsTest = (globalThis.importsByGroupsTest ?? 0) + 1;';
+    const service = await startService({ controllers: { 'OnceController.mjs': `${counter} export default { index: () => 1 }` } });
+    t.after(service.close);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${service.url}/api/once`)));
+    assert.ok(answers.every(({ status }) => status === 200));
+    assert.equal((globalThis as { importsByGroupsTest?: number }).importsByGroupsTest, 1);
+  });
+
+  test('a folder that goes away: what is loaded serves on, the rest is 404', async (t) => {
+    const service = await startService({
+      controllers: { 'AController.mjs': 'export default { index: () => 1 }', 'BController.mjs': 'export default {}' },
+    });
+    t.after(service.close);
+    assert.equal((await fetch(`${service.url}/api/a`)).status, 200);
+    rmSync(service.dir, { recursive: true });
+    assert.equal((await fetch(`${service.url}/api/a`)).status, 200);
+    assert.equal((await fetch(`${service.url}/api/b`)).status, 404);
+  });
+
+  test('closure names every file that came along and the one that is missing', async () => {
+    const path = folder({
+      'lib.mjs': "export * from './deep.mjs'",
+      'deep.mjs': 'export const x = 1',
+      'XController.mjs': "import './lib.mjs'; export default {}",
+      'YController.mjs': "import './absent.mjs'; export default {}",
+    });
+    const groups = createGroups({ dir: path, log: silent });
+    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    const files = new Map(groups.closure().map(({ path: file, fingerprint }) => [file.slice(path.length + 1), fingerprint]));
+    for (const name of ['lib.mjs', 'deep.mjs', 'XController.mjs', 'YController.mjs']) assert.match(files.get(name) ?? '', /^\d+:/, name);
+    assert.equal(files.get('absent.mjs'), 'absent');
+  });
+});

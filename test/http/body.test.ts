@@ -1,0 +1,223 @@
+// Request data (decisions 4): every content type, coding and limit, and what is refused, over a socket.
+import assert from 'node:assert/strict';
+import { isUtf8 } from 'node:buffer';
+import { after, before, describe, test } from 'node:test';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { decodeBody } from '../../src/http/body-decoder.ts';
+import { jsonErrorPosition } from '../../src/http/json-position.ts';
+import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+before(async () => {
+  const controllers = {
+    'EchoController.mjs': `export default class {
+      async created(data) {
+        if (data !== null && typeof data === 'object' && !Array.isArray(data)) {
+          for (const [key, value] of Object.entries(data)) if (value instanceof File) data[key] = { file: value.name, type: value.type, text: await value.text() };
+        }
+        return { data: data === undefined ? 'undefined' : data, type: typeof data, bare: data !== null && typeof data === 'object' && Object.getPrototypeOf(data) === null };
+      }
+      index(data) { return this.created(data); }
+    }`,
+  };
+  service = await startService({ controllers, settings: { BODY_LIMIT: '10000' } });
+});
+after(() => service.close());
+
+const post = (body: NonNullable<RequestInit['body']> | Buffer, headers: Record<string, string> = {}, query = '') =>
+  fetch(`${service.url}/api/echo${query}`, { method: 'POST', body: body as NonNullable<RequestInit['body']>, headers });
+
+const utf8 = (text: string) => Buffer.from(text, 'utf8');
+
+describe('what data is', () => {
+  const J = { 'content-type': 'application/json' };
+  const F = { 'content-type': 'application/x-www-form-urlencoded' };
+  const rows: [name: string, body: string | Buffer, headers: Record<string, string>, data: unknown][] = [
+    ['a JSON object', '{"a":1}', J, { a: 1 }],
+    ['a JSON array', '[1,2]', J, [1, 2]],
+    ['a JSON string', '"x"', J, 'x'],
+    ['a JSON null', 'null', J, null],
+    ['a JSON false', 'false', J, false],
+    ['a JSON number', '0', J, 0],
+    ['no content type: JSON', utf8('{"a":1}'), {}, { a: 1 }],
+    ['a +json type', '{"a":1}', { 'content-type': 'application/vnd.api+JSON; charset="UTF-8"' }, { a: 1 }],
+    ['charset utf8', '{"a":"é"}', { 'content-type': 'application/json;charset=utf8' }, { a: 'é' }],
+    ['a byte order mark', '\ufeff{"a":1}', J, { a: 1 }],
+    ['a harmless word prototype', '{"prototype":1,"constructor":2}', J, { prototype: 1, constructor: 2 }],
+    ['a form', 'a=1&b=2&a=3', F, { a: ['1', '3'], b: '2' }],
+    ['a form with plus and percent', 'a+b=%C3%A9+x&%3D=&c', F, { 'a b': 'é x', '=': '', c: '' }],
+    ['a form with bad percent-encoding', 'a=%ZZ&b=%FF', F, { a: '%ZZ', b: '\ufffd' }],
+    ['a form that begins with a question mark', '?a=1', F, { '?a': '1' }],
+    ['a form key __proto__', '__proto__=1&constructor=2', F, JSON.parse('{"__proto__":"1","constructor":"2"}')],
+    ['a replacement character that was sent', utf8('{"a":"\ufffd"}'), {}, { a: '\ufffd' }],
+    ['plain text', 'hello', { 'content-type': 'text/plain; charset=UTF-8' }, 'hello'],
+    ['gzip', gzipSync('{"a":1}'), { ...J, 'content-encoding': 'gzip' }, { a: 1 }],
+    ['deflate', deflateSync('{"a":1}'), { ...J, 'content-encoding': 'deflate' }, { a: 1 }],
+    ['deflate without its header', deflateRawSync('{"a":1}'), { ...J, 'content-encoding': 'deflate' }, { a: 1 }],
+    ['br', brotliCompressSync('{"a":1}'), { ...J, 'content-encoding': 'BR' }, { a: 1 }],
+    ['identity', '{"a":1}', { ...J, 'content-encoding': 'identity' }, { a: 1 }],
+  ];
+  for (const [name, body, headers, data] of rows) {
+    test(name, async () => {
+      const answer = await post(body, headers);
+      const text = await answer.text();
+      assert.equal(answer.status, 200, text);
+      assert.deepEqual((JSON.parse(text) as { data: unknown }).data, data);
+    });
+  }
+
+  test('multipart/form-data: fields and files', async () => {
+    const form = new FormData();
+    form.append('a', '1');
+    form.append('a', '2');
+    form.append('f', new File(['text'], 'n.txt', { type: 'text/plain' }));
+    const body = (await (await post(form)).json()) as { data: unknown; bare: boolean };
+    assert.deepEqual(body.data, { a: ['1', '2'], f: { file: 'n.txt', type: 'text/plain', text: 'text' } });
+    assert.equal(body.bare, true);
+  });
+
+  test('an empty body is none: data is the query', async () => {
+    const empty = await post('', { 'content-type': 'application/json' }, '?a=1&a=2&__proto__=x');
+    assert.deepEqual(((await empty.json()) as { data: unknown }).data, JSON.parse('{"a":["1","2"],"__proto__":"x"}'));
+    const chunked = await service.raw('POST /api/echo?q=1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n');
+    assert.match(chunked, /"data":\{"q":"1"\}/);
+    const get = await fetch(`${service.url}/api/echo?x=%41`);
+    assert.deepEqual(await get.json(), { data: { x: 'A' }, type: 'object', bare: true });
+  });
+
+  test('a GET with a body gets the body', async () => {
+    const answer = await service.raw('GET /api/echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\n{"a":1}');
+    assert.match(answer, /"data":\{"a":1\}/);
+  });
+
+  test('a body in many pieces', async () => {
+    const text = JSON.stringify({ a: 'é'.repeat(2000) });
+    const bytes = utf8(text);
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, i) => bytes.subarray(i * 7, i * 7 + 7));
+    const stream = new ReadableStream({
+      pull(controller) {
+        const piece = pieces.shift();
+        if (piece === undefined) controller.close();
+        else controller.enqueue(piece);
+      },
+    });
+    const answer = await fetch(`${service.url}/api/echo`, { method: 'POST', body: stream, duplex: 'half' } as RequestInit);
+    assert.deepEqual(((await answer.json()) as { data: unknown }).data, JSON.parse(text));
+  });
+});
+
+test('bytes are text when they are UTF-8, and only then', () => {
+  // Pieces that go wrong in every way: cut, overlong, a surrogate, beyond U+10FFFF, bytes that never occur.
+  const pieces = [
+    '61',
+    'c3a9',
+    'efbfbd',
+    'efbbbf',
+    'f09f9880',
+    'c3',
+    'e282',
+    'f09f98',
+    'c0af',
+    'e08080',
+    'eda080',
+    'f4908080',
+    '80',
+    'fe',
+    'ff',
+  ];
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 8 }), (hex) => {
+      const bytes = Buffer.from(hex.join(''), 'hex');
+      if (isUtf8(bytes)) assert.deepEqual(utf8(String(decodeBody('text', bytes))), hex[0] === 'efbbbf' ? bytes.subarray(3) : bytes);
+      else assert.throws(() => decodeBody('text', bytes), { code: 'MALFORMED_BODY' });
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+describe('what is refused', () => {
+  const J = { 'content-type': 'application/json' };
+  const rows: [name: string, body: string | Buffer, headers: Record<string, string>, status: number, code: string][] = [
+    ['broken JSON', '{"a":', J, 400, 'MALFORMED_JSON'],
+    ['white space alone', ' ', J, 400, 'MALFORMED_JSON'],
+    ['JSON behind JSON', '{} {}', J, 400, 'MALFORMED_JSON'],
+    ['JSON that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), J, 400, 'MALFORMED_JSON'],
+    ['JSON in UTF-16', Buffer.from('{"a":1}', 'utf16le'), J, 400, 'MALFORMED_JSON'],
+    ['100,000 open brackets', '['.repeat(9000), J, 400, 'MALFORMED_JSON'],
+    ['__proto__', '{"__proto__":{"x":1}}', J, 400, 'FORBIDDEN_KEY'],
+    ['__proto__ deep inside', '[{"a":[{"__proto__":1}]}]', J, 400, 'FORBIDDEN_KEY'],
+    ['__proto__ in escapes', '{"\\u005f\\u005fproto\\u005F_":1}', J, 400, 'FORBIDDEN_KEY'],
+    ['constructor.prototype', '{"constructor":{"prototype":{"x":1}}}', J, 400, 'FORBIDDEN_KEY'],
+    ['constructor.prototype in escapes', '{"c\\u006fnstructor":{"pr\\u006ftotype":1}}', J, 400, 'FORBIDDEN_KEY'],
+    [
+      'a form that is not UTF-8',
+      Buffer.from([0x61, 0x3d, 0xe9]),
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      400,
+      'MALFORMED_BODY',
+    ],
+    ['text that is not UTF-8', Buffer.from([0xe9]), { 'content-type': 'text/plain' }, 400, 'MALFORMED_BODY'],
+    ['multipart without a boundary', 'x', { 'content-type': 'multipart/form-data' }, 400, 'MALFORMED_BODY'],
+    ['multipart that is none', 'x', { 'content-type': 'multipart/form-data; boundary=b' }, 400, 'MALFORMED_BODY'],
+    ['gzip that is none', 'x', { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
+    ['gzip cut short', gzipSync('{"a":1}').subarray(0, 15), { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
+    ['a bomb', gzipSync(Buffer.alloc(1_000_000, 0x20)), { ...J, 'content-encoding': 'gzip' }, 413, 'BODY_TOO_LARGE'],
+    ['XML', '<a/>', { 'content-type': 'application/xml' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['two types in one', '{}', { 'content-type': 'application/json, text/plain' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['a type that is none', '{}', { 'content-type': 'json' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['an empty type', '{}', { 'content-type': '' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['charset latin1', '{}', { 'content-type': 'application/json; charset=iso-8859-1' }, 415, 'UNSUPPORTED_CHARSET'],
+    ['an unknown coding', '{}', { ...J, 'content-encoding': 'zstd' }, 415, 'UNSUPPORTED_ENCODING'],
+    ['two codings', gzipSync('{}'), { ...J, 'content-encoding': 'gzip, br' }, 415, 'UNSUPPORTED_ENCODING'],
+    ['one byte too many', '1'.repeat(10_001), J, 413, 'BODY_TOO_LARGE'],
+  ];
+  for (const [name, body, headers, status, code] of rows) {
+    test(`${name} → ${status} ${code}`, async () => {
+      const answer = assertEnvelope(await asRaw(await post(body, headers)), status, code);
+      const text = String(body);
+      if (text.length > 3) assert.ok(!String(answer.message).includes(text), 'the message quotes the body');
+    });
+  }
+
+  test('the position of a mistake is told', async () => {
+    const answer = (await (await post('{"a":1,}', J)).json()) as { message: string };
+    assert.match(answer.message, /position 7$/);
+    const bytes = (await (await post(Buffer.concat([utf8('"é'), Buffer.from([0xff])]), J)).json()) as { message: string };
+    assert.match(bytes.message, /byte 3 is not UTF-8/);
+  });
+});
+
+describe('jsonErrorPosition', () => {
+  const rows: [text: string, at: number][] = [
+    ['', 0],
+    ['  ', 2],
+    ['x', 0],
+    ['{', 1],
+    ['{x', 1],
+    ['{"a"', 4],
+    ['{"a" 1', 5],
+    ['{"a":', 5],
+    ['{"a":1', 6],
+    ['{"a":1,', 7],
+    ['{"a":1,}', 7],
+    ['{"a":1]', 6],
+    ['[1 2]', 3],
+    ['[1,]', 3],
+    ['[,', 1],
+    ['[}', 1],
+    ['"abc', 4],
+    ['"a\nb"', 2],
+    ['"a\\x"', 2],
+    ['{"\\u12', 2],
+    ['01', 1],
+    ['1.', 1],
+    ['+1', 0],
+    ['nul', 0],
+    ['truex', 4],
+    ['{} {}', 3],
+    ["{'a':1}", 1],
+    ['[[[[', 4],
+  ];
+  for (const [text, at] of rows) test(`${JSON.stringify(text)} → ${at}`, () => assert.equal(jsonErrorPosition(text), at));
+});

@@ -1,0 +1,81 @@
+// What is kept of a connection: the request it is busy with, while it is open; of a request that is answered, no body.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { trackConnections } from '../../src/http/connections.ts';
+import { Exchange } from '../../src/http/exchange.ts';
+import { Request } from '../../src/http/head.ts';
+import { startService } from '../support/service.ts';
+
+test('of a connection that has closed, the server forgets the exchange', async (t) => {
+  const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
+  server.on('clientError', (_error, socket) => socket.destroy());
+  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000 });
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1');
+  const [request, response] = await once(server, 'request');
+  const { socket } = request;
+  const exchange = new Exchange(request, response, 0);
+  connections.begin(exchange);
+  assert.equal(connections.exchangeOn(socket), exchange);
+
+  // It never gets an answer. What closed connections keep alive, the engine copies about at each collection.
+  client.destroy();
+  await once(socket, 'close');
+  assert.equal(connections.exchangeOn(socket), undefined);
+});
+
+// The first comes in one piece, which is not copied, the second in many.
+for (const [size, count] of [
+  [32 * 1024, 256],
+  [1024 * 1024, 16],
+] as const) {
+  test(`connections that idle hold no bytes of the body they brought: ${size} bytes`, async (t) => {
+    const controllers = { 'SizeController.mjs': 'export class SizeController { created(text) { return { length: text.length }; } }' };
+    const service = await startService({ controllers, settings: { BODY_LIMIT: String(size), KEEP_ALIVE_TIMEOUT: '60s' } });
+    t.after(() => service.close());
+    const body = Buffer.alloc(size, 'a');
+    const bufferBytes = collectingBytes();
+    const before = await bufferBytes();
+
+    const clients = Array.from({ length: count }, () => connect(service.port, '127.0.0.1'));
+    await Promise.all(
+      clients.map(async (client) => {
+        client.write(`POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${size}\r\n\r\n`);
+        client.write(body);
+        let answer = '';
+        while (!answer.includes('}')) answer += await once(client, 'data');
+        assert.ok(answer.endsWith(`{"length":${size}}`), answer);
+      }),
+    );
+
+    // A Buffer's memory may take a collection more than the Buffer. Held ones stay for as long as this looks.
+    const limit = (count * size) / 4;
+    let held = Number.POSITIVE_INFINITY;
+    for (let look = 0; look < 20 && held > limit; look++) held = (await bufferBytes()) - before;
+    assert.ok(held <= limit, `${held} bytes for ${count} bodies of ${size}`);
+    for (const client of clients) client.destroy();
+  });
+}
+
+/** The bytes of all Buffers that somebody holds. */
+function collectingBytes(): () => Promise<number> {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  return async () => {
+    collect();
+    await turn();
+    return process.memoryUsage().arrayBuffers;
+  };
+}

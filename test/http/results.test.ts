@@ -1,0 +1,198 @@
+// What an operation may return and throw (decisions 3.4 to 3.7, 5, 9.5), over a socket.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+
+const ERRORS = new URL('../../src/base/errors.ts', import.meta.url).href;
+
+let service: Service;
+before(async () => {
+  const controllers = {
+    'ResultController.mjs': `
+      import { HttpError } from ${JSON.stringify(ERRORS)};
+      const foreign = Object.assign(new Error('secret of the database'), { status: 418, statusCode: 418, expose: true });
+      const forged = Object.assign(Object.create(HttpError.prototype), { status: 99, code: 1 });
+      const cycle = {}; cycle.self = cycle;
+      export default class {
+        object() { return { a: 1 } } array() { return [1] } text() { return 'x' } number() { return 0 } no() { return false } empty() { return '' }
+        yes() { return true } nothing() {} nil() { return null } date() { return new Date(0) }
+        later() { return Promise.resolve({ later: true }) } async laterNothing() {} thenable() { return { then: (done) => done({ thenable: true }) } }
+        cycle() { return cycle } bigint() { return 1n } big() { return { a: 1n } } fn() { return () => 1 } symbol() { return Symbol('x') }
+        badJson() { return { toJSON() { throw new Error('toJSON') } } } noJson() { return { toJSON() {} } }
+        thrower() { throw foreign } throwString() { throw 'text' } throwNull() { throw null } async rejecter() { throw foreign } rejectNothing() { return Promise.reject() }
+        refuse() { throw new HttpError(422, 'NAME_TAKEN', 'There is one of this name', { headers: { 'Retry-After': '5', 'Content-Type': 'text/html', 'x y': '1', 'X-Bad': 'a\\nb' } }) }
+        async refuseLater() { throw new HttpError(404, 'USER_NOT_FOUND', 'There is no such user') }
+        badStatus() { throw new HttpError(200, 'X', 'x') } badCode() { throw new HttpError(400, 'x', 'x') } badMessage() { throw new HttpError(400, 'X', 1) }
+        forge() { throw forged }
+        none() { return { count: arguments.length } } one(data) { return { data } } defaults(data = 1, params = 2) { return { params } } rest(...all) { return { count: all.length, page: all[1].page } }
+        self() { return { own: this instanceof Object && this.constructor.prototype.self === this.self } }
+        spread(data, params) { return { ...params } }
+        keys(data, params) { return { keys: Object.keys(params), request: params.request.method, accept: params.request.headers['x-probe'], signal: params.signal.aborted, slugs: params.slugs } }
+        shift(data, params) { params.slugs.shift(); params.query.x = 1; return params.slugs }
+      }`,
+  };
+  service = await startService({ controllers, expectedErrors: ['request-failed'] });
+});
+after(() => service.close());
+
+const call = (method: string, init?: RequestInit) => fetch(`${service.url}/api/result/${method}`, init);
+
+describe('results', () => {
+  const rows: [method: string, body: unknown][] = [
+    ['object', { a: 1 }],
+    ['array', [1]],
+    ['text', { data: 'x' }],
+    ['number', { data: 0 }],
+    ['no', { data: false }],
+    ['empty', { data: '' }],
+    ['date', '1970-01-01T00:00:00.000Z'],
+    ['later', { later: true }],
+    ['thenable', { thenable: true }],
+    ['none', { count: 2 }],
+    ['one', { data: {} }],
+    ['defaults', { params: { page: 'result', method: 'defaults', verb: 'GET', slugs: ['defaults'], query: {}, requestId: 'probe' } }],
+    ['rest', { count: 2, page: 'result' }],
+    ['self', { own: true }],
+    ['spread', { page: 'result', method: 'spread', verb: 'GET', slugs: ['spread'], query: {}, requestId: 'probe' }],
+    [
+      'keys',
+      { keys: ['page', 'method', 'verb', 'slugs', 'query', 'requestId'], request: 'GET', accept: 'yes', signal: false, slugs: ['keys'] },
+    ],
+    ['shift', []],
+  ];
+  for (const [method, body] of rows) {
+    test(method, async () => {
+      const answer = await call(method, { headers: { 'x-request-id': 'probe', 'X-Probe': 'yes' } });
+      assert.deepEqual(await answer.json(), body);
+      assert.equal(answer.status, 200);
+    });
+  }
+  for (const method of ['yes', 'nothing', 'nil', 'laterNothing']) {
+    test(`${method} is a plain success`, async () => {
+      const body = (await (await call(method)).json()) as Record<string, unknown>;
+      assert.deepEqual([Object.keys(body), body.status], [['status', 'message', 'timestamp'], 'success']);
+    });
+  }
+  test('what a caller changes in its params reaches no other request', async () => {
+    for (let i = 0; i < 2; i++) assert.deepEqual(await (await call('shift/a')).json(), ['a']);
+  });
+});
+
+describe('failures', () => {
+  const rows: [method: string, status: number, code: string][] = [
+    ['cycle', 500, 'UNENCODABLE_RESULT'],
+    ['bigint', 500, 'UNENCODABLE_RESULT'],
+    ['big', 500, 'UNENCODABLE_RESULT'],
+    ['fn', 500, 'UNENCODABLE_RESULT'],
+    ['symbol', 500, 'UNENCODABLE_RESULT'],
+    ['badJson', 500, 'UNENCODABLE_RESULT'],
+    ['noJson', 500, 'UNENCODABLE_RESULT'],
+    ['thrower', 500, 'INTERNAL_ERROR'],
+    ['throwString', 500, 'INTERNAL_ERROR'],
+    ['throwNull', 500, 'INTERNAL_ERROR'],
+    ['rejecter', 500, 'INTERNAL_ERROR'],
+    ['rejectNothing', 500, 'INTERNAL_ERROR'],
+    ['badStatus', 500, 'INTERNAL_ERROR'],
+    ['badCode', 500, 'INTERNAL_ERROR'],
+    ['badMessage', 500, 'INTERNAL_ERROR'],
+    ['forge', 500, 'INTERNAL_ERROR'],
+    ['refuse', 422, 'NAME_TAKEN'],
+    ['refuseLater', 404, 'USER_NOT_FOUND'],
+  ];
+  for (const [method, status, code] of rows) {
+    test(`${method} → ${status} ${code}`, async () => {
+      const answer = await asRaw(await call(method));
+      assertEnvelope(answer, status, code);
+      assert.doesNotMatch(answer.body, /database/);
+    });
+  }
+
+  test('the cause of a 500 is in the log under the request id', async () => {
+    await call('thrower', { headers: { 'x-request-id': 'find-me' } });
+    const line = service.lines.find(({ request_id, event }) => request_id === 'find-me' && event === 'request-failed');
+    assert.equal(line?.error, 'secret of the database');
+    assert.match(String(line?.stack), /ResultController\.mjs/);
+  });
+
+  test('an HttpError brings headers, but neither ours nor broken ones', async () => {
+    const answer = await call('refuse');
+    assert.equal(answer.headers.get('retry-after'), '5');
+    assert.equal(answer.headers.get('content-type'), 'application/json; charset=UTF-8');
+    assert.equal(answer.headers.get('x-bad'), null);
+  });
+
+  test('in development a 500 tells its detail', async (t) => {
+    const controllers = { 'XController.mjs': 'export default { index() { throw new Error("what happened") } }' };
+    const development = await startService({ controllers, settings: { NODE_ENV: 'development' }, expectedErrors: ['request-failed'] });
+    t.after(development.close);
+    const body = (await (await fetch(`${development.url}/api/x`)).json()) as { detail: { error: string } };
+    assert.equal(body.detail.error, 'what happened');
+  });
+});
+
+describe('time', () => {
+  const controllers = {
+    'SlowController.mjs': `
+      export const seen = [];
+      export default class {
+        index(data, { signal }) { return new Promise((done) => signal.addEventListener('abort', () => { seen.push(signal.reason.message); done({ late: true }); })); }
+        deaf() { return new Promise((done, fail) => { globalThis.failDeafOfResultsTest = fail; }) }
+        seen() { return seen }
+      }`,
+  };
+
+  test('an operation past OPERATION_TIMEOUT gets 503, its signal is aborted, its late end is nobody’s', async (t) => {
+    const slow = await startService({ controllers, settings: { OPERATION_TIMEOUT: '50ms' }, expectedErrors: ['request-failed'] });
+    t.after(slow.close);
+    assertEnvelope(await asRaw(await fetch(`${slow.url}/api/slow`)), 503, 'OPERATION_TIMEOUT');
+    assertEnvelope(await asRaw(await fetch(`${slow.url}/api/slow/deaf`)), 503, 'OPERATION_TIMEOUT');
+    (globalThis as unknown as { failDeafOfResultsTest(error: Error): void }).failDeafOfResultsTest(new Error('too late'));
+    assert.deepEqual(await (await fetch(`${slow.url}/api/slow/seen`)).json(), ['the operation is out of time']);
+    assert.equal(slow.lines.filter(({ event }) => event === 'operation-finished-late').length, 2);
+  });
+
+  test('a client that goes away aborts the signal', async (t) => {
+    const slow = await startService({ controllers });
+    t.after(slow.close);
+    const socket = connect(slow.port, '127.0.0.1');
+    socket.write('GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(slow.app.server, 'request');
+    while (slow.app.inFlight() === 0) await new Promise(setImmediate);
+    // The operation has asked for its signal once the group is loaded, which a second request waits for.
+    await fetch(`${slow.url}/api/slow/seen`);
+    socket.destroy();
+    let seen: string[] = [];
+    while (seen.length === 0) seen = (await (await fetch(`${slow.url}/api/slow/seen`)).json()) as string[];
+    assert.deepEqual(seen, ['the client is gone']);
+    assert.equal(slow.app.inFlight(), 0);
+  });
+});
+
+test('a line a request, and never a header value, a body or a query', async (t) => {
+  const logged = await startService();
+  t.after(logged.close);
+  await fetch(`${logged.url}/api/test/made%22up?password=hunter2`, {
+    method: 'POST',
+    body: '{"card":"4111"}',
+    headers: { authorization: 'Bearer s3cret', cookie: 'c00kie', 'x-request-id': 'line-1', 'content-type': 'application/json' },
+  });
+  const lines = logged.lines.filter(({ event }) => event === 'request');
+  assert.equal(lines.length, 1);
+  const { time, duration_ms, bytes, pid, ...rest } = lines[0] as Record<string, unknown>;
+  assert.deepEqual(rest, {
+    level: 'info',
+    event: 'request',
+    method: 'POST',
+    path: '/api/test/made%22up',
+    page: 'test',
+    operation: 'created',
+    status: 200,
+    request_id: 'line-1',
+  });
+  assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  assert.equal(typeof duration_ms, 'number');
+  assert.ok((bytes as number) > 100 && pid === process.pid);
+  assert.doesNotMatch(JSON.stringify(logged.lines), /hunter2|4111|s3cret|c00kie/);
+});

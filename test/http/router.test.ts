@@ -1,0 +1,89 @@
+// The ordered array: which row wins, what a row captures, and tables that may not start.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createRouter, takesMethod } from '../../src/http/router.ts';
+import { ROUTES, type Route } from '../../src/http/routes.ts';
+
+const row = (methods: Route['methods'], path: string): Route => ({ methods, path, target: 'gateway.index' });
+
+test('the shipped table is the reference’s: explicit rows first, the three generic ones last', () => {
+  assert.deepEqual(
+    ROUTES.map(({ methods, path }) => `${methods === 'any' ? 'any' : methods.join()} ${path}`),
+    ['POST /api/idp-signin', 'POST /api/register', 'any /api', 'any /api/', 'any /api/{params}'],
+  );
+});
+
+describe('resolve', () => {
+  const rows: [path: string, verb: string, expected: string | undefined][] = [
+    ['/api', 'GET', '/api page= slugs='],
+    ['/api/', 'GET', '/api/ page= slugs='],
+    ['//api//', 'GET', '/api/ page= slugs='],
+    ['/api/x', 'GET', '/api/{params} page=x slugs='],
+    ['/api/x/y/z', 'GET', '/api/{params} page=x slugs=y|z'],
+    ['/api/x%2Fy', 'GET', '/api/{params} page=x slugs=y'],
+    ['/api/x%2Fy%2Fz/a', 'GET', '/api/{params} page=x slugs=y/z|a'],
+    ['/api/x/y%2Fz', 'GET', '/api/{params} page=x slugs=y/z'],
+    ['/api/x%252Fy', 'GET', '/api/{params} page=x%2Fy slugs='],
+    ['/api/%2Fx', 'GET', '/api/{params} page= slugs=x'],
+    ['/api/register', 'POST', '/api/register page=register slugs='],
+    ['/api/register/', 'POST', '/api/register page=register slugs='],
+    ['/api/register', 'GET', '/api/{params} page=register slugs='],
+    ['/api/register/x', 'POST', '/api/{params} page=register slugs=x'],
+    ['/', 'GET', undefined],
+    ['/x/api', 'GET', undefined],
+  ];
+  const router = createRouter(ROUTES);
+  for (const [path, verb, expected] of rows) {
+    test(`${verb} ${path}`, () => {
+      const found = router.resolve(path).matches.find(({ route }) => takesMethod(route, verb));
+      assert.equal(found && `${found.route.path} page=${found.page} slugs=${found.slugs.join('|')}`, expected);
+    });
+  }
+
+  test('the same path is resolved once, and a flood of paths stays bounded', () => {
+    const first = router.resolve('/api/kept');
+    assert.equal(router.resolve('/api/kept'), first);
+    for (let i = 0; i < 2000; i++) router.resolve(`/api/flood${i}`);
+    assert.notEqual(router.resolve('/api/kept'), first);
+  });
+
+  test('{page} is one segment and names the group', () => {
+    const paged = createRouter([row('any', '/v2/{page}')]);
+    assert.equal(paged.resolve('/v2/user').matches[0]?.page, 'user');
+    assert.equal(paged.resolve('/v2/user/x').matches.length, 0);
+  });
+});
+
+describe('createRouter refuses a row that can never be reached, naming both', () => {
+  const rows: [name: string, table: Route[], message: RegExp | undefined][] = [
+    ['the shipped table', [...ROUTES], undefined],
+    [
+      'a specific row below the generic one',
+      [row('any', '/api/{params}'), row(['POST'], '/api/x')],
+      /POST \/api\/x can never be reached: any \/api\/\{params\}/,
+    ],
+    ['the same row twice', [row(['GET'], '/a'), row(['GET'], '/a')], /GET \/a can never be reached: GET \/a/],
+    [
+      'two rows that together take all methods',
+      [row(['GET'], '/a'), row(['POST'], '/a'), row(['GET', 'POST'], '/a')],
+      /GET, POST \/a can never be reached/,
+    ],
+    ['any below one method', [row(['GET'], '/a'), row('any', '/a')], undefined],
+    ['one method below any', [row('any', '/a'), row(['GET'], '/a')], /any \/a stands above/],
+    ['another method', [row(['GET'], '/a'), row(['POST'], '/a')], undefined],
+    ['{page} below {params}', [row('any', '/a/{params}'), row('any', '/a/{page}')], /can never be reached/],
+    ['{params} below {page}', [row('any', '/a/{page}'), row('any', '/a/{params}')], undefined],
+    ['a literal below {page}', [row('any', '/a/{page}'), row('any', '/a/b')], /can never be reached/],
+    ['{page} twice', [row('any', '/a/{page}'), row('any', '/a/{page}')], /can never be reached/],
+    ['a deeper {params}', [row('any', '/a/{params}'), row('any', '/a/b/{params}')], /can never be reached/],
+    ['the two spellings of the root', [row('any', '/api'), row('any', '/api/')], undefined],
+    ['a shorter literal', [row('any', '/a/b'), row('any', '/a')], undefined],
+    ['a parameter in the middle', [row('any', '/a/{page}/b')], /\{page\} is not a literal segment/],
+  ];
+  for (const [name, table, message] of rows) {
+    test(name, () => {
+      if (message === undefined) createRouter(table);
+      else assert.throws(() => createRouter(table), message);
+    });
+  }
+});

@@ -1,0 +1,118 @@
+// createIdentity against a certified provider on loopback: real tokens, real fetch, keys that rotate, a provider that goes away.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createIdentity, type Identity } from '../../src/identity/handler.ts';
+import { KEY_TIMES } from '../../src/identity/jwks.ts';
+import { type DataFolder, makeAccounts, makeDataFolder, makeParams, type RememberedLog, rememberLog } from '../support/identity-bench.ts';
+import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts';
+
+const ada = { subject: 'ada-1815', email: 'ada@analytical.example', email_verified: true, name: 'Ada L.' };
+const eve = { subject: 'eve-0', email: 'eve@elsewhere.example', email_verified: true };
+
+describe('identity, end to end with oidc-provider', () => {
+  let provider: TestProvider;
+  let folder: DataFolder;
+  let log: RememberedLog;
+  let identity: Identity;
+  let skipped = 0;
+  const tokens: string[] = [];
+  const accounts = makeAccounts();
+  const params = makeParams();
+
+  before(async () => {
+    provider = await startIdentityProvider();
+    const { issuer, clientIds } = provider;
+    folder = makeDataFolder([
+      { name: 'local', issuer, client_ids: Object.values(clientIds), registration: { emails: ['Ada@analytical.example'] } },
+    ]);
+    log = rememberLog();
+    identity = createIdentity({ dataDir: folder.dir, log, accounts, now: () => Date.now() + skipped });
+  });
+  after(async () => {
+    identity.close();
+    await provider.close();
+    folder.remove();
+  });
+
+  async function tokenOf(...args: Parameters<TestProvider['signIn']>): Promise<string> {
+    const token = await provider.signIn(...args);
+    tokens.push(token);
+    return token;
+  }
+
+  test('signin of a verified person without an application is NOT_REGISTERED', async () => {
+    await assert.rejects(identity.signin({ credential: await tokenOf(ada) }, params), { status: 403, code: 'NOT_REGISTERED' });
+  });
+
+  test('register makes a row and returns its token once; the same name again is ALREADY_REGISTERED', async () => {
+    const credential = await tokenOf(ada);
+    const { status, body } = await identity.register({ credential, application: { name: 'Engine', description: 'It counts' } }, params);
+    assert.equal(status, 201);
+    assert.deepEqual(body.application, { id: 'row1', name: 'Engine' });
+    assert.equal(body.authorization, 'gfk_row1');
+    const again = identity.register({ credential, application: { name: 'Engine' } }, params);
+    await assert.rejects(again, { status: 409, code: 'ALREADY_REGISTERED' });
+  });
+
+  for (const alg of ['RS256', 'ES256'] as const) {
+    test(`signin takes an ${alg} token and answers with user, applications and a session`, async () => {
+      const { status, body } = await identity.signin({ credential: await tokenOf(ada, { alg, nonce: 'n-1' }), nonce: 'n-1' }, params);
+      assert.equal(status, 200);
+      const user = { issuer: provider.issuer, subject: ada.subject, email: ada.email, email_verified: true, name: ada.name };
+      assert.deepEqual(JSON.parse(JSON.stringify(body)), {
+        user,
+        applications: [{ id: 'row1', name: 'Engine' }],
+        application: { id: 'row1', name: 'Engine' },
+        authorization: 'gfs_for_row1',
+        expires_at: 1_780_003_600,
+      });
+    });
+  }
+
+  test('signin refuses a nonce that the token does not have', async () => {
+    const credential = await tokenOf(ada, { nonce: 'n-1' });
+    await assert.rejects(identity.signin({ credential, nonce: 'n-2' }, params), { status: 401, code: 'INVALID_ID_TOKEN' });
+  });
+
+  test('register refuses a person that the rules of the row leave out', async () => {
+    const request = { credential: await tokenOf(eve), application: { name: 'Mine' } };
+    await assert.rejects(identity.register(request, params), { status: 403, code: 'REGISTRATION_CLOSED' });
+  });
+
+  test('signin succeeds at once after the provider has rotated its keys, and the old keys are gone', async () => {
+    const old = await tokenOf(ada);
+    const asked = provider.keyRequests();
+    provider.rotateKeys();
+    assert.equal((await identity.signin({ credential: await tokenOf(ada) }, params)).status, 200);
+    assert.equal((await identity.signin({ credential: await tokenOf(ada, { alg: 'ES256' }) }, params)).status, 200);
+    assert.equal(provider.keyRequests(), asked + 1);
+    await assert.rejects(identity.signin({ credential: old }, params), { status: 401 });
+  });
+
+  test('signin goes on with the kept keys while the provider is away, and picks it up again', async () => {
+    const credential = await tokenOf(ada);
+    await provider.goAway();
+    skipped += KEY_TIMES.fresh + 1;
+    assert.equal((await identity.signin({ credential }, params)).status, 200);
+    assert.equal(identity.status().keyFailures, 1);
+    await provider.comeBack();
+    provider.rotateKeys();
+    skipped += KEY_TIMES.coolDown + 1;
+    assert.equal((await identity.signin({ credential: await tokenOf(ada) }, params)).status, 200);
+  });
+
+  test('signin of a cold start with the provider away is IDENTITY_UNAVAILABLE, not a verdict on the token', async () => {
+    const cold = createIdentity({ dataDir: folder.dir, log: rememberLog(), accounts });
+    const credential = await tokenOf(ada);
+    await provider.goAway();
+    await assert.rejects(cold.signin({ credential }, params), { status: 503, code: 'IDENTITY_UNAVAILABLE' });
+    await provider.comeBack();
+    cold.close();
+  });
+
+  test('no log line of all this has a token, an e-mail, a name or a subject', () => {
+    assert.ok(log.lines.length > 5);
+    const secrets = [...tokens.flatMap((token) => [token, ...token.split('.')]), ada.email, ada.name, ada.subject, eve.email, eve.subject];
+    for (const line of log.lines) assert.ok(!secrets.some((secret) => line.includes(secret)), line);
+  });
+});

@@ -1,0 +1,270 @@
+// Counting without sockets: labels that no client can make up, caps, pieces that add up, reports that are checked, and
+// counters that never go down.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createHistogram } from '../../src/ops/histogram.ts';
+import { createLoopDelay } from '../../src/ops/loop-delay.ts';
+import { describeReadiness, readinessOf } from '../../src/ops/readiness.ts';
+import { DELAY_BOUNDS, parseReport, type WorkerReport } from '../../src/ops/report.ts';
+import { createRequestCounts, describeCell, MOST_CELLS, MOST_OPERATIONS, OTHER } from '../../src/ops/request-counts.ts';
+import { createServiceWatch, type SupervisorStatus } from '../../src/ops/service-status.ts';
+import { createWorkerMetrics, type ReportedParts } from '../../src/ops/worker-metrics.ts';
+
+/** `page operation verb status` → requests. */
+function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
+  return Object.fromEntries(
+    Array.from(counts.all()).flatMap(({ page, operation, cells }) =>
+      Array.from(cells, ([cell, requests]) => [[page, operation, ...Object.values(describeCell(cell))].join(' '), requests]),
+    ),
+  );
+}
+
+describe('createRequestCounts', () => {
+  test('what is taken out in pieces adds up to what was counted', () => {
+    const worker = createRequestCounts();
+    const sum = createRequestCounts();
+    for (let round = 1; round <= 3; round++) {
+      for (let i = 0; i < round; i++) worker.count(worker.of('test', 'index'), 'GET', 200, 5, 1);
+      worker.count(worker.of('test', 'created'), 'POST', 413, 1, 2000);
+      for (const piece of JSON.parse(JSON.stringify(worker.take()))) sum.add(piece);
+    }
+    assert.deepEqual(worker.take(), []);
+    assert.deepEqual(flat(sum), { 'test index GET 200': 6, 'test created POST 413': 3 });
+    const [index] = sum.all();
+    assert.equal(index?.bytes, 30);
+    assert.ok(Math.abs(Number(index?.seconds.sum) - 0.006) < 1e-9);
+  });
+
+  test('an operation beyond the cap shares the counts of all others, here and where pieces are added', () => {
+    const counts = createRequestCounts();
+    for (let i = 0; i < MOST_OPERATIONS + 50; i++) counts.count(counts.of(`page${i}`, 'index'), 'GET', 200, 0, 1);
+    const pieces = counts.take();
+    assert.equal(pieces.length, MOST_OPERATIONS + 1);
+    assert.deepEqual(pieces.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
+    const other = createRequestCounts();
+    other.of('another', 'index');
+    for (const piece of pieces) other.add(piece);
+    assert.equal(Array.from(other.all()).length, MOST_OPERATIONS + 1);
+  });
+
+  test('verb and status beyond the cap are one, and no request is missing', () => {
+    const counts = createRequestCounts();
+    const asked = MOST_CELLS + 500;
+    for (let i = 0; i < asked; i++) counts.count(counts.of(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
+    const cells = Array.from(counts.all()).flatMap((operation) => [...operation.cells]);
+    assert.ok(cells.length <= MOST_CELLS + 40);
+    assert.equal(
+      cells.reduce((total, [, requests]) => total + requests, 0),
+      asked,
+    );
+    assert.ok(Number(flat(counts)[`page0 index ${OTHER} ${OTHER}`]) > 0);
+  });
+});
+
+function parts(change: { reloads?: number; quarantined?: number } = {}): ReportedParts {
+  const { reloads = 0, quarantined = 0 } = change;
+  const bad = Array.from({ length: quarantined }, (_, i) => ({ name: `row ${i}`, reason: 'its hash is not one', secret: 'never sent' }));
+  return {
+    app: { inFlight: () => 3 },
+    credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
+    identity: { status: () => ({ providers: ['a'], refusedRows: 1, keyFetches: reloads * 2, keyFailures: reloads }) },
+  };
+}
+
+describe('createWorkerMetrics', () => {
+  const rows: [name: string, asked: [group: string, page: string, operation: string, verb: string], label: string][] = [
+    ['an operation that was found', ['Test', 'test', 'index', 'GET'], 'test index GET 200'],
+    ['a page in its other spelling', ['Test', 'Test', 'index', 'GET'], 'test index GET 200'],
+    ['a page that no group serves', ['', 'made-up', '', 'GET'], '  GET 200'],
+    ['no page at all', ['', '', '', 'OPTIONS'], '  OPTIONS 200'],
+    ['a real page without an operation for the verb', ['Test', 'test', '', 'PATCH'], 'test  PATCH 200'],
+    ['the same in its other spelling', ['Test', 'Test', '', 'PATCH'], 'test  PATCH 200'],
+    ['a verb outside of the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
+    ['an explicit row', ['', 'signin', 'signin', 'POST'], 'signin signin POST 200'],
+    ['a credential by its group, whatever page is in the URL', ['Sdk', 'made-up', 'index', 'GET'], 'sdk index GET 200'],
+    ['a credential whose operation was not found', ['Sdk', 'made-up', '', 'PUT'], 'sdk  PUT 200'],
+  ];
+  for (const [name, [group, page, operation, verb], label] of rows) {
+    test(`labels ${name}`, (t) => {
+      const metrics = createWorkerMetrics();
+      t.after(metrics.close);
+      metrics.take(parts());
+      metrics.observer.answered({ group, page, operation, verb }, 200, 1, 1);
+      const counts = createRequestCounts();
+      for (const piece of metrics.take(parts()).requests) counts.add(piece);
+      assert.deepEqual(Object.keys(flat(counts)), [label]);
+    });
+  }
+
+  test('a report is sound, sends differences, and of quarantined rows the first names and nothing else', (t) => {
+    const metrics = createWorkerMetrics();
+    t.after(metrics.close);
+    metrics.take(parts({ reloads: 1 }));
+    const report = metrics.take(parts({ reloads: 3, quarantined: 30 }));
+    assert.deepEqual(parseReport(JSON.parse(JSON.stringify(report))), report);
+    assert.deepEqual([report.credentialReloads, report.keyFetches, report.keyFailures], [2, 4, 2]);
+    assert.deepEqual([report.quarantinedRows, report.quarantined.length, report.inFlight], [30, 20, 3]);
+    assert.ok(!JSON.stringify(report).includes('never sent'));
+  });
+});
+
+test('createLoopDelay: tells how late its timer was, and the longest, once each', (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let now = 0;
+  const delay = createLoopDelay(() => now);
+  for (const late of [0, 3, 400]) {
+    now += 100 + late;
+    t.mock.timers.tick(100);
+  }
+  const { delays, longestDelay } = delay.take();
+  assert.equal(longestDelay, 0.4);
+  assert.deepEqual(delays.buckets, [2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+  assert.equal(delay.take().longestDelay, 0);
+  delay.close();
+});
+
+function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): WorkerReport {
+  const counts = createRequestCounts();
+  counts.count(counts.of('test', 'index'), 'GET', 200, 10, 1);
+  return {
+    requests: counts.take(),
+    delays: { buckets: createHistogram(DELAY_BOUNDS).buckets, sum: 0 },
+    longestDelay: 0,
+    cpuSeconds: 1,
+    credentialReloads: 1,
+    credentialReloadFailures: 1,
+    keyFetches: 1,
+    keyFailures: 1,
+    inFlight: 1,
+    memoryBytes: 1,
+    credentialRows: 1,
+    quarantinedRows: 1,
+    quarantined: [{ name: 'a', reason: 'b' }],
+    credentialsFailure: '',
+    providers: 0,
+    refusedProviders: 0,
+    ...change,
+  } as WorkerReport;
+}
+
+describe('parseReport refuses', () => {
+  const piece = report().requests[0];
+  const rows: [name: string, value: unknown][] = [
+    ['nothing', undefined],
+    ['a text', 'metrics'],
+    ['a report without a field', { ...report(), inFlight: undefined }],
+    ['an amount below 0: a counter would go down', report({ keyFetches: -1 })],
+    ['an amount without end', report({ cpuSeconds: Number.POSITIVE_INFINITY })],
+    ['an amount as text', report({ memoryBytes: '1' })],
+    ['requests that are no list', report({ requests: {} })],
+    ['a page that is no text', report({ requests: [{ ...piece, page: 1 }] })],
+    ['too few buckets', report({ requests: [{ ...piece, seconds: { buckets: [1], sum: 1 } }] })],
+    ['a bucket below 0', report({ delays: { buckets: [...createHistogram(DELAY_BOUNDS).buckets.slice(1), -1], sum: 1 } })],
+    ['no histogram', report({ delays: null })],
+    ['a cell of a verb that there is not', report({ requests: [{ ...piece, cells: [[9200, 1]] }] })],
+    ['a cell without a count', report({ requests: [{ ...piece, cells: [[200]] }] })],
+    ['a quarantined row without a reason', report({ quarantined: [{ name: 'a' }] })],
+  ];
+  for (const [name, value] of rows) test(name, () => assert.equal(parseReport(value), undefined));
+});
+
+function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> = {}): SupervisorStatus {
+  return {
+    generation: 1,
+    servingSince: new Date(0),
+    workers: pids.map((pid) => ({ pid, generation: 1, state: 'serving' })),
+    notLoadable: [],
+    rejected: undefined,
+    generationsServed: 1,
+    generationsRejected: 0,
+    died: 0,
+    replaced: 0,
+    ...change,
+  };
+}
+
+describe('createServiceWatch', () => {
+  test('counters go on when a worker is gone, and a last report that comes late still counts', () => {
+    let alive = [10, 11];
+    const watch = createServiceWatch(() => supervisor(alive));
+    const asked = () => flat(watch.status().totals.requests)['test index GET 200'];
+    watch.reported(10, report());
+    watch.reported(11, report());
+    assert.equal(asked(), 2);
+    alive = [11];
+    assert.equal(asked(), 2);
+    watch.reported(10, report());
+    assert.equal(asked(), 3);
+    const { workers, totals } = watch.status();
+    assert.deepEqual(
+      workers.map(({ pid }) => pid),
+      [11],
+    );
+    assert.deepEqual([totals.cpuSeconds, totals.credentialReloads, totals.keyFailures], [3, 3, 3]);
+  });
+
+  test('a worker takes the lowest free number, and a thousand generations need no more than live at once', () => {
+    let alive: number[] = [];
+    const watch = createServiceWatch(() => supervisor(alive));
+    for (let generation = 0; generation < 1000; generation++) {
+      alive = [generation, generation + 1];
+      watch.reported(generation + 1, report());
+    }
+    assert.ok(watch.status().workers.every(({ slot }) => slot <= 1));
+  });
+
+  test('remembers the longest delay for a minute, and how old the last report is', () => {
+    let now = 0;
+    const watch = createServiceWatch(
+      () => supervisor([10]),
+      () => now,
+    );
+    watch.reported(10, report({ longestDelay: 0.7 }));
+    for (let second = 1; second < 60; second++) watch.reported(10, report());
+    now += 4000;
+    assert.deepEqual(
+      watch.status().workers.map(({ longestDelay, reportAge }) => ({ longestDelay, reportAge })),
+      [{ longestDelay: 0.7, reportAge: 4 }],
+    );
+    watch.reported(10, report());
+    assert.equal(watch.status().workers[0]?.longestDelay, 0);
+  });
+
+  test('what is no report counts for nothing', () => {
+    const watch = createServiceWatch(() => supervisor([10]));
+    watch.reported(10, { ...report(), cpuSeconds: -5 });
+    assert.equal(watch.status().latest, undefined);
+    assert.equal(watch.status().totals.cpuSeconds, 0);
+  });
+});
+
+describe('readinessOf', () => {
+  const state = (...states: string[]) => supervisor([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
+  const rows: [name: string, status: SupervisorStatus | undefined, isStopping: boolean, expected: string][] = [
+    ['no supervisor yet', undefined, false, 'starting'],
+    ['no generation yet', { ...state('loading'), generation: 0 }, false, 'starting'],
+    ['one that serves', state('draining', 'serving'), false, 'ready'],
+    ['only a faulty one, which serves on', state('faulty'), false, 'ready'],
+    ['none that serves', state('draining', 'loading', 'lost'), false, 'no-worker'],
+    ['none at all', state(), false, 'no-worker'],
+    ['workers that serve, but the service drains', state('serving'), true, 'stopping'],
+  ];
+  for (const [name, status, isStopping, expected] of rows) {
+    test(`${name}: ${expected}`, () => {
+      const watch = createServiceWatch(() => status);
+      if (isStopping) watch.stopping();
+      assert.equal(readinessOf(watch.status()), expected);
+      assert.equal((describeReadiness(watch.status()) as { status: string }).status, expected);
+    });
+  }
+
+  test('describeReadiness: tells which group of which file kept a generation out, and why', () => {
+    const failure = { group: 'Test', file: 'TestController.js', error: 'Unexpected token', at: 'TestController.js:3' };
+    const rejected = { generation: 4, at: new Date(0), failures: [failure] };
+    const watch = createServiceWatch(() => supervisor([10], { rejected, notLoadable: [{ group: 'New', file: 'NewController.js' }] }));
+    const body = describeReadiness(watch.status(), new Date(5000)) as Record<string, unknown>;
+    assert.deepEqual(body.rejected, { generation: 4, at: '1970-01-01T00:00:00.000Z', error: null, groups: [failure] });
+    assert.deepEqual(body.not_loadable, [{ group: 'New', file: 'NewController.js', error: null, at: null }]);
+    assert.equal(body.timestamp, 5);
+  });
+});

@@ -1,0 +1,90 @@
+// docs/OPERATING.md and the code say the same: every log event with its level, and every metric with its type and labels.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { createHistogram } from '../../src/ops/histogram.ts';
+import { METRICS } from '../../src/ops/metrics.ts';
+import { DELAY_BOUNDS, type WorkerReport } from '../../src/ops/report.ts';
+import { createRequestCounts } from '../../src/ops/request-counts.ts';
+import type { ServiceStatus } from '../../src/ops/service-status.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const TEXT = readFileSync(join(ROOT, 'docs/OPERATING.md'), 'utf8');
+
+/** The rows of the table with this head, each a list of its cells. */
+function tableUnder(head: string): string[][] {
+  const [, rest = ''] = TEXT.split(`${head}\n`);
+  const lines = rest.split('\n');
+  return lines.slice(1, lines.indexOf('')).map((line) =>
+    line
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim()),
+  );
+}
+
+const unquoted = (cell = '') => cell.replaceAll('`', '');
+
+describe('docs/OPERATING.md', () => {
+  test('lists every log event with its level, and no other', () => {
+    const logged = new Set<string>();
+    for (const name of readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
+      const source = readFileSync(join(ROOT, 'src', name), 'utf8');
+      const calls = Array.from(source.matchAll(/\blog\??\.(debug|info|warn|error)\((?:\s*'([a-z-]+)')?/g));
+      for (const [call, level, event] of calls) {
+        assert.ok(event !== undefined, `${name}: ${call} does not name its event, so no test can find it`);
+        logged.add(`${event} ${level}`);
+      }
+      // Two lines are put together by hand.
+      for (const [, level, event] of source.matchAll(/"?level"?: ?["'](\w+)["'], ?"?event"?: ?["']([a-z-]+)["']/g))
+        logged.add(`${event} ${level}`);
+    }
+    assert.ok(logged.has('request info') && logged.has('log-lines-dropped warn') && logged.size > 30);
+    const documented = tableUnder('| event | level | what happened, and what to do |').map(
+      ([event, level]) => `${unquoted(event)} ${level}`,
+    );
+    assert.equal(new Set(documented).size, documented.length, 'an event twice');
+    assert.deepEqual(documented.sort(), [...logged].sort());
+  });
+
+  test('lists every metric with its type and labels, in the order of the table in the code', () => {
+    const documented = tableUnder('| metric | type | labels | |').map(([name, type, labels]) => ({
+      name: unquoted(name),
+      type,
+      labels: (labels ?? '')
+        .split(',')
+        .map(unquoted)
+        .map((label) => label.trim())
+        .filter((label) => label !== ''),
+    }));
+    const about = { version: '', node: '', wanted: 1, startedAt: 0, memoryBytes: () => 0, cpuSeconds: () => 0 };
+    const known = METRICS.map(({ name, type, samples }) => {
+      const [sample] = samples(service(), about);
+      return { name, type, labels: Object.keys(sample?.labels ?? {}) };
+    });
+    assert.deepEqual(documented, known);
+  });
+
+  test('names metrics and events elsewhere in its text only where they exist', () => {
+    const names = new Set<string>(METRICS.map(({ name }) => name));
+    for (const [name] of TEXT.matchAll(/gatefold_[a-z_]+/g)) assert.ok(names.has(name), name);
+    for (const [, file = ''] of TEXT.matchAll(/\]\(([A-Z]+\.md)(?:#[a-z-]+)?\)/g))
+      assert.ok(readFileSync(join(ROOT, 'docs', file)).length > 0);
+  });
+});
+
+/** One in which every metric has a sample. */
+function service(): ServiceStatus {
+  const requests = createRequestCounts();
+  requests.count(requests.of('test', 'index'), 'GET', 200, 1, 1);
+  const totals = { cpuSeconds: 0, credentialReloads: 0, credentialReloadFailures: 0, keyFetches: 0, keyFailures: 0 };
+  const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;
+  return {
+    supervisor: undefined,
+    isStopping: false,
+    totals: { ...totals, requests, delays: createHistogram(DELAY_BOUNDS) },
+    workers: [{ pid: 1, slot: 0, report, reportAge: 0, longestDelay: 0 }],
+    latest: undefined,
+  };
+}

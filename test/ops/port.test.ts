@@ -1,0 +1,126 @@
+// The operations port in this process: what it makes of a supervisor and of reports, and what happens when making it fails.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createOperations } from '../../src/ops/server.ts';
+import type { SupervisorStatus } from '../../src/ops/service-status.ts';
+import { createWorkerMetrics } from '../../src/ops/worker-metrics.ts';
+import { ask, json } from '../support/cluster-client.ts';
+import { parseMetrics, total } from '../support/prometheus-text.ts';
+
+const STATUS: SupervisorStatus = {
+  generation: 3,
+  servingSince: new Date(1_780_000_000_500),
+  workers: [
+    { pid: 10, generation: 3, state: 'serving' },
+    { pid: 11, generation: 3, state: 'serving' },
+    { pid: undefined, generation: 0, state: 'booting' },
+  ],
+  notLoadable: [{ group: 'New', file: 'NewController.js', error: 'it exports no group' }],
+  rejected: { generation: 4, at: new Date(0), error: 'no worker starts', failures: [] },
+  generationsServed: 2,
+  generationsRejected: 5,
+  died: 6,
+  replaced: 7,
+};
+
+async function open(status: () => SupervisorStatus | undefined) {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({ level: 'info', sink: { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} } });
+  const operations = createOperations({ port: 0, host: '127.0.0.1', workers: 2, log });
+  await operations.open(status);
+  const port = Number(lines.find(({ event }) => event === 'operations-listening')?.port);
+  return { operations, port, lines };
+}
+
+describe('createOperations', () => {
+  test('tells what the supervisor and the workers have told', async (t) => {
+    const { operations, port } = await open(() => STATUS);
+    const worker = createWorkerMetrics();
+    t.after(worker.close);
+    const quarantined = [{ name: 'Orders app', reason: '"hash" is missing' }];
+    const parts = {
+      app: { inFlight: () => 4 },
+      credentials: { status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }) },
+      identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
+    };
+    worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET' }, 200, 100, 1);
+    const report: unknown = JSON.parse(JSON.stringify(worker.take(parts)));
+    operations.reported(11, report);
+    operations.reported(10, report);
+
+    const body = json(await ask(port, '/readyz'));
+    assert.equal(body.status, 'ready');
+    assert.equal(body.serving_since, '2026-05-28T20:26:40.500Z');
+    assert.deepEqual(
+      (body.workers as { worker: unknown }[]).map(({ worker }) => worker),
+      [1, 0, null],
+    );
+    assert.deepEqual(body.rejected, { generation: 4, at: '1970-01-01T00:00:00.000Z', error: 'no worker starts', groups: [] });
+    assert.deepEqual(body.credentials, { rows: 8, quarantined_rows: 1, quarantined, failure: 'Cannot read it' });
+    assert.deepEqual(body.identity, { providers: 1, refused: 2 });
+
+    const metrics = parseMetrics((await ask(port, '/metrics')).body);
+    const rows: [name: string, value: number, labels?: Record<string, string>][] = [
+      ['gatefold_ready', 1],
+      ['gatefold_requests_total', 2, { page: 'test', operation: 'index', verb: 'GET', status: '200' }],
+      ['gatefold_response_bytes_total', 200, { page: 'test', operation: 'index' }],
+      ['gatefold_requests_in_flight', 4, { worker: '1' }],
+      ['gatefold_workers', 2, { state: 'serving' }],
+      ['gatefold_workers', 1, { state: 'booting' }],
+      ['gatefold_workers_wanted', 2],
+      ['gatefold_worker_deaths_total', 6],
+      ['gatefold_worker_replacements_total', 7],
+      ['gatefold_generation', 3],
+      ['gatefold_generation_start_time_seconds', 1_780_000_000.5],
+      ['gatefold_generations_total', 2],
+      ['gatefold_generations_rejected_total', 5],
+      ['gatefold_generation_rejected', 1],
+      ['gatefold_groups_not_loadable', 1],
+      ['gatefold_credentials_rows', 8],
+      ['gatefold_credentials_quarantined_rows', 1],
+      ['gatefold_credentials_stale_workers', 2],
+      ['gatefold_credentials_reloads_total', 18],
+      ['gatefold_credentials_reload_failures_total', 2],
+      ['gatefold_identity_providers', 1],
+      ['gatefold_identity_providers_refused', 2],
+      ['gatefold_identity_fetches_total', 22],
+      ['gatefold_identity_fetch_failures_total', 24],
+    ];
+    for (const [name, value, labels] of rows) assert.equal(total(metrics, name, labels), value, name);
+    const startedAt = total(metrics, 'gatefold_start_time_seconds');
+    assert.ok(startedAt <= Date.now() / 1000 && startedAt > Date.now() / 1000 - 600);
+  });
+
+  test('/readyz is 503 from the moment in which the service is told to stop', async () => {
+    const { operations, port } = await open(() => STATUS);
+    assert.equal((await ask(port, '/readyz')).status, 200);
+    operations.stopping();
+    const answer = await ask(port, '/readyz');
+    assert.deepEqual([answer.status, json(answer).status], [503, 'stopping']);
+    assert.equal((await ask(port, '/livez')).status, 200);
+  });
+
+  test('what fails while it is made is a 500 in the envelope, and in the log', async () => {
+    const { port, lines } = await open(() => {
+      throw new Error('a mistake of ours');
+    });
+    const answer = await ask(port, '/metrics');
+    assert.deepEqual([answer.status, json(answer).error_code], [500, 'INTERNAL_ERROR']);
+    assert.doesNotMatch(answer.body, /mistake/);
+    const failed = lines.find(({ event }) => event === 'operations-failed');
+    assert.equal(failed?.error, 'a mistake of ours');
+    assert.equal((await ask(port, '/nothing')).status, 404);
+    assert.equal((await ask(port, '/livez')).status, 200, 'the supervisor is alive all the same');
+  });
+
+  test('a port that cannot be had is the error of the system', async () => {
+    const { port } = await open(() => STATUS);
+    const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+    const second = createOperations({ port, host: '127.0.0.1', workers: 2, log });
+    await assert.rejects(
+      second.open(() => STATUS),
+      { code: 'EADDRINUSE' },
+    );
+  });
+});

@@ -1,0 +1,285 @@
+// Sections 8.1 to 8.4 of the decisions, row by row, against the service as a process. One service stands for many rows,
+// each with a group of its own, because that is how it lives: what one row breaks must not harm the others.
+import assert from 'node:assert/strict';
+import { appendFileSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { type Answer, ask, json, startLoad } from '../support/cluster-client.ts';
+import { controller, createFolder, type Service, startService, write } from '../support/cluster-server.ts';
+
+/** A test context for what the whole file shares. */
+const cleanups: (() => unknown)[] = [];
+const shared = { after: (cleanup: () => unknown) => cleanups.push(cleanup) } as unknown as TestContext;
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+describe('a folder that is served', () => {
+  let service: Service;
+  before(async () => {
+    service = await startService(shared, {
+      files: { 'SteadyController.js': controller('steady'), 'lib/shared.js': 'export const shared = 1;\n' },
+    });
+  });
+
+  it('a new group answers the very next request on every worker, and nothing is restarted', async () => {
+    const pids = new Set(await seen(service, '/api/steady', 'pid'));
+    write(service.dir, 'NewController.js', controller('new'));
+    for (const answer of await Promise.all(Array.from({ length: 40 }, () => ask(service.port, '/api/new')))) {
+      assert.equal(answer.status, 200);
+      pids.add(json(answer).pid);
+    }
+    assert.ok(pids.size <= 2, 'only the workers that served before');
+  });
+
+  const edits: readonly (readonly [name: string, group: string, edit: (dir: string, file: string) => void])[] = [
+    ['written in place', 'InPlace', (dir, file) => writeFileSync(join(dir, file), controller('after'))],
+    ['replaced by an atomic rename', 'Renamed', (dir, file) => write(dir, file, controller('after'))],
+    [
+      'replaced by one of the same size and times, as rsync -t may',
+      'SameTimes',
+      (dir, file) => {
+        const { size, atime, mtime } = statSync(join(dir, file));
+        const text = controller('after').padEnd(size, '\n');
+        writeFileSync(join(dir, `${file}~`), text);
+        utimesSync(join(dir, `${file}~`), atime, mtime);
+        renameSync(join(dir, `${file}~`), join(dir, file));
+      },
+    ],
+  ];
+  for (const [name, group, edit] of edits) {
+    it(`an edit is live on every worker: ${name}`, async () => {
+      const path = `/api/${group}`;
+      write(service.dir, `${group}Controller.js`, controller('before'));
+      assert.equal(json(await ask(service.port, path)).value, 'before');
+      edit(service.dir, `${group}Controller.js`);
+      await live(service, path, 'after');
+    });
+  }
+
+  it('a module that two controllers share is live in both at once', async () => {
+    const file = (name: string) =>
+      `import { shared } from './lib/${name}.js';\nexport default class { index() { return { value: shared }; } }\n`;
+    write(service.dir, 'lib/two.js', 'export const shared = 1;\n');
+    write(service.dir, 'ShareAController.js', file('two'));
+    write(service.dir, 'ShareBController.js', file('two'));
+    await live(service, '/api/shareA', 1);
+    await live(service, '/api/shareB', 1);
+    write(service.dir, 'lib/two.js', 'export const shared = 2;\n');
+    await live(service, '/api/shareA', 2);
+    await live(service, '/api/shareB', 2);
+  });
+
+  it('a module outside of the folder is live, too', async () => {
+    const outside = join(dirname(service.dir), 'outside.js');
+    writeFileSync(outside, 'export const value = 1;\n');
+    write(
+      service.dir,
+      'OutsideController.js',
+      `import { value } from '../outside.js';\nexport default class { index() { return { value }; } }\n`,
+    );
+    await live(service, '/api/outside', 1);
+    writeFileSync(outside, 'export const value = 2;\n');
+    await live(service, '/api/outside', 2);
+  });
+
+  it('a deleted group is a 404', async () => {
+    write(service.dir, 'GoingController.js', controller('there'));
+    await live(service, '/api/going', 'there');
+    rmSync(join(service.dir, 'GoingController.js'));
+    await until(service, '/api/going', ({ status }) => status === 404);
+  });
+
+  it('X.ts beside X.js wins, and X.js is back when it goes', async () => {
+    write(service.dir, 'BothController.js', controller('js'));
+    await live(service, '/api/both', 'js');
+    write(service.dir, 'BothController.ts', controller('ts').replace('index()', 'index(): object'));
+    await live(service, '/api/both', 'ts');
+    rmSync(join(service.dir, 'BothController.ts'));
+    await live(service, '/api/both', 'js');
+  });
+
+  const broken: readonly (readonly [name: string, group: string, text: string, reason: RegExp])[] = [
+    ['it does not parse', 'Unparsed', 'export default class { index( }\n', /Unparsed/],
+    ['it throws while loading', 'Throwing', `throw new Error('no database');\n`, /no database/],
+    ['it exports no group', 'Empty', '', /exports no group/],
+    ['it imports what is not there', 'Lacking', `import './lib/lacking.js';\n`, /lacking/],
+    ['it ends the process', 'Exiting', 'process.exit(7);\n', /exit code 7/],
+  ];
+  for (const [name, group, text, reason] of broken) {
+    it(`a group that serves goes on serving when ${name}, and the mended one is live`, async (test) => {
+      const file = `${group}Controller.js`;
+      const path = `/api/${group}`;
+      write(service.dir, file, controller('good'));
+      await live(service, path, 'good');
+      const load = startLoad(test, { port: service.port, connections: 2, mode: 'one request a connection', path, pause: 5 });
+      write(service.dir, file, text + '// broken\n'.repeat(3));
+      const line = await service.logged('generation-rejected', (candidate) => candidate.file === file);
+      assert.match(`${line.error} ${line.at}`, reason);
+      assert.equal(line.level, 'error');
+      write(service.dir, file, controller('mended'));
+      await load.until(({ body }) => body.includes('mended'));
+      assert.deepEqual((await load.stop()).failures, []);
+      const lines = service.lines.filter((candidate) => candidate.event === 'generation-rejected' && candidate.file === file);
+      assert.equal(lines.length, 1, 'once per change');
+    });
+
+    it(`a group that never loaded is 500 when ${name}, harms nobody, and is live when it is mended`, async () => {
+      const file = `Never${group}Controller.js`;
+      const path = `/api/Never${group}`;
+      write(service.dir, file, text);
+      await until(service, path, ({ status, body }) => status === 500 && body.includes('GROUP_NOT_LOADABLE'));
+      assert.equal(json(await ask(service.port, '/api/steady')).value, 'steady');
+      write(service.dir, file, controller('mended'));
+      await live(service, path, 'mended');
+    });
+  }
+
+  it('a module that was missing heals the group that imports it as soon as it is there', async () => {
+    write(
+      service.dir,
+      'WaitingController.js',
+      `import { value } from './lib/late.js';\nexport default class { index() { return { value }; } }\n`,
+    );
+    await until(service, '/api/waiting', ({ status }) => status === 500);
+    write(service.dir, 'lib/late.js', 'export const value = 1;\n');
+    await live(service, '/api/waiting', 1);
+  });
+
+  it('a module that ended the process heals although the controller itself did not change', async () => {
+    write(service.dir, 'lib/poison.js', 'process.exit(3);\n');
+    write(service.dir, 'PoisonedController.js', `import './lib/poison.js';\n${controller('healed')}`);
+    await until(service, '/api/poisoned', ({ status }) => status === 500);
+    write(service.dir, 'lib/poison.js', 'export {};\n');
+    await live(service, '/api/poisoned', 'healed');
+  });
+
+  const hangs = [
+    ['awaits for ever', 'Awaiting', 'await new Promise(() => {});\n'],
+    ['loops for ever', 'Looping', 'for (;;);\n'],
+  ] as const;
+  for (const [name, group, text] of hangs) {
+    it(`a group that serves goes on when its new code ${name} while loading, and the mended one does not wait for it`, async (test) => {
+      const file = `${group}Controller.js`;
+      write(service.dir, file, controller('good'));
+      await live(service, `/api/${group}`, 'good');
+      const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', path: `/api/${group}`, pause: 5 });
+      write(service.dir, file, text);
+      // It is being loaded when a worker more than usual is there to load it; the mended file comes in the middle of it.
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      write(service.dir, file, controller('mended'));
+      await load.until(({ body }) => body.includes('mended'));
+      assert.deepEqual((await load.stop()).failures, []);
+    });
+  }
+
+  it('a file that is copied piece by piece ends on its last byte', async () => {
+    write(service.dir, 'CopiedController.js', controller('before'));
+    await live(service, '/api/copied', 'before');
+    const text = controller('after', `// ${'x'.repeat(2000)}`);
+    writeFileSync(join(service.dir, 'CopiedController.js'), '');
+    for (let from = 0; from < text.length; from += 400) {
+      appendFileSync(join(service.dir, 'CopiedController.js'), text.slice(from, from + 400));
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    await live(service, '/api/copied', 'after');
+  });
+
+  it('a burst of changes ends on the newest state', async () => {
+    write(service.dir, 'BurstController.js', controller(0));
+    await live(service, '/api/burst', 0);
+    for (let value = 1; value <= 60; value++) {
+      write(service.dir, 'BurstController.js', controller(value));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await live(service, '/api/burst', 60);
+  });
+
+  it('what is no controller starts nothing', async () => {
+    const strangers = [
+      'NoteController.test.js',
+      'NoteController.d.ts',
+      '.HiddenController.js',
+      'NoteController.js~',
+      'notes.txt',
+      'lib/unused.js',
+    ];
+    for (const name of strangers) write(service.dir, name, 'throw new Error();\n');
+    // The next edit is the event to wait for: had the others started a generation, it would have been logged before.
+    write(service.dir, 'SteadyController.js', controller('steady again'));
+    await live(service, '/api/steady', 'steady again');
+    await service.logged('generation-serving', ({ cause }) => String(cause).endsWith('/SteadyController.js'));
+    for (const name of strangers) assert.ok(!service.lines.some(({ cause }) => String(cause).endsWith(name)), name);
+    assert.equal((await ask(service.port, '/api/note')).status, 404);
+  });
+
+  it('a folder that vanishes leaves the last generation serving, and is followed when it is back', async () => {
+    renameSync(service.dir, `${service.dir}.away`);
+    await service.logged('folder-vanished');
+    assert.equal(json(await ask(service.port, '/api/steady')).value, 'steady again');
+    renameSync(`${service.dir}.away`, service.dir);
+    write(service.dir, 'SteadyController.js', controller('back'));
+    await live(service, '/api/steady', 'back');
+    assert.equal(service.lines.filter(({ event }) => event === 'folder-vanished').length, 1);
+  });
+});
+
+describe('folders that are links', () => {
+  it('a swapped symbolic link to the folder is followed, with everything its controllers import', async (test) => {
+    const root = dirname(createFolder(test));
+    for (const release of ['r1', 'r2']) {
+      mkdirSync(join(root, release));
+      write(join(root, release), 'lib.js', `export const value = '${release}';\n`);
+      write(
+        join(root, release),
+        'TestController.js',
+        `import { value } from './lib.js';\nexport default class { index() { return { value }; } }\n`,
+      );
+    }
+    symlinkSync('r1', join(root, 'current'));
+    const service = await startService(test, { dir: join(root, 'current') });
+    await live(service, '/api/test', 'r1');
+    symlinkSync('r2', join(root, 'next'));
+    renameSync(join(root, 'next'), join(root, 'current'));
+    await live(service, '/api/test', 'r2');
+  });
+
+  it('a mounted volume is followed when its ..data link is swapped', async (test) => {
+    const dir = createFolder(test);
+    for (const version of ['..v1', '..v2']) {
+      mkdirSync(join(dir, version));
+      writeFileSync(join(dir, version, 'TestController.js'), controller(version));
+    }
+    symlinkSync('..v1', join(dir, '..data'));
+    symlinkSync('..data/TestController.js', join(dir, 'TestController.js'));
+    const service = await startService(test, { dir });
+    await live(service, '/api/test', '..v1');
+    symlinkSync('..v2', join(dir, '..data_tmp'));
+    renameSync(join(dir, '..data_tmp'), join(dir, '..data'));
+    await live(service, '/api/test', '..v2');
+  });
+});
+
+/** So that a failure says what it saw; nothing is measured by it. */
+const HOPELESS = 15_000;
+
+/** Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does. */
+async function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
+  const begun = performance.now();
+  for (let run = 0; run < 12; ) {
+    // A group whose code ends the process takes the connection with it.
+    const answer = await ask(service.port, path).catch(() => undefined);
+    run = answer !== undefined && isMeant(answer) ? run + 1 : 0;
+    if (performance.now() - begun > HOPELESS) assert.fail(`${path} is still ${answer?.status} ${answer?.body}`);
+    if (run === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function live(service: Service, path: string, value: unknown): Promise<void> {
+  await until(service, path, (answer) => answer.status === 200 && json(answer).value === value);
+}
+
+async function seen(service: Service, path: string, field: string): Promise<unknown[]> {
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask(service.port, path)));
+  return answers.map((answer) => json(answer)[field]);
+}

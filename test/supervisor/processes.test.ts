@@ -1,0 +1,384 @@
+// Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang, throw, and the signals that end or renew them.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { ask, type Failure, json, openConnection, startLoad } from '../support/cluster-client.ts';
+import { controller, createFolder, SERVER, type Service, spawnService, startService, write } from '../support/cluster-server.ts';
+
+/** What a misbehaving controller can do; each is an operation of the group `test`. */
+const MISCHIEF = `
+import { setTimeout as sleep } from 'node:timers/promises';
+export default class {
+  index() { return { pid: process.pid }; }
+  async slow() { await sleep(700); return { pid: process.pid }; }
+  loop() { for (;;); }
+  timer() { setTimeout(() => { throw new Error('thrown late'); }, 1); return { pid: process.pid }; }
+  burst() { for (let i = 0; i < 50; i++) setTimeout(() => { throw new Error('thrown late'); }, i); return { pid: process.pid }; }
+  rejection() { Promise.reject(new Error('nobody cared')); return { pid: process.pid }; }
+  late() { return new Promise(() => { setTimeout(() => { throw new Error('thrown late'); }, 1); }); }
+  async floating() { Promise.reject(new Error('nobody cared')); await sleep(60_000); }
+  exit() { process.exit(5); }
+}`;
+
+describe('a table that cannot be read', () => {
+  for (const [file, text] of [
+    ['production.json', '{"production":['],
+    ['identity-providers.json', '[{'],
+  ] as const) {
+    it(`${file}: the start ends with one line and exit code 1`, async (test) => {
+      const dir = createFolder(test, { 'TestController.js': controller(1) });
+      mkdirSync(join(dir, '../data'), { recursive: true });
+      writeFileSync(join(dir, '../data', file), text);
+      const service = spawnService(test, { dir });
+      assert.equal((await service.exited).code, 1);
+      const lines = service
+        .errors()
+        .split('\n')
+        .filter((line) => !line.startsWith('{') && line !== '');
+      assert.equal(lines.length, 1);
+      assert.match(lines[0] ?? '', new RegExp(`^gatefold: .*${file.replace('.', '\\.')}`));
+    });
+  }
+
+  it('while serving: the old generation serves on, and the next one starts when the table is mended', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller('old') });
+    const service = await startService(test, { dir });
+    writeFileSync(join(dir, '../data/production.json'), '{"production":[');
+    write(dir, 'TestController.js', controller('new'));
+    await service.logged('generation-rejected');
+    assert.equal(json(await ask(service.port, '/api/test')).value, 'old');
+    writeFileSync(join(dir, '../data/production.json'), '{"production":[]}');
+    service.process.kill('SIGHUP');
+    await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+    assert.equal(json(await ask(service.port, '/api/test')).value, 'new');
+  });
+});
+
+describe('workers', () => {
+  it('kill -9 of a worker loses at most what it was answering, and the worker is replaced', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    const load = startLoad(test, { port: service.port, connections: 6, mode: 'one request a connection', pause: 1 });
+    const { pid } = json(await load.until(() => true));
+    process.kill(Number(pid), 'SIGKILL');
+    const died = await service.logged('worker-died');
+    assert.equal(died.worker, pid);
+    await service.logged('worker-replaced');
+    const { failures } = await load.stop();
+    assert.ok(failures.length <= 6, `${failures.length} failures, no more than connections at that moment`);
+    assert.ok(isOneMoment(failures), 'all of them at that moment');
+  });
+
+  it('the only worker is replaced on the same port, and whoever connects meanwhile waits', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
+    const { pid } = json(await ask(service.port, '/api/test'));
+    for (let death = 1; death <= 4; death++) {
+      await assert.rejects(ask(service.port, '/api/test/exit'));
+      await untilDead(service, death);
+      const answers = await Promise.all(Array.from({ length: 5 }, () => ask(service.port, '/api/test')));
+      for (const answer of answers) assert.notEqual(json(answer).pid, pid);
+    }
+    const died = await service.logged('worker-died');
+    assert.equal(died.reason, 'it ended the process with exit code 5');
+  });
+
+  it('the only worker is replaced under load, then drained like any other', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
+    const begun = performance.now();
+    const load = startLoad(test, { port: service.port, connections: 4, mode: 'one request a connection', pause: 2 });
+    await load.until(() => true);
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await untilDead(service, 1);
+    await service.logged('generation-serving', ({ cause }) => cause === 'no worker is left');
+    const replaced = performance.now() - begun;
+    const slow = ask(service.port, '/api/test/slow');
+    await load.until(() => true);
+    write(service.dir, 'TestController.js', `${MISCHIEF}\n// edited`);
+    await service.logged('generation-serving', ({ cause }) => String(cause).endsWith('TestController.js'));
+    assert.equal((await slow).status, 200);
+    const { failures } = await load.stop();
+    assert.deepEqual(
+      failures.filter(({ at }) => at > replaced),
+      [],
+      'all of them between the death and the replacement',
+    );
+    assert.ok(isOneMoment(failures), 'all of them at the moment of the death');
+  });
+
+  it('a worker whose event loop is stuck is killed and replaced; the others go on', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    const stuck = openConnection(service.port);
+    const lost = stuck.ask('GET /api/test/loop HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const { reason } = await service.logged('worker-died');
+    assert.match(String(reason), /event loop did not turn for 5 s/);
+    assert.ok('kind' in (await lost));
+    await service.logged('worker-replaced');
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+  });
+
+  for (const [name, operation, text] of [
+    ['a throw in a timer', 'timer', 'thrown late'],
+    ['a rejection that nobody handles', 'rejection', 'nobody cared'],
+  ] as const) {
+    it(`${name} is logged with its file, costs no other request, and has the worker replaced`, async (test) => {
+      const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+      const slow = ask(service.port, '/api/test/slow');
+      const load = startLoad(test, { port: service.port, connections: 4, mode: 'kept-alive', pause: 2 });
+      await load.until(() => true);
+      const { pid } = json(await ask(service.port, `/api/test/${operation}`));
+      const line = await service.logged('uncaught-exception');
+      assert.equal(line.pid, pid);
+      assert.equal(line.error, text);
+      assert.match(String(line.at), /TestController\.js:\d+$/);
+      await service.logged('worker-replaced');
+      await load.until(() => true);
+      assert.deepEqual((await load.stop()).failures, []);
+      assert.equal((await slow).status, 200);
+    });
+  }
+
+  for (const operation of ['late', 'floating']) {
+    it(`the request at hand gets its 500 (${operation}), and a slow one of the same group its answer`, async (test) => {
+      const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
+      const slow = ask(service.port, '/api/test/slow');
+      const answer = await ask(service.port, `/api/test/${operation}`);
+      assert.equal(answer.status, 500);
+      assert.match(answer.body, /INTERNAL_ERROR/);
+      assert.equal((await slow).status, 200);
+    });
+  }
+
+  it('a burst of throws costs one replacement and a few lines', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    const { pid } = json(await ask(service.port, '/api/test/burst'));
+    await service.logged('worker-replaced');
+    assert.equal(service.lines.filter(({ event }) => event === 'worker-faulty').length, 1);
+    assert.ok(service.lines.filter((line) => line.event === 'uncaught-exception' && line.pid === pid).length <= 20);
+  });
+
+  it('a replacement that cannot equal the others is kept out until the folder loads again', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    write(service.dir, 'TestController.js', 'export default class { index( }\n');
+    await service.logged('generation-rejected');
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await service.logged('worker-died');
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await service.logged('generation-degraded');
+    assert.equal((await ask(service.port, '/api/test')).status, 500);
+    write(service.dir, 'TestController.js', MISCHIEF);
+    await service.logged('generation-serving', (line) => String(line.cause).endsWith('TestController.js'));
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+  });
+
+  it('a replacement brings no group that the others do not have', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    write(service.dir, 'NewController.js', controller('first'));
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await service.logged('worker-replaced');
+    write(service.dir, 'NewController.js', controller('second'));
+    for (const answer of await Promise.all(Array.from({ length: 40 }, () => ask(service.port, '/api/new')))) {
+      assert.equal(json(answer).value, 'second');
+    }
+  });
+
+  it('a worker that dies while the folder is away is replaced when it is back, not by one without groups', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    renameSync(service.dir, `${service.dir}.away`);
+    await service.logged('folder-vanished');
+    await assert.rejects(ask(service.port, '/api/test/exit'));
+    await service.logged('replacement-kept-out');
+    for (let i = 0; i < 20; i++) assert.equal((await ask(service.port, '/api/test')).status, 200);
+    renameSync(`${service.dir}.away`, service.dir);
+    await service.logged('worker-replaced');
+    assert.equal(service.lines.filter(({ event }) => event === 'replacement-kept-out').length, 1);
+  });
+
+  it('a group that ends the process on its first import takes nothing else down', async (test) => {
+    const service = await startService(test, { files: { 'ExitController.js': 'process.exit(4);\n', 'TestController.js': MISCHIEF } });
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+    assert.equal(json(await ask(service.port, '/api/exit')).error_code, 'GROUP_NOT_LOADABLE');
+    const line = await service.logged('group-not-loadable');
+    assert.equal(line.file, 'ExitController.js');
+    assert.match(String(line.error), /exit code 4/);
+  });
+
+  it('end when their supervisor is killed, after they have answered', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    const slow = ask(service.port, '/api/test/slow');
+    await ask(service.port, '/api/test');
+    service.process.kill('SIGKILL');
+    assert.equal((await slow).status, 200);
+    const { pid } = json(await slow);
+    await untilGone(Number(pid));
+  });
+});
+
+describe('signals', () => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`stop drains and exits 0 on ${signal}`, async (test) => {
+      const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+      const kept = openConnection(service.port);
+      const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+      await kept.ask(request('/api/test'));
+      const slow = ask(service.port, '/api/test/slow');
+      await ask(service.port, '/api/test');
+      service.process.kill(signal);
+      // What arrives on an open connection while draining is answered, and is the last on it.
+      assert.equal((await slow).status, 200);
+      let last = '';
+      while (!/^connection: close\r?$/im.test(last)) {
+        const answer = await kept.ask(request('/api/test'));
+        assert.ok('headers' in answer, 'its last answer says that it is the last');
+        last = answer.headers;
+      }
+      assert.deepEqual(await service.exited, { code: 0, signal: null });
+      await assert.rejects(ask(service.port, '/api/test'), /refused/);
+    });
+  }
+
+  it('a second signal exits at once, workers included', async (test) => {
+    const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
+    const { pid } = json(await ask(service.port, '/api/test'));
+    const stuck = openConnection(service.port);
+    void stuck.ask('GET /api/test/loop HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    service.process.kill('SIGTERM');
+    await service.logged('stopping');
+    // One signal that arrives twice in the same moment counts once, so it is said again until it is heard.
+    const saying = setInterval(() => service.process.kill('SIGTERM'), 40);
+    test.after(() => clearInterval(saying));
+    assert.deepEqual(await service.exited, { code: 1, signal: null });
+    await untilGone(Number(pid));
+  });
+
+  it('DRAIN_TIMEOUT bounds the drain', async (test) => {
+    const text = 'export default class { index() { return {}; } never() { return new Promise(() => {}); } }';
+    const service = await startService(test, { files: { 'TestController.js': text }, env: { DRAIN_TIMEOUT: '300ms' } });
+    const hanging = openConnection(service.port);
+    const lost = hanging.ask('GET /api/test/never HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await ask(service.port, '/api/test');
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    assert.ok('kind' in (await lost));
+  });
+});
+
+describe('start', () => {
+  it('says so in one line, first of all, and with the real port', async (test) => {
+    const service = spawnService(test, { files: { 'TestController.js': controller(1) } });
+    const port = await service.listening;
+    assert.equal(service.output(), `gatefold listening on http://127.0.0.1:${port}\n`);
+    assert.equal((await ask(port, '/api/test')).status, 200);
+  });
+
+  it('names localhost for all interfaces, and puts IPv6 in brackets', async (test) => {
+    for (const [host, shown] of [
+      ['', 'localhost'],
+      ['::1', '[::1]'],
+    ] as const) {
+      const service = spawnService(test, { files: {}, env: { HOST: host, WORKERS: '1' } });
+      const port = await service.listening;
+      assert.equal(service.output(), `gatefold listening on http://${shown}:${port}\n`);
+    }
+  });
+
+  it('ends with one line and exit code 1 when the port is busy', async (test) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    test.after(() => other.close());
+    await new Promise((resolve) => other.once('listening', resolve));
+    const { port } = other.address() as { port: number };
+    const service = spawnService(test, { files: {}, env: { PORT: String(port) } });
+    assert.deepEqual(await service.exited, { code: 1, signal: null });
+    assert.equal(service.errors(), `gatefold: Cannot listen on 127.0.0.1:${port}: it is in use by another process (EADDRINUSE)\n`);
+  });
+
+  const folders: readonly (readonly [name: string, make: (dir: string) => void, reason: RegExp])[] = [
+    [
+      'missing',
+      (dir) => rmSync(dir, { recursive: true }),
+      /^gatefold: Cannot read the controllers folder \S+: there is no such folder \(ENOENT\)\n$/,
+    ],
+    [
+      'a file',
+      (dir) => {
+        rmSync(dir, { recursive: true });
+        writeFileSync(dir, '');
+      },
+      /^gatefold: Cannot read the controllers folder \S+: it is not a folder \(ENOTDIR\)\n$/,
+    ],
+  ];
+  for (const [name, make, reason] of folders) {
+    it(`ends with one line and exit code 1 when the folder is ${name}`, async (test) => {
+      const dir = createFolder(test);
+      make(dir);
+      const service = spawnService(test, { dir });
+      assert.deepEqual(await service.exited, { code: 1, signal: null });
+      assert.match(service.errors(), reason);
+    });
+  }
+
+  it('ends with one line and exit code 1 when the folder cannot be read', { skip: process.getuid?.() === 0 }, async (test) => {
+    const dir = createFolder(test);
+    chmodSync(dir, 0o000);
+    test.after(() => chmodSync(dir, 0o700));
+    const service = spawnService(test, { dir });
+    assert.deepEqual(await service.exited, { code: 1, signal: null });
+    assert.match(service.errors(), /this user may not read it \(EACCES\)/);
+  });
+
+  it('a setting that makes no sense ends it with one line', async (test) => {
+    const service = spawnService(test, { files: {}, env: { WORKERS: 'many' } });
+    assert.deepEqual(await service.exited, { code: 1, signal: null });
+    assert.match(service.errors(), /^gatefold: WORKERS: "many" is not [^\n]+\n$/);
+  });
+
+  it('warns of a folder and of a controller that everyone can write', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1) });
+    chmodSync(dir, 0o777);
+    chmodSync(join(dir, 'TestController.js'), 0o666);
+    const service = await startService(test, { dir });
+    await service.logged('writable-by-everyone', ({ path }) => path === dir);
+    await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
+  });
+
+  it('a worker is not to be started by hand', () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], { encoding: 'utf8' });
+    assert.deepEqual(
+      { status, stdout, stderr },
+      { status: 1, stdout: '', stderr: 'gatefold: a worker is started by the server; run server.js instead\n' },
+    );
+  });
+
+  it('a signal during the start ends it', async (test) => {
+    const text = `console.error('{"event":"importing"}');\nawait new Promise(() => {});\n`;
+    const service = spawnService(test, { files: { 'TestController.js': text } });
+    await service.logged('importing');
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    assert.equal(service.output(), '');
+  });
+});
+
+function isOneMoment(failures: readonly Failure[]): boolean {
+  const times = failures.map(({ at }) => at);
+  return times.length === 0 || Math.max(...times) - Math.min(...times) < 100;
+}
+
+/** The death was noticed: from here on the port is kept. */
+async function untilDead(service: Service, deaths: number): Promise<void> {
+  await service.logged('worker-died', () => service.lines.filter(({ event }) => event === 'worker-died').length >= deaths);
+}
+
+/** A process that is no child of ours leaves no event behind. */
+async function untilGone(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,34 @@
+// What a process of the service must not load to start: it is paid at each start, in each generation, by each worker.
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { ask } from '../support/cluster-client.ts';
+import { controller, createFolder, startService } from '../support/cluster-server.ts';
+
+test('no process of the service loads the HTTP client that comes with Node, or node:crypto where there is no secret', async (t) => {
+  const dir = createFolder(t, { 'TestController.js': controller('test') });
+  // As the repository comes: a table without a row.
+  mkdirSync(join(dirname(dir), 'data'));
+  writeFileSync(join(dirname(dir), 'data', 'production.json'), '{ "production": [] }\n');
+  const reports = join(dirname(dir), 'reports-');
+  const preload = join(dirname(dir), 'preload.cjs');
+  // At its end each process says what it has loaded of Node.
+  writeFileSync(
+    preload,
+    `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(reports)} + process.pid, process.moduleLoadList.join('\\n')));`,
+  );
+  const service = await startService(t, { dir, env: { WORKERS: '1', OPS_PORT: '0', NODE_OPTIONS: `--require=${preload}` } });
+  assert.equal((await ask(service.port, '/api/test')).status, 200);
+  service.process.kill('SIGTERM');
+  await service.exited;
+  const names = readdirSync(dirname(dir)).filter((name) => name.startsWith('reports-'));
+  assert.equal(names.length, 2, 'the supervisor and a worker');
+  for (const name of names) {
+    const loaded = readFileSync(join(dirname(dir), name), 'utf8').split('\n');
+    assert.ok(loaded.includes('NativeModule _http_server'), 'the list names what is loaded');
+    const client = loaded.filter((module) => module.includes('undici'));
+    assert.deepEqual(client, []);
+    assert.ok(!loaded.includes('NativeModule crypto'), 'node:crypto is loaded by the first secret');
+  }
+});

@@ -9,7 +9,7 @@ import { createFolderWatch } from './folder/watch.ts';
 import type { GenerationOutcome } from './generation.ts';
 import { createRoster } from './group-table.ts';
 import { createLoader } from './loader.ts';
-import { createNewGroups } from './new-registry.ts';
+import { createNewGroups } from './new-groups.ts';
 import { createPoisonList } from './poison-list.ts';
 import { createCrew } from './pool.ts';
 import { createPortKeeper } from './port-keeper.ts';

@@ -11,7 +11,7 @@ import type { Log, LogFields } from '../../src/base/log.ts';
 import { createBackoff } from '../../src/supervisor/backoff.ts';
 import { ABSENT, firstDifference, takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
-import { createNewGroups } from '../../src/supervisor/new-registry.ts';
+import { createNewGroups } from '../../src/supervisor/new-groups.ts';
 import { createPoisonList } from '../../src/supervisor/poison-list.ts';
 import { describeListenError, findPort, hostAndPort } from '../../src/supervisor/port.ts';
 import { createPortKeeper } from '../../src/supervisor/port-keeper.ts';

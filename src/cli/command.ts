@@ -6,6 +6,9 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../base/config.ts';
 import { createInk, type Ink, plain } from './ink.ts';
 
+/** The first word of the process that loads a folder for a command; nobody types it. */
+export const INSPECTION = 'inspect-folder';
+
 export interface CommandIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;

@@ -3,9 +3,6 @@
 import { version } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print, printFailure, UsageError } from './command.ts';
 
-/** The first word of the process that loads a folder for a command; nobody types it. */
-export const INSPECTION = 'inspect-folder';
-
 type Run = (argv: readonly string[], io: CommandIo) => Promise<ExitCode>;
 
 interface Entry {

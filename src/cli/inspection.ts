@@ -7,8 +7,7 @@ import { listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import { entryPath } from '../own-files.ts';
 import type { Question, Verdict } from './ask-app.ts';
-import { type CommandIo, Refused } from './command.ts';
-import { INSPECTION } from './commands.ts';
+import { type CommandIo, INSPECTION, Refused } from './command.ts';
 import type { Place } from './function-places.ts';
 
 export interface Job {

@@ -17,19 +17,33 @@ export interface LoadedFile {
 export interface ModuleLoader {
   /** @param path an absolute real path: an import through a link that was swapped would return the old file */
   load(path: string, attempt: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Adds a file that was read without being imported to the closure. */
+  remember(path: string): void;
   closure(): LoadedFile[];
 }
 
-/** `import … from './x'`, `import './x'`, `export … from './x'`, `import('./x')`, `require('./x')`. */
-const RELATIVE_IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(['"])(\.{1,2}\/[^'"\n]+)\1/g;
+export interface ModuleLoaderOptions {
+  /** A file has joined the closure, also long after the load: an operation may import when it is called. */
+  readonly onFile?: ((file: LoadedFile) => void) | undefined;
+}
 
-export function createModuleLoader(): ModuleLoader {
+/** How this version of Node tells what a module imports. */
+interface ImportWatch {
+  before(path: string): void;
+  after(): void;
+}
+
+export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
   const files = new Map<string, string>();
   const remember = (path: string) => {
     // The server's own code is not the folder's: rebuilding it must not roll the workers.
-    if (!isOwnFile(path)) files.set(path, fingerprint(path));
+    if (isOwnFile(path)) return;
+    const print = fingerprint(path);
+    if (files.get(path) === print) return;
+    files.set(path, print);
+    onFile?.({ path, fingerprint: print });
   };
-  const prepare = typeof module.registerHooks === 'function' ? watchWithHooks(remember) : followImports(remember);
+  const imports: ImportWatch = typeof module.registerHooks === 'function' ? watchWithHooks(remember) : followImports(remember);
   let typescript: Promise<void> | undefined;
   return {
     async load(path, attempt) {
@@ -37,16 +51,21 @@ export function createModuleLoader(): ModuleLoader {
         typescript ??= enableTypeScript(remember);
         await typescript;
       }
-      prepare(path);
-      // A URL that failed once fails for ever in its process, so every further attempt is a URL of its own.
-      return import(pathToFileURL(path).href + (attempt === 0 ? '' : `?attempt=${attempt}`));
+      imports.before(path);
+      try {
+        // A URL that failed once fails for ever in its process, so every further attempt is a URL of its own.
+        return await import(pathToFileURL(path).href + (attempt === 0 ? '' : `?attempt=${attempt}`));
+      } finally {
+        imports.after();
+      }
     },
+    remember,
     closure: () => Array.from(files, ([path, print]) => ({ path, fingerprint: print })),
   };
 }
 
 /** Node 22.15 and later tell of each module before they read it. */
-function watchWithHooks(remember: (path: string) => void): (path: string) => void {
+function watchWithHooks(remember: (path: string) => void): ImportWatch {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
       try {
@@ -62,34 +81,58 @@ function watchWithHooks(remember: (path: string) => void): (path: string) => voi
       return nextLoad(url, context);
     },
   });
-  return remember;
+  return { before: remember, after() {} };
 }
 
-/** Older Node does not tell: the relative imports are read out of the source instead. Packages are not followed. */
-function followImports(remember: (path: string) => void): (path: string) => void {
-  return (path) => {
-    const seen = new Set<string>();
-    const queue = [path];
-    for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
-      if (seen.has(file)) continue;
-      seen.add(file);
-      remember(file);
-      let source: string;
-      try {
-        source = readFileSync(file, 'utf8');
-      } catch {
-        continue;
+/** Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. */
+function followImports(remember: (path: string) => void): ImportWatch {
+  const { cache } = module.createRequire(import.meta.url);
+  let ours: ReadonlySet<string> | undefined;
+  return {
+    before(path) {
+      ours ??= new Set(Object.keys(cache));
+      const seen = new Set<string>();
+      const queue = [path];
+      for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+        if (seen.has(file)) continue;
+        seen.add(file);
+        remember(file);
+        queue.push(...importedBy(file));
       }
-      for (const match of source.matchAll(RELATIVE_IMPORT)) queue.push(resolveRelative(dirname(file), match[2] as string));
-    }
+    },
+    after() {
+      for (const path of Object.keys(cache)) if (!ours?.has(path)) remember(path);
+    },
   };
 }
 
-/** `./x`, where the source may say `./x.js` and mean `./x.ts`, as `tsx` allows. */
-function resolveRelative(folder: string, specifier: string): string {
-  const plain = resolve(folder, specifier);
-  const candidates = [plain, plain.replace(/\.js$/, '.ts'), `${plain}.ts`, `${plain}.js`];
-  return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? plain;
+/** White space and comments. */
+const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
+/** `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')`, `require('x')`, where x is a path, a file URL or a `#subpath`. */
+const IMPORT = new RegExp(`\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`, 'g');
+
+/** The files that the source of `file` names. Packages are not followed. */
+function importedBy(file: string): string[] {
+  let source: string;
+  try {
+    source = readFileSync(file, 'utf8');
+  } catch {
+    return [];
+  }
+  return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter((path) => path !== undefined);
+}
+
+function resolveImport(from: string, specifier: string): string | undefined {
+  try {
+    if (specifier.startsWith('#')) return module.createRequire(from).resolve(specifier);
+    const path = specifier.startsWith('file:') ? fileURLToPath(specifier) : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
+    // The source may say `./x.js` and mean `./x.ts`, as `tsx` allows.
+    const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`];
+    return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? path;
+  } catch {
+    // No path: the import itself will say why.
+    return undefined;
+  }
 }
 
 /** What loads `.ts` in this process: Node itself, the development dependency `tsx`, or nothing. */
@@ -116,6 +159,8 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );
   }
-  const { register } = await import('tsx/esm/api');
+  const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
+  // Outside of a package of ES modules a `.ts` file counts as CommonJS, and the one registration does not load it without the other.
+  commonjs.register();
   register({ onImport: (url) => url.startsWith('file:') && remember(fileURLToPath(url.replace(/\?.*$/, ''))) });
 }

@@ -1,0 +1,87 @@
+// What a controller imports, in every way there is to write it: an edit of any of it must be noticed, so all of it must be known.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import module from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createModuleLoader, type LoadedFile } from '../../src/groups/module-loader.ts';
+
+/** Node 22.15 and later tell what is imported; before, it is read out of the source. */
+const NODE_TELLS = typeof module.registerHooks === 'function';
+
+let root: string;
+before(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-closure-')));
+});
+after(() => rmSync(root, { recursive: true, force: true }));
+
+const write = (path: string, text: string): void => {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+};
+
+describe('the files that come with a controller', () => {
+  const rows: [name: string, imported: string, source: (dir: string) => string, onlyWhereNodeTells?: true][] = [
+    ['a relative import', 'lib/a.mjs', () => `import { v } from '../lib/a.mjs'; export { v };`],
+    ['a re-export', 'lib/re.mjs', () => `export * from '../lib/re.mjs';`],
+    ['for its effects alone', 'lib/effect.mjs', () => `import '../lib/effect.mjs';`],
+    ['in another file of the folder', 'controllers/b.mjs', () => `import { v } from './b.mjs'; export { v };`],
+    ['an absolute path', 'lib/d.mjs', (dir) => `import { v } from '${dir}/lib/d.mjs'; export { v };`],
+    ['a file URL', 'lib/e.mjs', (dir) => `import { v } from 'file://${dir}/lib/e.mjs'; export { v };`],
+    ['a subpath of the package', 'lib/f.mjs', () => `import { v } from '#in/f.mjs'; export { v };`],
+    [
+      'require',
+      'lib/g.cjs',
+      () => `import { createRequire } from 'node:module'; export const { v } = createRequire(import.meta.url)('../lib/g.cjs');`,
+    ],
+    ['JSON', 'lib/h.json', () => `import j from '../lib/h.json' with { type: 'json' }; export const v = j.v;`],
+    ['a link', 'real/i.mjs', () => `import { v } from '../lib/i.mjs'; export { v };`],
+    ['by way of another', 'lib/j2.mjs', () => `import { v } from '../lib/j1.mjs'; export { v };`],
+    ['with a query', 'lib/k.mjs', () => `import { v } from '../lib/k.mjs?x=1'; export { v };`],
+    ['with a comment in between', 'lib/l.mjs', () => `import { v } from /* why */ // that\n '../lib/l.mjs'; export { v };`],
+    ['computed while loading', 'lib/c.mjs', () => `const n = 'c'; export const { v } = await import(\`../lib/\${n}.mjs\`);`, true],
+  ];
+  before(() => {
+    write('package.json', JSON.stringify({ type: 'module', imports: { '#in/*': './lib/*' } }));
+    for (const [, imported] of rows)
+      write(imported, imported.endsWith('.json') ? '{"v":1}' : imported.endsWith('.cjs') ? 'exports.v = 1;' : 'export const v = 1;');
+    write('lib/j1.mjs', `export * from './j2.mjs';`);
+    symlinkSync('../real/i.mjs', join(root, 'lib/i.mjs'));
+  });
+  for (const [index, [name, imported, source, onlyWhereNodeTells]] of rows.entries()) {
+    const skip = onlyWhereNodeTells && !NODE_TELLS ? 'this Node does not tell what is imported' : false;
+    test(name, { skip }, async () => {
+      write(`controllers/C${index}Controller.mjs`, source(root));
+      const loader = createModuleLoader();
+      await loader.load(join(root, `controllers/C${index}Controller.mjs`), 0);
+      const paths = loader.closure().map(({ path }) => realpathSync(path));
+      assert.ok(paths.includes(join(root, imported)), paths.join(' '));
+    });
+  }
+
+  test('one that is imported when an operation is called is told of then', async () => {
+    write('lib/lazy.mjs', 'export const v = 1;');
+    write('controllers/LazyController.mjs', `export const late = (file) => import(file);`);
+    const told: LoadedFile[] = [];
+    const loader = createModuleLoader({ onFile: (file) => told.push(file) });
+    const { late } = (await loader.load(join(root, 'controllers/LazyController.mjs'), 0)) as { late: (file: string) => Promise<unknown> };
+    assert.deepEqual(
+      told.map(({ path }) => path),
+      [join(root, 'controllers/LazyController.mjs')],
+    );
+    if (!NODE_TELLS) return;
+    await late('../lib/lazy.mjs');
+    assert.deepEqual(told.map(({ path }) => path).slice(1), [join(root, 'lib/lazy.mjs')]);
+  });
+
+  test('one that is not there is part of it, so that it is noticed when it comes', async () => {
+    write('controllers/LackController.mjs', `import '../lib/lack.mjs';`);
+    const loader = createModuleLoader();
+    await assert.rejects(loader.load(join(root, 'controllers/LackController.mjs'), 0));
+    assert.deepEqual(
+      loader.closure().filter(({ path }) => path.endsWith('lack.mjs')),
+      [{ path: join(root, 'lib/lack.mjs'), fingerprint: 'absent' }],
+    );
+  });
+});

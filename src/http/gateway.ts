@@ -1,4 +1,4 @@
-// The gateway: the reference's seven steps, in its order (service.md, "Gateway behaviour").
+// The gateway: the reference's seven steps, in its order (reference 1).
 
 import { refusal } from '../base/errors.ts';
 import type { CallingApplication } from '../controller.ts';

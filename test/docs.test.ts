@@ -1,0 +1,60 @@
+// What the documents promise about themselves: a citation in the code leads somewhere, and a link between documents, too.
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, it } from 'node:test';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const sources = ['src', 'test', 'controllers']
+  .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)))
+  .filter((path) => path.endsWith('.ts'));
+const documents = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((path) => path.endsWith('.md'));
+
+/** `4` and `4.1` of a document whose sections are `## 4.` and whose lines are `1.`. */
+function numbersOf(text: string): Set<string> {
+  const numbers = new Set<string>();
+  let section = '';
+  for (const line of text.split('\n')) {
+    section = /^## (\d+)\./.exec(line)?.[1] ?? section;
+    if (section !== '') numbers.add(section);
+    const item = /^(\d+)\. /.exec(line)?.[1];
+    if (item !== undefined) numbers.add(`${section}.${item}`);
+  }
+  return numbers;
+}
+
+describe('citations', () => {
+  for (const [word, document] of [
+    ['decisions', 'docs/DECISIONS.md'],
+    ['reference', 'docs/REFERENCE.md'],
+  ] as const) {
+    it(`of "${word}" lead to a line of ${document}`, () => {
+      const known = numbersOf(read(document));
+      const astray = sources.flatMap((path) =>
+        Array.from(read(path).matchAll(new RegExp(`\\b${word} (\\d+(?:\\.\\d+)?)`, 'g')), ([text, number = '']) => ({
+          path,
+          text,
+          number,
+        })),
+      );
+      assert.ok(astray.length > 0);
+      assert.deepEqual(
+        astray.filter(({ number }) => !known.has(number)),
+        [],
+      );
+    });
+  }
+});
+
+describe('links', () => {
+  for (const path of documents) {
+    it(`of ${path} lead to a file`, () => {
+      const targets = Array.from(read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g), ([, target = '']) => target);
+      assert.deepEqual(
+        targets.filter((target) => !existsSync(resolve(ROOT, path, '..', target))),
+        [],
+      );
+    });
+  }
+});

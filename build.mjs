@@ -15,7 +15,7 @@ if (process.argv.includes('--separate')) {
   tsc('tsconfig.build.json');
 } else {
   // One after the other: together, what the commands share with the server would cut the server into many small files.
-  for (const entry of ['server', 'worker', 'cli', 'controller']) {
+  for (const entry of ['server', 'worker', 'cli', 'controller', 'client']) {
     await build({
       absWorkingDir: root,
       entryPoints: [`src/${entry}.ts`],
@@ -31,7 +31,7 @@ if (process.argv.includes('--separate')) {
       logLevel: 'warning',
     });
   }
-  // The types of what `import … from 'gatefold'` gives.
+  // The types of what `import … from 'gatefold'` and `'gatefold/client'` give.
   tsc('tsconfig.types.json');
 }
 

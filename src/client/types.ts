@@ -1,0 +1,139 @@
+// The types of the client, made from those of the controllers: what a call takes is what JSON, a form or a URL can carry of the
+// operation's annotations, what it gives is what JSON leaves of the result. Types alone.
+import type { ServerEvent } from './events.ts';
+
+export interface ClientOptions {
+  /** The value of `Authorization`, or what each request gets it from: `Bearer gfk_…`. */
+  readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
+  /** Go with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Milliseconds to wait for the head of an answer, and again for its body; default: no limit. Events may take their time. */
+  readonly timeout?: number | undefined;
+  /** In the place of the global `fetch`. */
+  readonly fetch?: typeof fetch | undefined;
+}
+
+/** Of one call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly timeout?: number | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The result. `response` is the answer with its body unread: for its headers, or for a download as a stream. */
+export interface Call<T> extends Promise<T> {
+  readonly response: Promise<Response>;
+}
+
+/** Page → group: `{ user: typeof UserController }`. */
+export type Client<Groups> = { readonly [Page in keyof Groups]: GroupClient<InstanceOf<Groups[Page]>> };
+
+type InstanceOf<Controller> = Controller extends new (...args: never[]) => infer Instance ? Instance : Controller;
+
+type GroupClient<Group> = {
+  readonly [Name in keyof Group as OperationName<Name, Group[Name]>]: Group[Name] extends (...args: infer Args) => infer Result
+    ? (...args: ArgumentsOf<Name, Args[0], Args[1]>) => Call<Answer<Awaited<Result>>>
+    : never;
+};
+
+type OperationName<Name, Member> = Name extends `_${string}` ? never : Name extends string ? (Member extends Method ? Name : never) : never;
+
+type Method = (...args: never[]) => unknown;
+type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
+type Bodiless = 'GET' | 'HEAD' | 'DELETE';
+type Nothing = Record<never, never>;
+/** One object, or none where nothing in it is needed. */
+type Optional<T> = Nothing extends T ? [options?: T] : [options: T];
+
+type ArgumentsOf<Name, Data, Params> = Name extends `${infer V extends Verb} ${infer Pattern}`
+  ? Optional<
+      CallOptions &
+        PathPart<Pattern, Params> &
+        (V extends Bodiless ? QueryPart<QueryOf<Params> & DataQuery<Data>> : BodyPart<Data> & QueryPart<QueryOf<Params>>)
+    >
+  : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
+
+interface NamedOptions extends CallOptions {
+  /** Further segments of the path, `params.slugs` of the operation. */
+  readonly slugs?: readonly (string | number)[] | undefined;
+  /** How an operation is called that is not in the verb table; default: POST. With GET its data is the query. */
+  readonly method?: Verb | undefined;
+}
+
+type DataPart<Data> = undefined extends Data ? [data?: Data] : Nothing extends Data ? [data?: Data] : [data: Data];
+type BodyPart<Data> = undefined extends Data ? { readonly body?: Sent<Data> } : { readonly body: Sent<Data> };
+type QueryPart<Query> = Nothing extends Query ? { readonly query?: Query | undefined } : { readonly query: Query };
+type PathPart<Pattern extends string, Params> =
+  Names<Pattern> extends never ? Nothing : { readonly path: PathValues<Names<Pattern>, Params> };
+
+type QueryValue = string | number | boolean | Date | null | undefined;
+type AnyQuery = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
+type QueryOf<Params> = Params extends { query: infer Query } ? (string extends keyof Query ? AnyQuery : Sent<Query>) : AnyQuery;
+type DataQuery<Data> = unknown extends Data ? unknown : [Data] extends [undefined] ? unknown : Sent<NonNullable<Data>>;
+
+/** `{id}/items/{item}` → `'id' | 'item'` */
+type Names<Pattern extends string> = Pattern extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
+type PathValues<Name extends string, Params> = {
+  readonly [N in Name as N extends `${infer Plain}*` ? Plain : N]: N extends `${string}*`
+    ? string | readonly string[]
+    : PathValue<N, Params>;
+};
+type PathValue<Name, Params> = Params extends { path: infer Path } ? (Name extends keyof Path ? SentText<Path[Name]> : Text) : Text;
+type Text = string | number | boolean | Date;
+type SentText<T> = string extends T ? Text : Sent<T>;
+
+/** What a caller may give for what an operation takes. */
+export type Sent<T> = unknown extends T
+  ? T
+  : T extends Scalar
+    ? T
+    : T extends Date
+      ? Date | string
+      : T extends Bytes
+        ? Blob | ArrayBuffer | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+        : T extends readonly unknown[]
+          ? { [Index in keyof T]: Sent<T[Index]> }
+          : { [Key in keyof T]: Sent<T[Key]> } | (true extends HasFile<T> ? FormData : never);
+
+type Scalar = string | number | boolean | null | undefined;
+type HasFile<T> = { [Key in keyof T]-?: T[Key] extends Blob | readonly Blob[] | undefined ? true : never }[keyof T];
+type Bytes = Blob | Uint8Array | ReadableStream | Response | NodeReadable;
+interface NodeReadable {
+  pipe: Method;
+  read: Method;
+}
+
+/** What the service answers for a result: as it is when it is an object or a list, wrapped when it is not. */
+export type Answer<Result> = unknown extends Result
+  ? Result
+  : // biome-ignore lint/suspicious/noConfusingVoidType: it is what an operation without `return` gives.
+    [Result] extends [void]
+    ? Done
+    : Result extends null | undefined | true
+      ? Done
+      : Result extends Scalar
+        ? { data: Result }
+        : Result extends Bytes
+          ? Blob
+          : Json<Result>;
+
+/** The answer of an operation that gave no value. */
+export interface Done {
+  status: 'success';
+  message: string;
+  /** Unix time, in seconds. */
+  timestamp: number;
+}
+
+/** What JSON leaves of a type: a `Date` comes as a text, a method not at all. */
+export type Json<T> = unknown extends T
+  ? T
+  : T extends Scalar
+    ? T
+    : T extends { toJSON: (...args: never[]) => infer Plain }
+      ? Json<Plain>
+      : T extends readonly unknown[]
+        ? { [Index in keyof T]: Json<T[Index]> }
+        : { [Key in keyof T as Key extends symbol ? never : T[Key] extends Method ? never : Key]: Json<T[Key]> };
+
+export type { ServerEvent };

@@ -1,0 +1,108 @@
+// The typed client in a browser: a page of one origin, the service at another.
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { buildSync } from 'esbuild';
+import type { Browser, Page } from 'playwright-core';
+import type * as GatefoldClient from '../../src/client.ts';
+import { launchChromium, noChromium } from '../support/chromium.ts';
+import { type Service, startService } from '../support/service.ts';
+
+const CONTROLLER = `
+import { HttpError } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
+export default class BookController {
+  index(query) { return { query }; }
+  created(data, params) {
+    const cover = data.cover instanceof File ? { name: data.cover.name, size: data.cover.size } : undefined;
+    return { title: data.title, cover, authorization: params.request.headers.authorization };
+  }
+  deleted() { throw new HttpError(409, 'BOOK_LENT', 'The book is lent'); }
+  slow(_, { signal }) { return new Promise((done) => signal.addEventListener('abort', done)); }
+}`;
+
+/** As a page sees it: the bundle of client.ts under a global name. */
+declare const gatefold: typeof GatefoldClient;
+declare class BookController {
+  index(query: { title?: string; year?: number }): { query: unknown };
+  created(data: { title: string; cover?: File }): { title: string; cover?: { name: string; size: number }; authorization?: string };
+  deleted(): void;
+  slow(): void;
+}
+
+describe('in a page of another origin', { skip: noChromium }, () => {
+  let browser: Browser;
+  let page: Page;
+  let origin: Server;
+  let service: Service;
+
+  before(async () => {
+    service = await startService({ controllers: { 'BookController.mjs': CONTROLLER } });
+    origin = createServer((_request, response) =>
+      response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>page</title>'),
+    );
+    await new Promise<void>((listening) => origin.listen(0, '127.0.0.1', listening));
+    browser = await launchChromium();
+    page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${(origin.address() as AddressInfo).port}/`);
+    const { outputFiles } = buildSync({
+      entryPoints: ['src/client.ts'],
+      bundle: true,
+      format: 'iife',
+      globalName: 'gatefold',
+      write: false,
+    });
+    await page.addScriptTag({ content: outputFiles[0]?.text ?? '' });
+  });
+  after(async () => {
+    await browser?.close();
+    origin?.closeAllConnections();
+    origin?.close();
+    await service?.close();
+  });
+
+  test('a query, a body, a file and a credential arrive', async () => {
+    const got = await page.evaluate(async (url) => {
+      const api = gatefold.createClient<{ book: typeof BookController }>(url, { authorization: 'Bearer foreign' });
+      const { query } = await api.book.index({ title: 'Tea & more', year: 1900 });
+      const { title, authorization } = await api.book.created({ title: 'Tea' });
+      const { cover } = await api.book.created({ title: 'Tea', cover: new File(['PNG'], 'cover.png', { type: 'image/png' }) });
+      return { query, title, authorization, cover };
+    }, service.url);
+    assert.deepEqual(got, {
+      query: { title: 'Tea & more', year: '1900' },
+      title: 'Tea',
+      authorization: 'Bearer foreign',
+      cover: { name: 'cover.png', size: 3 },
+    });
+  });
+
+  test('an error has its code and its request id', async () => {
+    const got = await page.evaluate(async (url) => {
+      const api = gatefold.createClient<{ book: typeof BookController }>(url);
+      const error = await api.book.deleted().catch((thrown: GatefoldClient.ApiError) => thrown);
+      if (!(error instanceof gatefold.ApiError)) throw new Error('it was not refused');
+      return { status: error.status, code: error.code, id: error.requestId, header: error.response?.headers.get('x-request-id') };
+    }, service.url);
+    assert.deepEqual([got.status, got.code], [409, 'BOOK_LENT']);
+    assert.ok(got.id !== undefined && got.id === got.header);
+  });
+
+  test('a call is given up by its signal and by its time-out; a service that is not there is a NETWORK_ERROR', async () => {
+    const got = await page.evaluate(async (url) => {
+      const api = gatefold.createClient<{ book: typeof BookController }>(url);
+      const abort = new AbortController();
+      const calls = [
+        api.book.slow(undefined, { signal: abort.signal }),
+        api.book.slow(undefined, { timeout: 50 }),
+        gatefold.createClient<{ book: typeof BookController }>('http://127.0.0.1:1').book.index(),
+      ];
+      abort.abort();
+      const settled = await Promise.allSettled<unknown>(calls);
+      return settled.map(
+        (one) => one.status === 'rejected' && (one.reason instanceof gatefold.ApiError ? one.reason.code : one.reason.name),
+      );
+    }, service.url);
+    assert.deepEqual(got, ['AbortError', 'TIMEOUT', 'NETWORK_ERROR']);
+  });
+});

@@ -1,0 +1,378 @@
+// The typed client in Node: what it sends, byte for byte, and what it makes of what it gets. A server that answers as each
+// test says stands for the service. Types are tested by test/client/types.ts, and a browser by browser.test.ts.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { buildSync } from 'esbuild';
+import { ApiError, type Call, type CallOptions, type ClientOptions, createClient, type ServerEvent } from '../../src/client.ts';
+
+interface Sent {
+  readonly line: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** Every operation, of no type: here the wire is tested. */
+type Untyped = Record<'user' | 'order' | 'book' | 'file' | 'feed', Record<Name, Operation>>;
+type Operation = (first?: unknown, second?: CallOptions & { query?: object; slugs?: unknown[]; method?: string }) => Call<unknown>;
+type Name = 'index' | 'created' | 'red' | 'patch' | 'deleted' | 'find' | 'watch' | Route;
+type Route = 'GET {id}' | 'GET {id}/items/{item}' | 'DELETE {id}' | 'POST {id}/pay' | 'PUT {id}/cover' | 'GET export.csv' | 'GET {path*}';
+
+let server: Server;
+let url: string;
+let sent: Sent[] = [];
+let reply: (response: ServerResponse, request: Sent) => void;
+
+const json =
+  (value: unknown, status = 200) =>
+  (response: ServerResponse) =>
+    response.writeHead(status, { 'Content-Type': 'application/json; charset=UTF-8' }).end(JSON.stringify(value));
+
+before(async () => {
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { method, url: target, headers } = request;
+    const got = { line: `${method} ${target}`, headers, body: Buffer.concat(chunks) };
+    sent.push(got);
+    reply(response, got);
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function client(answer: typeof reply = json({}), options: ClientOptions = {}, base = url): Untyped {
+  sent = [];
+  reply = answer;
+  return createClient(base, options) as Untyped;
+}
+
+async function linesOf(use: (api: Untyped) => Promise<unknown>, base?: string): Promise<string> {
+  await use(client(json({}), {}, base));
+  return sent.map(({ line, body }) => (body.length === 0 ? line : `${line} ${body}`)).join(', ');
+}
+
+const AT = new Date(0);
+
+describe('createClient sends', () => {
+  const rows: Record<string, [use: (api: Untyped) => Promise<unknown>, sent: string]> = {
+    'index as GET, its data as the query': [(api) => api.user.index({ page: 1, all: false }), 'GET /api/user?page=1&all=false'],
+    'lists as repeated keys, nothing for null and undefined': [
+      (api) => api.user.index({ tag: ['a b', 'c&d'], gone: undefined, none: null }),
+      'GET /api/user?tag=a+b&tag=c%26d',
+    ],
+    'a date as ISO 8601': [(api) => api.user.index({ since: AT }), 'GET /api/user?since=1970-01-01T00%3A00%3A00.000Z'],
+    'created as POST': [
+      (api) => api.user.created({ name: 'Ada', at: AT }),
+      'POST /api/user {"name":"Ada","at":"1970-01-01T00:00:00.000Z"}',
+    ],
+    'created without data without a body': [(api) => api.user.created(), 'POST /api/user'],
+    'created with a query beside its body': [(api) => api.user.created({}, { query: { dryRun: true } }), 'POST /api/user?dryRun=true {}'],
+    'red, patch and deleted by their verbs': [
+      async (api) => {
+        await api.user.red([1]);
+        await api.user.patch('text');
+        await api.user.deleted({ id: 7 });
+      },
+      'PUT /api/user [1], PATCH /api/user "text", DELETE /api/user?id=7',
+    ],
+    'any other operation by POST': [(api) => api.user.find({ name: 'x' }), 'POST /api/user/find {"name":"x"}'],
+    'or by the method that is asked for': [(api) => api.user.find({ name: 'x' }, { method: 'GET' }), 'GET /api/user/find?name=x'],
+    slugs: [(api) => api.user.find(undefined, { slugs: ['a/b', 7] }), 'POST /api/user/find/a%2Fb/7'],
+    'slugs of a verb operation': [(api) => api.user.index({}, { slugs: ['7'] }), 'GET /api/user/7'],
+    'a quoted route': [(api) => api.order['GET {id}/items/{item}']({ path: { id: 7, item: 'ä?' } }), 'GET /api/order/7/items/%C3%A4%3F'],
+    'a quoted route with a query': [
+      (api) => api.order['DELETE {id}']({ path: { id: 7 }, query: { force: true } }),
+      'DELETE /api/order/7?force=true',
+    ],
+    'a quoted route with a body': [
+      (api) => api.order['POST {id}/pay']({ path: { id: 7 }, body: { amount: 1 } }),
+      'POST /api/order/7/pay {"amount":1}',
+    ],
+    'a route without captures': [(api) => api.order['GET export.csv'](), 'GET /api/order/export.csv'],
+    'a rest of segments': [(api) => api.file['GET {path*}']({ path: { path: 'a b/c' } }), 'GET /api/file/a%20b/c'],
+    'a rest given as a list': [(api) => api.file['GET {path*}']({ path: { path: ['a/b', 'c'] } }), 'GET /api/file/a%2Fb/c'],
+  };
+  for (const [name, [use, expected]] of Object.entries(rows)) {
+    test(name, async () => assert.equal(await linesOf(use), expected));
+  }
+
+  for (const suffix of ['', '/', '/api', '/api/']) {
+    test(`to the same place when the base ends in ${suffix === '' ? 'nothing' : suffix}`, async () => {
+      assert.equal(await linesOf((api) => api.user.index(), `${url}${suffix}`), 'GET /api/user');
+    });
+  }
+
+  for (const value of ['..', '.', '', undefined, null]) {
+    test(`nothing when a path would have ${JSON.stringify(value)} in it: it would lead elsewhere`, async () => {
+      await assert.rejects(client().order['GET {id}']({ path: { id: value } }), TypeError);
+      await assert.rejects(client().file['GET {path*}']({ path: { path: ['a', value] } }), TypeError);
+      await assert.rejects(client().user.find({}, { slugs: [value] }), TypeError);
+      assert.deepEqual(sent, []);
+    });
+  }
+
+  test('the headers of the client, of the call, and Authorization, fixed or asked for each time', async () => {
+    let asked = 0;
+    const api = client(json({}), { headers: { 'X-App': 'a', 'X-Call': 'a' }, authorization: async () => `Bearer ${++asked}` });
+    await api.user.index({}, { headers: { 'X-Call': 'b' } });
+    await api.user.index();
+    assert.deepEqual(
+      sent.map(({ headers }) => [headers['x-app'], headers['x-call'], headers.authorization]),
+      [
+        ['a', 'b', 'Bearer 1'],
+        ['a', 'a', 'Bearer 2'],
+      ],
+    );
+    await client(json({}), { authorization: 'Bearer x' }).user.index();
+    assert.equal(sent[0]?.headers.authorization, 'Bearer x');
+  });
+
+  test('files: an object with one becomes a form, bytes go as they are', async () => {
+    const cover = new File(['PNG'], 'cover.png', { type: 'image/png' });
+    const api = client();
+    await api.book.created({ title: 'Tea', pages: [cover, cover], year: 1900, none: undefined });
+    const form = await new Response(sent[0]?.body as Buffer<ArrayBuffer>, {
+      headers: { 'Content-Type': String(sent[0]?.headers['content-type']) },
+    }).formData();
+    assert.deepEqual([form.get('title'), form.get('year'), form.getAll('pages').length, form.has('none')], ['Tea', '1900', 2, false]);
+    assert.equal((form.get('pages') as File).name, 'cover.png');
+    await api.book['PUT {id}/cover']({ path: { id: 1 }, body: cover });
+    await api.book['PUT {id}/cover']({ path: { id: 1 }, body: new Uint8Array([1, 2]) });
+    await api.book['PUT {id}/cover']({ path: { id: 1 }, body: new Blob(['stream']).stream() });
+    await api.book['PUT {id}/cover']({ path: { id: 1 }, body: new Uint8Array([3]), headers: { 'content-type': 'image/gif' } });
+    assert.deepEqual(
+      sent.slice(1).map(({ headers, body }) => [headers['content-type'], body.toString('latin1')]),
+      [
+        ['image/png', 'PNG'],
+        ['application/octet-stream', '\u0001\u0002'],
+        ['application/octet-stream', 'stream'],
+        ['image/gif', '\u0003'],
+      ],
+    );
+  });
+});
+
+describe('createClient gives', () => {
+  test('JSON as a value, of any JSON type', async () => {
+    assert.deepEqual(await client(json({ a: [1] })).user.index(), { a: [1] });
+    assert.deepEqual(
+      await client((response) => response.writeHead(201, { 'Content-Type': 'application/hal+json' }).end('[1]')).user.index(),
+      [1],
+    );
+  });
+  test('nothing for 204', async () => assert.equal(await client((response) => response.writeHead(204).end()).user.deleted(), undefined));
+  test('bytes as a Blob', async () => {
+    const blob = await client((response) => response.writeHead(200, { 'Content-Type': 'image/png' }).end('PNG')).user.index();
+    assert.ok(blob instanceof Blob);
+    assert.deepEqual([blob.type, await blob.text()], ['image/png', 'PNG']);
+  });
+  test('the headers beside the result, or a download as a stream in its place', async () => {
+    const api = client((response) => response.writeHead(201, { 'Content-Type': 'application/json', ETag: '"1"' }).end('{"a":1}'));
+    const call = api.user.created({}) as Call<unknown>;
+    assert.equal((await call.response).headers.get('etag'), '"1"');
+    assert.deepEqual(await call, { a: 1 });
+    assert.deepEqual(await call.finally(() => {}), { a: 1 });
+    const { body } = (await api.user.index().response) as Response;
+    assert.equal(await new Response(body).text(), '{"a":1}');
+    assert.equal(sent.length, 2);
+  });
+  test('one and the same function for an operation, and nothing to wait for by itself', async () => {
+    const api = client();
+    assert.equal(api.user.index, api.user.index);
+    assert.equal(await api, api);
+    assert.equal(await api.user, api.user);
+  });
+});
+
+describe('a call is refused with', () => {
+  const envelope = {
+    status: 'error',
+    error_code: 'INVALID_DATA',
+    message: '1 field is wrong',
+    timestamp: 1,
+    request_id: 'r-1',
+    errors: [{ in: 'body', pointer: '/items/0/price', message: 'must be a number' }],
+  };
+  test('an ApiError of the envelope, its fields named', async () => {
+    const error = await refusal(client(json(envelope, 422)).user.created({}));
+    assert.ok(error instanceof ApiError && error instanceof Error);
+    const { name, status, code, message, errors, requestId, response } = error;
+    assert.deepEqual([name, status, code, message, requestId], ['ApiError', 422, 'INVALID_DATA', '1 field is wrong', 'r-1']);
+    assert.deepEqual(errors, envelope.errors);
+    assert.equal(response?.status, 422);
+  });
+  test('HTTP_502 where a proxy has no envelope', async () => {
+    const { code, errors } = await refusal(client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>')).user.index());
+    assert.deepEqual([code, errors], ['HTTP_502', []]);
+  });
+  test('NETWORK_ERROR where no answer comes, or half of one', async () => {
+    const first = await refusal(client((response) => response.destroy()).user.index());
+    assert.deepEqual([first.status, first.code], [0, 'NETWORK_ERROR']);
+    const half = client((response) => {
+      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': '100' }).write('{');
+      setImmediate(() => response.destroy());
+    });
+    assert.equal((await refusal(half.user.index())).code, 'NETWORK_ERROR');
+  });
+  test('TIMEOUT, of the client or of the call, for the head and for the body', async () => {
+    assert.equal((await refusal(client(() => {}, { timeout: 20 }).user.index())).code, 'TIMEOUT');
+    assert.equal((await refusal(client(() => {}, { timeout: 60_000 }).user.index({}, { timeout: 20 }))).code, 'TIMEOUT');
+    const slow = client((response) => response.writeHead(200, { 'Content-Type': 'application/json' }).write('{'), { timeout: 50 });
+    assert.equal((await refusal(slow.user.index())).code, 'TIMEOUT');
+  });
+  test('the reason of the signal that was aborted: before, while waiting, while reading', async () => {
+    const reason = new Error('gone');
+    await assert.rejects(client().user.index({}, { signal: AbortSignal.abort(reason) }), reason);
+    assert.deepEqual(sent, []);
+    const abort = new AbortController();
+    await assert.rejects(client(() => abort.abort(reason)).user.index({}, { signal: abort.signal }), reason);
+    const reading = new AbortController();
+    const call = client((response) => response.writeHead(200, { 'Content-Type': 'application/json' }).write('{')).user.index(
+      {},
+      { signal: reading.signal },
+    ) as Call<unknown>;
+    await call.response;
+    setImmediate(() => reading.abort(reason));
+    await assert.rejects(call, reason);
+  });
+
+  async function refusal(call: Call<unknown> | undefined): Promise<ApiError> {
+    try {
+      await call;
+    } catch (error) {
+      return error as ApiError;
+    }
+    throw new Error('it was not refused');
+  }
+});
+
+describe('a stream of events', () => {
+  const stream = (response: ServerResponse, text: string) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(text);
+  const events = (api: Untyped, name: 'index' | 'watch' = 'index', options?: CallOptions) =>
+    api.feed[name](undefined, options) as Call<AsyncIterable<ServerEvent>>;
+
+  test('is an async iterable of names, ids and values, in whatever pieces it comes', async () => {
+    const text =
+      ': hello\n\nevent: paid\nid: 1\ndata: {"total":\ndata: 7}\n\nretry: 5\r\ndata:"ä"\r\n\r\nid: 2\rdata: no JSON\r\rdata\n\nevent: none\n\n: end\n\n';
+    for (const size of [1, 3, 1000]) {
+      const bytes = Buffer.from(text);
+      const api = client((response) => {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        for (let at = 0; at < bytes.length; at += size) response.write(bytes.subarray(at, at + size));
+        response.end();
+      });
+      const got: unknown[] = [];
+      for await (const event of await events(api)) got.push(event);
+      assert.deepEqual(got, [
+        { event: 'paid', id: '1', data: { total: 7 } },
+        { event: 'message', id: '1', data: 'ä' },
+        { event: 'message', id: '2', data: 'no JSON' },
+        { event: 'message', id: '2', data: '' },
+      ]);
+    }
+  });
+
+  test('is asked for again where it broke off, with the id of the last whole event, until it is at its end', async () => {
+    const answers = ['retry: 1\nid: 7\ndata: 1\n\nid: 8\ndata: half', undefined, 502, 'id: 9\ndata: 2\n\n: end\n\n'];
+    const api = client((response) => {
+      const answer = answers.shift();
+      if (answer === undefined) response.destroy();
+      else if (typeof answer === 'number') response.writeHead(answer).end();
+      else stream(response, answer) && response.end();
+    });
+    const got: unknown[] = [];
+    for await (const { id, data } of await events(api)) got.push([id, data]);
+    assert.deepEqual(got, [
+      ['7', 1],
+      ['9', 2],
+    ]);
+    assert.deepEqual(
+      sent.map(({ headers }) => headers['last-event-id']),
+      [undefined, '7', '7', '7'],
+    );
+  });
+
+  test('that a POST asked for is not asked for twice', async () => {
+    const api = client((response) => stream(response, 'data: 1\n\n') && response.end());
+    const got: unknown[] = [];
+    for await (const { data } of await events(api, 'watch')) got.push(data);
+    assert.deepEqual([got, sent.length], [[1], 1]);
+    const broken = client((response) => stream(response, 'data: 1\n\n') && setImmediate(() => response.destroy()));
+    await assert.rejects(async () => {
+      for await (const _ of await events(broken, 'watch'));
+    }, /broke off/);
+  });
+
+  test('ends where the service refuses to go on, and says so', async () => {
+    const answers = [200, 401];
+    const api = client((response) => {
+      if (answers.shift() === 200) stream(response, 'retry: 1\ndata: 1\n\n') && response.end();
+      else json({ error_code: 'INVALID_CREDENTIAL' }, 401)(response);
+    });
+    await assert.rejects(
+      async () => {
+        for await (const _ of await events(api));
+      },
+      { code: 'INVALID_CREDENTIAL' },
+    );
+  });
+
+  test('ends at 204, as EventSource does', async () => {
+    let asked = 0;
+    const api = client((response) => (asked++ === 0 ? stream(response, 'retry: 1\n\n') && response.end() : response.writeHead(204).end()));
+    for await (const _ of await events(api));
+    assert.equal(sent.length, 2);
+  });
+
+  test('lets go of the connection when its reader has had enough, and when its signal is aborted', async () => {
+    const connections: Promise<unknown>[] = [];
+    const api = client((response) => {
+      connections.push(once(response, 'close'));
+      stream(response, 'data: 1\n\n');
+    });
+    for await (const _ of await events(api)) break;
+    const abort = new AbortController();
+    const reason = new Error('enough');
+    await assert.rejects(async () => {
+      for await (const _ of await events(api, 'index', { signal: abort.signal })) abort.abort(reason);
+    }, reason);
+    assert.equal((await Promise.all(connections)).length, 2);
+  });
+
+  test('takes its time: the time-out is for its head', async (t) => {
+    let answer: ServerResponse | undefined;
+    const api = client((response) => {
+      answer = response;
+      stream(response, 'data: 1\n\n');
+    });
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const got: unknown[] = [];
+    for await (const { data } of await events(api, 'index', { timeout: 50 })) {
+      got.push(data);
+      t.mock.timers.tick(60_000);
+      if (data === 1) answer?.end('data: 2\n\n: end\n\n');
+    }
+    assert.deepEqual(got, [1, 2]);
+  });
+});
+
+test('the client is under 3 KB, minified and compressed', () => {
+  const { outputFiles } = buildSync({
+    entryPoints: ['src/client.ts'],
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    write: false,
+  });
+  const bytes = gzipSync(outputFiles[0]?.contents ?? '', { level: 9 }).length;
+  assert.ok(bytes < 3000, `${bytes} bytes`);
+});

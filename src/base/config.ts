@@ -1,6 +1,7 @@
 // The settings: one table, a row a setting. An environment variable and a flag are two spellings of the same row
 // (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
 import { constants } from 'node:buffer';
+import { resolve } from 'node:path';
 import { LOG_LEVELS, type LogLevel } from './log.ts';
 
 /** Times are milliseconds, sizes are bytes. */
@@ -9,6 +10,7 @@ export interface Settings {
   /** `undefined`: all interfaces, IPv6 and IPv4. */
   readonly host: string | undefined;
   readonly workers: number;
+  /** Absolute, as is `dataDir`: a controller that calls `process.chdir` moves neither. */
   readonly controllersDir: string;
   readonly dataDir: string;
   readonly bodyLimit: number;
@@ -47,9 +49,11 @@ class Expected extends Error {}
 
 export interface Machine {
   readonly cores: number;
+  /** What relative folders are relative to; default: the working directory of this moment. */
+  readonly cwd?: string;
 }
 
-export function settingRows({ cores }: Machine): readonly SettingRow[] {
+export function settingRows({ cores, cwd = process.cwd() }: Machine): readonly SettingRow[] {
   return [
     { key: 'port', name: 'PORT', fallback: '3000', parse: wholeNumber(0, 65535), about: 'TCP port of the service; 0 takes any free one' },
     { key: 'host', name: 'HOST', fallback: '', parse: hostName, about: 'Address to listen on; empty: all interfaces' },
@@ -60,12 +64,18 @@ export function settingRows({ cores }: Machine): readonly SettingRow[] {
       parse: wholeNumber(1, 1024),
       about: 'Worker processes; default: the available cores',
     },
-    { key: 'controllersDir', name: 'CONTROLLERS_DIR', fallback: './controllers', parse: folder, about: 'The folder of controller files' },
+    {
+      key: 'controllersDir',
+      name: 'CONTROLLERS_DIR',
+      fallback: './controllers',
+      parse: folder(cwd),
+      about: 'The folder of controller files',
+    },
     {
       key: 'dataDir',
       name: 'DATA_DIR',
       fallback: './data',
-      parse: folder,
+      parse: folder(cwd),
       about: 'The folder of the credentials table and the identity providers',
     },
     {
@@ -206,7 +216,7 @@ function parseFlags(argv: readonly string[], rows: readonly SettingRow[]): Map<s
     const equals = word.indexOf('=');
     const flag = equals < 0 ? word : word.slice(0, equals);
     const name = names.get(flag);
-    if (name === undefined) throw new SettingsError(`${flag}: there is no such setting`);
+    if (name === undefined) throw new SettingsError(`${flag}: unknown setting`);
     if (flags.has(name)) throw new SettingsError(`${flag}: given twice`);
     const value = equals < 0 ? argv[++i] : word.slice(equals + 1);
     if (value === undefined) throw new SettingsError(`${flag}: the value is missing`);
@@ -237,9 +247,11 @@ function hostName(text: string): string | undefined {
   return text === '' ? undefined : text.replace(/^\[(.*)\]$/, '$1');
 }
 
-function folder(text: string): string {
-  if (text.includes('\0')) throw new Expected('a path');
-  return text;
+function folder(cwd: string) {
+  return (text: string): string => {
+    if (text === '' || text.includes('\0')) throw new Expected('a path');
+    return resolve(cwd, text);
+  };
 }
 
 function oneOf<T extends string>(values: readonly T[]) {

@@ -1,10 +1,9 @@
-// What the commands have in common: the words after a command's name, the settings among them, one answer on standard
-// output as text or JSON, errors in one line on standard error, exit codes. It knows no command.
+// The command framework: choosing a command by its first word, its flags and operands, the settings, one answer on standard
+// output as text or JSON, errors in one line on standard error, exit codes. It knows no command; commands.ts lists them.
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../base/config.ts';
-import { createInk, type Ink, plain } from './ink.ts';
+import { createInk, escapeInvisible, type Ink, plain } from './ink.ts';
 
 /** The first word of the process that loads a folder for a command; nobody types it. */
 export const INSPECTION = 'inspect-folder';
@@ -32,38 +31,64 @@ export class UsageError extends Error {}
 /** What stands in the way, as one line for people: exit 1. */
 export class Refused extends Error {}
 
+/** One command. A file of this room exports it as `command`, and commands.ts has a row for it. */
 export interface Command {
+  /** As typed behind `gatefold`: `routes`, `credentials issue`. */
   readonly name: string;
   /** The words behind the name, as help shows them. */
   readonly usage: string;
   readonly about: string;
   /** A line a flag of its own. */
   readonly help: readonly string[];
+  /** Its own flags; `--json`, `--help` and every setting of the server are there already. */
   readonly options: NonNullable<ParseArgsConfig['options']>;
-  /** Names of the words that must follow. */
+  /** Names of the words that must follow; `[NAME]`, last, may be left out. */
   readonly operands: readonly string[];
-  /** Settings that make no sense are for the command to tell; without: they are refused. */
-  readonly takesBadSettings?: true;
+  /** The settings it reads: one of these that makes no sense is refused. Absent: all of them. */
+  readonly reads?: readonly (keyof Settings)[];
   readonly run: (call: Call) => Promise<Answer>;
 }
 
+/** Commands behind one first word: `credentials issue`, `credentials list`. */
+export interface CommandGroup {
+  readonly about: string;
+  readonly commands: readonly Command[];
+}
+
+/** A command that parses its own words. */
+export type RawCommand = (argv: readonly string[], io: CommandIo) => Promise<ExitCode>;
+
+export interface Entry {
+  readonly name: string;
+  readonly about: string;
+  readonly load: () => Promise<{ readonly command: Command | CommandGroup | RawCommand }>;
+}
+
 export interface Call {
+  /** Flags that take a value. */
   readonly options: Readonly<Record<string, string | undefined>>;
+  /** Flags without a value, those that were given. */
+  readonly flags: ReadonlySet<string>;
   readonly operands: readonly string[];
   /** Folders are absolute. */
   readonly settings: Settings;
   readonly readings: readonly SettingReading[];
   readonly io: CommandIo;
   readonly ink: Ink;
+  /** Unix milliseconds. */
+  readonly now: number;
 }
 
 export interface Answer {
   readonly json: unknown;
   /** For people, without the last line feed. */
   readonly text: string;
-  readonly exitCode: ExitCode;
+  /** Default: 0. */
+  readonly exitCode?: ExitCode;
   /** Lines for standard error. */
   readonly complaints?: readonly string[];
+  /** What to do when the answer cannot be printed, where it cannot be had again; then a closed pipe is a failure, too. */
+  readonly ifUnprinted?: string;
 }
 
 const COMMON_HELP = [
@@ -73,35 +98,68 @@ const COMMON_HELP = [
   '--help                 Print this',
 ];
 
-export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  const title = `gatefold ${command.name}`;
+/** Runs the command that the first word names. @param title what stands before that word */
+export async function runEntry(
+  title: string,
+  about: string,
+  entries: readonly Entry[],
+  argv: readonly string[],
+  io: CommandIo,
+): Promise<ExitCode> {
+  const [name = '', ...words] = argv;
   try {
-    const words = parseWords(command, argv);
-    if (words.wantsHelp) return await print(io.stdout, `${helpOf(command)}\n`, 0);
-    if (words.operands.length !== command.operands.length) {
-      throw new UsageError(command.operands.length === 0 ? 'there is a word too many' : `it takes ${command.operands.join(' and ')}`);
-    }
-    const readings = readSettings(io.env, words.settings, { cores: availableParallelism() });
-    const bad = readings.find(({ problem }) => problem !== undefined);
-    if (bad?.problem !== undefined && !command.takesBadSettings) throw new (bad.source === 'flag' ? UsageError : Refused)(bad.problem);
-    const { controllersDir, dataDir, ...others } = settingsOf(readings);
-    const settings = { ...others, controllersDir: resolve(io.cwd, controllersDir), dataDir: resolve(io.cwd, dataDir) };
-    const answer = await command.run({ options: words.options, operands: words.operands, settings, readings, io, ink: createInk(io) });
-    await print(io.stdout, `${words.wantsJson ? JSON.stringify(answer.json) : answer.text}\n`, 0);
-    const complaints = (answer.complaints ?? []).map((line) => `${title}: ${plain(line)}\n`).join('');
-    return complaints === '' ? answer.exitCode : await print(io.stderr, complaints, answer.exitCode);
+    if (name === '--help' || name === '-h' || name === 'help') return await print(io.stdout, `${listEntries(title, about, entries)}\n`, 0);
+    const entry = entries.find((known) => known.name === name);
+    if (entry === undefined) throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${JSON.stringify(name)}`);
+    const { command } = await entry.load();
+    if (typeof command === 'function') return await command(words, io);
+    if ('run' in command) return await runCommand(command, words, io);
+    return await runEntry(`${title} ${name}`, command.about, command.commands.map(entryOf), words, io);
   } catch (error) {
     return printFailure(title, error, io);
   }
 }
 
-interface Words {
-  readonly options: Call['options'];
-  readonly operands: readonly string[];
+function entryOf(command: Command): Entry {
+  return { name: command.name.split(' ').at(-1) as string, about: command.about, load: async () => ({ command }) };
+}
+
+export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
+  const title = `gatefold ${command.name}`;
+  try {
+    const words = parseWords(command, argv);
+    if (words.flags.has('help')) return await print(io.stdout, `${helpOf(command)}\n`, 0);
+    checkOperands(command, words.operands);
+    const readings = readSettings(io.env, words.settings, { cores: availableParallelism(), cwd: io.cwd });
+    const bad = readings.find(({ row, problem }) => problem !== undefined && (command.reads?.includes(row.key) ?? true));
+    if (bad?.problem !== undefined) throw new (bad.source === 'flag' ? UsageError : Refused)(bad.problem);
+    const settings = settingsOf(readings);
+    const {
+      json,
+      text,
+      exitCode = 0,
+      complaints = [],
+      ifUnprinted,
+    } = await command.run({
+      ...words,
+      settings,
+      readings,
+      io,
+      ink: createInk(io),
+      now: (io.now ?? Date.now)(),
+    });
+    const output = words.flags.has('json') ? escapeInvisible(JSON.stringify(json)) : text;
+    const printed = await print(io.stdout, `${output}\n`, exitCode, ifUnprinted);
+    if (complaints.length === 0) return printed;
+    return await print(io.stderr, complaints.map((line) => `${title}: ${plain(line)}\n`).join(''), printed);
+  } catch (error) {
+    return printFailure(title, error, io);
+  }
+}
+
+interface Words extends Pick<Call, 'options' | 'flags' | 'operands'> {
   /** The flags that are settings, for the server's own reading. */
   readonly settings: readonly string[];
-  readonly wantsJson: boolean;
-  readonly wantsHelp: boolean;
 }
 
 function parseWords(command: Command, argv: readonly string[]): Words {
@@ -118,10 +176,9 @@ function parseWords(command: Command, argv: readonly string[]): Words {
   if (repeated !== undefined) throw new UsageError(`--${repeated}: given twice`);
   return {
     options: values as Call['options'],
+    flags: new Set(names.filter((name) => values[name] === true)),
     operands: positionals,
     settings: tokens.flatMap((token) => (token.kind === 'option' && flags.has(token.name) ? [`--${token.name}=${token.value}`] : [])),
-    wantsJson: values.json === true,
-    wantsHelp: values.help === true,
   };
 }
 
@@ -134,25 +191,43 @@ function parseStrictly(argv: readonly string[], options: NonNullable<ParseArgsCo
   }
 }
 
-function helpOf({ name, usage, about, help }: Command): string {
-  const lines = [...help, ...COMMON_HELP].map((line) => `  ${line}`);
-  const title = [name, usage].filter((word) => word !== '').join(' ');
-  return [`Usage: gatefold ${title}`, '', `${about}.`, '', ...lines, '', 'The other settings of the server are flags here, too.'].join(
-    '\n',
-  );
+function checkOperands({ operands }: Command, given: readonly string[]): void {
+  if (given.length > operands.length) throw new UsageError('too many arguments');
+  const missing = operands.slice(given.length).filter((name) => !name.startsWith('['));
+  if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`);
 }
 
-export function printFailure(title: string, error: unknown, io: CommandIo): Promise<ExitCode> {
+function listEntries(title: string, about: string, entries: readonly Entry[]): string {
+  const width = Math.max(...entries.map(({ name }) => name.length));
+  const rows = entries.map((entry) => `  ${entry.name.padEnd(width)}  ${entry.about}`);
+  return [`Usage: ${title} COMMAND [OPTIONS]`, '', `${about}.`, '', ...rows, '', `${title} COMMAND --help tells more.`].join('\n');
+}
+
+function helpOf({ name, usage, about, help }: Command): string {
+  const title = [name, usage].filter((word) => word !== '').join(' ');
+  const lines = [...help, ...COMMON_HELP].map((line) => `  ${line}`);
+  const more = 'The other settings of the server are flags here, too.';
+  return [`Usage: gatefold ${title}`, '', `${about}.`, '', ...lines, '', more].join('\n');
+}
+
+function printFailure(title: string, error: unknown, io: CommandIo): Promise<ExitCode> {
   const isUsage = error instanceof UsageError || error instanceof SettingsError;
   const message = plain((error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' '));
   return print(io.stderr, `${title}: ${message}${isUsage ? `; see ${title} --help` : ''}\n`, isUsage ? 2 : 1);
 }
 
-/** Resolves when the text is on its way. A reader that has seen enough and gone is no failure; a full disk is. */
-export function print(stream: NodeJS.WritableStream, text: string, exitCode: ExitCode): Promise<ExitCode> {
-  return new Promise((done) => {
+/**
+ * Resolves when the text is on its way. A reader that has seen enough and gone is no failure; a full disk is.
+ *
+ * @throws Refused with `ifUnprinted`, where there is one, whatever the failure
+ */
+export function print(stream: NodeJS.WritableStream, text: string, exitCode: ExitCode, ifUnprinted?: string): Promise<ExitCode> {
+  return new Promise((done, refuse) => {
     // Without a listener a closed pipe would end the process with a stack.
-    const fail = (error: Error) => done((error as NodeJS.ErrnoException).code === 'EPIPE' ? exitCode : 1);
+    const fail = (error: Error) => {
+      if (ifUnprinted !== undefined) return refuse(new Refused(`Cannot print: ${error.message}; ${ifUnprinted}`));
+      done((error as NodeJS.ErrnoException).code === 'EPIPE' ? exitCode : 1);
+    };
     stream.once('error', fail);
     stream.write(text, (error) => {
       if (error) return fail(error);

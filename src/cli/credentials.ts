@@ -1,162 +1,94 @@
-// `gatefold credentials issue|list|rotate|revoke|check`: words in, one answer out, an exit code back. It reads no environment
-// and touches no stream but those it is given. What happens to the table is credentials/changes.ts.
+// `gatefold credentials issue|list|rotate|revoke|check`: what each takes, what its flags mean, and what it prints. What happens
+// to the table is credentials/write/changes.ts; what may be shown of it is credentials/listing.ts.
 import { existsSync } from 'node:fs';
-import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { type SettingRow, settingRows } from '../base/config.ts';
+import { METHODS } from '../base/builtins.ts';
 import { identifyCaller } from '../credentials/identify.ts';
-import { listCredentials } from '../credentials/listing.ts';
+import { parseSpan, parseTime } from '../credentials/instant.ts';
+import { type Listed, listCredentials } from '../credentials/listing.ts';
 import { compile } from '../credentials/live-table.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape } from '../credentials/session.ts';
 import { readSessionKey } from '../credentials/session-key.ts';
+import { isHandlerName } from '../credentials/table.ts';
 import { readContent } from '../credentials/table-file.ts';
 import { tokenFault } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
-import { StoreError, tablePath, updateTable } from '../credentials/write/store.ts';
-import { drawTable, printable } from './credentials-table.ts';
-import { expiryOf, handlerOf, methodsOf, overlapOf, plainText, UsageError } from './credentials-values.ts';
+import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
+import { alignColumns, plain } from './ink.ts';
 
-export interface CommandIo {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly stdin: AsyncIterable<Uint8Array | string>;
-  readonly stdout: NodeJS.WritableStream;
-  readonly stderr: NodeJS.WritableStream;
-  /** Unix milliseconds. */
-  readonly now?: () => number;
-}
-
-/** 0: done; 1: refused; 2: called wrongly. */
-export type ExitCode = 0 | 1 | 2;
-
-interface Call {
-  /** The flags that take a value. */
-  readonly options: Readonly<Record<string, string | undefined>>;
-  readonly operand: string;
-  readonly dataDir: string;
-  readonly io: CommandIo;
-  readonly now: number;
-}
-
-interface Answer {
-  readonly json: unknown;
-  /** For people, without the last line feed. */
-  readonly text: string;
-  readonly exitCode?: ExitCode;
-  /** What to say when the answer cannot be printed, for it cannot be had again. */
-  readonly ifUnprinted?: string;
-}
-
-interface Command {
-  readonly usage: string;
-  readonly about: string;
-  readonly help: readonly string[];
-  readonly options: NonNullable<ParseArgsConfig['options']>;
-  readonly operand?: string;
-  readonly run: (call: Call) => Promise<Answer>;
-}
-
-const COMMON_OPTIONS = {
-  'data-dir': { type: 'string' },
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const satisfies Command['options'];
-
-const COMMON_HELP = [
-  '--data-dir DIR      The folder of production.json; default: DATA_DIR, else ./data',
-  '--json              Print one JSON value',
-  '--help              Print this',
-];
-
-const COMMANDS: ReadonlyMap<string, Command> = new Map([
-  [
-    'issue',
-    {
-      usage: 'issue --name NAME [--methods GET,POST] [--expires ISO-DATE|90d] [--handler GROUP] [--description TEXT]',
-      about: 'Make a credential and print its token, this once',
-      help: [
-        '--name NAME         Who will use it',
-        '--methods LIST      The HTTP methods it may use, with commas; default: all',
-        '--expires WHEN      A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (12h, 90d, 2w); default: never',
-        '--handler GROUP     The handler group that answers it; default: Sdk',
-        '--description TEXT  A note; controllers see it',
-      ],
-      options: {
-        name: { type: 'string' },
-        methods: { type: 'string' },
-        expires: { type: 'string' },
-        handler: { type: 'string' },
-        description: { type: 'string' },
-      },
-      run: issue,
-    },
+const ISSUE: Command = {
+  name: 'credentials issue',
+  usage: '--name NAME [--methods GET,POST] [--expires ISO-DATE|90d] [--handler GROUP] [--description TEXT]',
+  about: 'Make a credential and print its token, this once',
+  help: [
+    '--name NAME            Who will use it',
+    '--methods LIST         The HTTP methods it may use, with commas; default: all',
+    '--expires WHEN         A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (12h, 90d, 2w); default: never',
+    '--handler GROUP        The handler group that answers it; default: Sdk',
+    '--description TEXT     A note; controllers see it',
   ],
-  ['list', { usage: 'list', about: 'Show the table, without hashes', help: [], options: {}, run: list }],
-  [
-    'rotate',
-    {
-      usage: 'rotate ID [--overlap 7d]',
-      about: 'Make a new secret under the same id and print its token, this once',
-      help: ['--overlap SPAN      How long the old secret stays good (12h, 7d, 2w); default: it ends at once'],
-      options: { overlap: { type: 'string' } },
-      operand: 'ID',
-      run: rotate,
-    },
-  ],
-  [
-    'revoke',
-    { usage: 'revoke ID', about: 'End a credential and its sessions, for good', help: [], options: {}, operand: 'ID', run: revoke },
-  ],
-  ['check', { usage: 'check', about: 'Read a token from standard input and say whether it is live', help: [], options: {}, run: check }],
-]);
+  options: {
+    name: { type: 'string' },
+    methods: { type: 'string' },
+    expires: { type: 'string' },
+    handler: { type: 'string' },
+    description: { type: 'string' },
+  },
+  operands: [],
+  reads: ['dataDir'],
+  run: issue,
+};
 
-/** @param argv the words after `gatefold credentials` */
-export async function runCredentials(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  const [name = '', ...words] = argv;
-  const title = `gatefold credentials${COMMANDS.has(name) ? ` ${name}` : ''}`;
-  try {
-    if (name === '--help' || name === '-h' || name === 'help') return await print(io.stdout, `${helpOfAll()}\n`, 0);
-    const command = COMMANDS.get(name);
-    if (command === undefined) {
-      throw new UsageError(name === '' ? 'a command is missing' : `${JSON.stringify(name)} is none of its commands`);
-    }
-    const { options, operands, wantsJson, wantsHelp } = parseWords(words, command);
-    if (wantsHelp) return await print(io.stdout, `${helpOf(command)}\n`, 0);
-    if (operands.length !== (command.operand === undefined ? 0 : 1)) {
-      throw new UsageError(command.operand === undefined ? 'there is a word too many' : `it takes one ${command.operand}`);
-    }
-    const call = { options, operand: operands[0] ?? '', dataDir: dataDirOf(options, io), io, now: (io.now ?? Date.now)() };
-    const answer = await command.run(call);
-    const text = wantsJson ? JSON.stringify(answer.json) : answer.text;
-    return await print(io.stdout, `${text}\n`, answer.exitCode ?? 0, answer.ifUnprinted);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    const isUsage = error instanceof UsageError;
-    const line = `${title}: ${message.replaceAll(/\s+/g, ' ')}${isUsage ? `; see ${title} --help` : ''}\n`;
-    return await print(io.stderr, line, isUsage ? 2 : 1).catch((): ExitCode => (isUsage ? 2 : 1));
-  }
-}
+const LIST: Command = {
+  name: 'credentials list',
+  usage: '',
+  about: 'Show the table, without hashes',
+  help: [],
+  options: {},
+  operands: [],
+  reads: ['dataDir'],
+  run: list,
+};
 
-interface Words {
-  readonly options: Call['options'];
-  readonly operands: readonly string[];
-  readonly wantsJson: boolean;
-  readonly wantsHelp: boolean;
-}
+const ROTATE: Command = {
+  name: 'credentials rotate',
+  usage: 'ID [--overlap 7d]',
+  about: 'Make a new secret under the same id and print its token, this once',
+  help: ['--overlap SPAN         How long the old secret stays good (12h, 7d, 2w); default: it ends at once'],
+  options: { overlap: { type: 'string' } },
+  operands: ['ID'],
+  reads: ['dataDir'],
+  run: rotate,
+};
 
-function parseWords(words: readonly string[], command: Command): Words {
-  try {
-    const options = { ...COMMON_OPTIONS, ...command.options };
-    const { values, positionals, tokens } = parseArgs({ args: [...words], options, allowPositionals: true, tokens: true });
-    const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
-    const repeated = names.find((name, index) => names.indexOf(name) !== index);
-    if (repeated !== undefined) throw new UsageError(`--${repeated} is given twice`);
-    const { json = false, help = false, ...valued } = values;
-    return { options: valued as Call['options'], operands: positionals, wantsJson: json, wantsHelp: help };
-  } catch (error) {
-    throw error instanceof UsageError ? error : new UsageError((error as Error).message.split(/[.\n]/, 1)[0]);
-  }
-}
+const REVOKE: Command = {
+  name: 'credentials revoke',
+  usage: 'ID',
+  about: 'End a credential and its sessions, for good',
+  help: [],
+  options: {},
+  operands: ['ID'],
+  reads: ['dataDir'],
+  run: revoke,
+};
 
-async function issue({ options, dataDir, now }: Call): Promise<Answer> {
+const CHECK: Command = {
+  name: 'credentials check',
+  usage: '',
+  about: 'Read a token from standard input and say whether it is live',
+  help: [],
+  options: {},
+  operands: [],
+  reads: ['dataDir', 'sessionKey'],
+  run: check,
+};
+
+export const command: CommandGroup = {
+  about: 'Issue, list, rotate, revoke and check application credentials',
+  commands: [ISSUE, LIST, ROTATE, REVOKE, CHECK],
+};
+
+async function issue({ options, settings: { dataDir }, now }: Call): Promise<Answer> {
   const { name, description, handler, methods, expires } = options;
   if (name === undefined) throw new UsageError('--name is missing');
   const request = {
@@ -176,35 +108,36 @@ async function issue({ options, dataDir, now }: Call): Promise<Answer> {
   };
 }
 
-async function rotate({ options, operand: id, dataDir, now }: Call): Promise<Answer> {
+async function rotate({ options, operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
   const overlap = options.overlap === undefined ? 0 : overlapOf(options.overlap);
   const { token, name, previousUntil } = await updateTable(dataDir, (table) => rotateRow(table, id, overlap, now));
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
   const old = until === undefined ? 'the old secret has ended' : `the old secret is good until ${until}`;
   return {
     json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
-    text: `Rotated ${id} (${printable(name)}), ${old}. The token, shown this once:\n\n${token.token}\n`,
+    text: `Rotated ${id} (${shorten(name)}), ${old}. The token, shown this once:\n\n${token.token}\n`,
     ifUnprinted: `the secret of ${id} was changed: rotate it again`,
   };
 }
 
-async function revoke({ operand: id, dataDir, now }: Call): Promise<Answer> {
+async function revoke({ operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
   const { name, revokedAt } = await updateTable(dataDir, (table) => revokeRow(table, id, now));
-  return { json: { id, name, revoked_at: revokedAt }, text: `Revoked ${id} (${printable(name)}), as of ${revokedAt}.` };
+  return { json: { id, name, revoked_at: revokedAt }, text: `Revoked ${id} (${shorten(name)}), as of ${revokedAt}.` };
 }
 
-async function list({ dataDir, now }: Call): Promise<Answer> {
-  if (!existsSync(dataDir)) throw new StoreError(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
+async function list({ settings: { dataDir }, now }: Call): Promise<Answer> {
+  if (!existsSync(dataDir)) throw new Refused(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
   const rows = listCredentials(tablePath(dataDir), now);
   return { json: rows, text: rows.length === 0 ? 'There are no credentials.' : drawTable(rows) };
 }
 
-async function check({ dataDir, io, now }: Call): Promise<Answer> {
+async function check({ settings, io, now }: Call): Promise<Answer> {
+  const { dataDir } = settings;
   const text = (await readAll(io.stdin)).replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
   if (text === '') throw new UsageError('there is no token on standard input');
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
-  const key = isSession ? sessionKeyOf(dataDir, io) : undefined;
+  const key = isSession ? sessionKeyOf(settings) : undefined;
   const fault = isSession ? undefined : tokenFault(token);
   const shape = isSession ? hasSessionShape(token) : fault !== 'shape';
   const checksum = shape && (isSession ? key !== undefined && 'rowId' in checkSessionToken(key, token, 0) : fault === undefined);
@@ -218,7 +151,7 @@ async function check({ dataDir, io, now }: Call): Promise<Answer> {
     text: [
       `shape:    ${shape ? 'right' : 'wrong'}`,
       `checksum: ${checksum ? 'right' : 'wrong'}`,
-      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${printable(caller.row.name)})` : `no, ${about.reason}`}`,
+      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${shorten(caller.row.name)})` : `no, ${about.reason}`}`,
     ].join('\n'),
     exitCode: live ? 0 : 1,
   };
@@ -229,7 +162,7 @@ const FOREIGN = 'it is not a token of ours';
 /** Far longer than any token; whoever pipes a disk in gets an answer. */
 const MAX_INPUT = 64 * 1024;
 
-async function readAll(stdin: CommandIo['stdin']): Promise<string> {
+async function readAll(stdin: Call['io']['stdin']): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of stdin) {
@@ -241,46 +174,69 @@ async function readAll(stdin: CommandIo['stdin']): Promise<string> {
   return Buffer.concat(chunks).toString('latin1');
 }
 
-function sessionKeyOf(dataDir: string, { env }: CommandIo): Buffer | undefined {
-  const text = env.SESSION_KEY || readSessionKey(dataDir);
+function sessionKeyOf({ sessionKey, dataDir }: Call['settings']): Buffer | undefined {
+  const text = sessionKey ?? readSessionKey(dataDir);
   return text === undefined ? undefined : deriveSessionKey(text);
-}
-
-function dataDirOf(options: Call['options'], { env }: CommandIo): string {
-  const setting = settingRows({ cores: 1 }).find((row) => row.key === 'dataDir') as SettingRow;
-  const given = options['data-dir'];
-  if (given === '') throw new UsageError('--data-dir: the value is missing');
-  const text = given ?? (env[setting.name] || setting.fallback);
-  try {
-    return setting.parse(text) as string;
-  } catch (error) {
-    throw new UsageError(`--data-dir: the value is not ${(error as Error).message}`);
-  }
 }
 
 function untilWhen(time: number | undefined): string {
   return time === undefined ? 'it does not expire' : `it expires ${new Date(time).toISOString()}`;
 }
 
-function helpOfAll(): string {
-  const lines = [...COMMANDS].map(([name, command]) => `  ${name.padEnd(8)}${command.about}`);
-  return ['Usage: gatefold credentials COMMAND [OPTIONS]', '', ...lines, '', 'gatefold credentials COMMAND --help says more.'].join('\n');
+function plainText(text: string, flag: string): string {
+  if (text.trim() === '') throw new UsageError(`${flag}: the value is empty`);
+  if (text.length > 200) throw new UsageError(`${flag}: the value has ${text.length} characters, the limit is 200`);
+  if (/\p{Cc}/u.test(text)) throw new UsageError(`${flag}: the value has control characters`);
+  return text;
 }
 
-function helpOf(command: Command): string {
-  const lines = [...command.help, ...COMMON_HELP].map((line) => `  ${line}`);
-  return [`Usage: gatefold credentials ${command.usage}`, '', `${command.about}.`, '', ...lines].join('\n');
+function handlerOf(text: string): string {
+  if (!isHandlerName(text)) throw new UsageError(`--handler: ${JSON.stringify(text)} is not the name of a handler group`);
+  return text;
 }
 
-function print(stream: NodeJS.WritableStream, text: string, exitCode: ExitCode, ifUnprinted = ''): Promise<ExitCode> {
-  return new Promise((resolve, reject) => {
-    // Without a listener a closed pipe would end the process with a stack.
-    const fail = (error: Error) => reject(new Error(`Cannot print: ${error.message}${ifUnprinted === '' ? '' : `; ${ifUnprinted}`}`));
-    stream.once('error', fail);
-    stream.write(text, (error) => {
-      if (error) return fail(error);
-      stream.off('error', fail);
-      resolve(exitCode);
-    });
-  });
+function methodsOf(text: string): string[] {
+  const methods = text.split(',').map((method) => method.trim().toUpperCase());
+  const unknown = methods.find((method) => !METHODS.includes(method));
+  if (unknown !== undefined) throw new UsageError(`--methods: ${JSON.stringify(unknown)} is not an HTTP method`);
+  return [...new Set(methods)];
+}
+
+function expiryOf(text: string, now: number): number {
+  const span = parseSpan(text);
+  const time = span === undefined ? parseTime(text) : now + span;
+  if (time === undefined) throw new UsageError(`--expires: ${JSON.stringify(text)} is not a time such as 2030-01-31 or 90d`);
+  if (time <= now) throw new UsageError(`--expires: ${text} is over already`);
+  return time;
+}
+
+function overlapOf(text: string): number {
+  const span = parseSpan(text);
+  if (span === undefined) throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 12h, 7d or 2w`);
+  return span;
+}
+
+const HEADER = ['ID', 'NAME', 'STATE', 'EXPIRES', 'METHODS', 'HANDLER'];
+
+function drawTable(rows: readonly Listed[]): string {
+  const lines = rows.map((row) => [
+    row.id ?? '-',
+    row.name,
+    row.reason === undefined ? row.state : `${row.state}: ${row.reason}`,
+    row.expires_at ?? ifGood(row, 'never'),
+    row.methods?.join(',') ?? ifGood(row, 'all'),
+    row.handler ?? '-',
+  ]);
+  return alignColumns([HEADER, ...lines.map((line) => line.map(shorten))])
+    .map((line) => line.join('  ').trimEnd())
+    .join('\n');
+}
+
+function ifGood(row: Listed, text: string): string {
+  return row.state === 'quarantined' ? '-' : text;
+}
+
+/** A name in a table edited by hand, or registered by a stranger, must neither steer the terminal nor fill it. */
+function shorten(text: string): string {
+  return plain(text).slice(0, 80);
 }

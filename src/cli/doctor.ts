@@ -1,41 +1,74 @@
-// `gatefold doctor`: everything that is wrong, or may soon be, in the order in which a start would stumble over it. What
-// is looked at stands in the doctor-*.ts files; here it is put together and printed.
-import { type Answer, type Call, type Command, type CommandIo, type ExitCode, runCommand } from './command.ts';
-import { checkCredentials } from './doctor-credentials.ts';
-import { checkFolder } from './doctor-folder.ts';
-import { checkIdentity } from './doctor-identity.ts';
-import { checkNode, checkSettings } from './doctor-settings.ts';
-import { type Finding, reportTo } from './findings.ts';
+// `gatefold doctor`: everything that is wrong, or may soon be, in the order in which a start would stumble over it: one line
+// each, with how bad it is. No secret, no hash, no header value and no e-mail address is in any.
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { flagOf } from '../base/config.ts';
+import { createLog } from '../base/log.ts';
+import { type Listed, listCredentials } from '../credentials/listing.ts';
+import { readSessionKey } from '../credentials/session-key.ts';
+import { tablePath } from '../credentials/write/store.ts';
+import { typescriptSupport } from '../groups/module-loader.ts';
+import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { createProviders } from '../identity/providers.ts';
+import type { Answer, Call, Command } from './command.ts';
 import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
+import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
+import { findLookAlikes } from './look-alikes.ts';
+import { findShadowed } from './routes.ts';
 
-const DOCTOR: Command = {
+export const command: Command = {
   name: 'doctor',
   usage: '',
   about: 'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers; exit 1 when something is',
   help: [],
   options: {},
   operands: [],
-  takesBadSettings: true,
-  run: examine,
+  // What makes no sense is a finding.
+  reads: [],
+  run,
 };
 
-export function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  return runCommand(DOCTOR, argv, io);
+export interface Finding {
+  /** `wrong`: exit 1. `warning`: it works, and may soon not. `note`: worth knowing. */
+  readonly level: 'wrong' | 'warning' | 'note';
+  readonly topic: string;
+  readonly message: string;
+  /** `file` or `file:line`. */
+  readonly at?: string;
 }
 
-async function examine({ settings, readings, io, ink }: Call): Promise<Answer> {
+export type Report = (level: Finding['level'], message: string, at?: string) => void;
+
+/** What the checks are given. */
+export interface Installation extends Call {
+  /** Or why the folder cannot be loaded. */
+  readonly inspection: Inspection | Error;
+}
+
+/** In the order in which they are told. A check that throws an Error reports its message as wrong. */
+const CHECKS: readonly { readonly topic: string; readonly check: (installation: Installation, report: Report) => void }[] = [
+  { topic: 'node', check: (_, report) => checkNode(report) },
+  { topic: 'settings', check: checkSettings },
+  { topic: 'folder', check: checkFolder },
+  { topic: 'controllers', check: checkControllers },
+  { topic: 'credentials', check: checkCredentials },
+  { topic: 'identity', check: checkIdentity },
+];
+
+async function run(call: Call): Promise<Answer> {
+  const { settings, io, ink } = call;
+  const inspection = await inspectFolder(settings, io).catch((error: Error) => error);
   const findings: Finding[] = [];
-  const now = (io.now ?? Date.now)();
-  checkNode(reportTo(findings, 'node'));
-  checkSettings(readings, reportTo(findings, 'settings'));
-  const groups = await checkFolder({
-    settings,
-    io,
-    folder: reportTo(findings, 'folder'),
-    controllers: reportTo(findings, 'controllers'),
-  });
-  checkCredentials({ dataDir: settings.dataDir, sessionKey: settings.sessionKey, now, groups }, reportTo(findings, 'credentials'));
-  checkIdentity(settings.dataDir, reportTo(findings, 'identity'));
+  for (const { topic, check } of CHECKS) {
+    const report: Report = (level, message, at) => {
+      findings.push({ level, topic, message, ...(at === undefined ? {} : { at }) });
+    };
+    try {
+      check({ ...call, inspection }, report);
+    } catch (error) {
+      report('wrong', (error as Error).message);
+    }
+  }
   const count = (level: Finding['level']) => findings.filter((finding) => finding.level === level).length;
   const wrong = count('wrong');
   const warnings = count('warning');
@@ -60,4 +93,131 @@ function summaryOf(wrong: number, warnings: number, ink: Ink): string {
   const warned = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
   if (wrong === 0) return ink.green(`Nothing is wrong${warned}.`);
   return ink.red(`${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong${warned}.`);
+}
+
+/** As in package.json. */
+const OLDEST = 20;
+
+const TYPESCRIPT = {
+  node: 'it loads .ts by itself, .mjs and .js',
+  tsx: 'it loads .ts by way of tsx, .mjs and .js',
+  none: 'it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
+};
+
+export function checkNode(report: Report, version: string = process.versions.node, support = typescriptSupport()): void {
+  if (Number.parseInt(version, 10) < OLDEST) report('wrong', `Node ${version} is too old: ${OLDEST} or later is needed`);
+  else report('note', `Node ${version}: ${TYPESCRIPT[support]}`);
+}
+
+function checkSettings({ readings }: Installation, report: Report): void {
+  for (const { row, source, text, value, problem } of readings) {
+    if (problem !== undefined) report('wrong', problem);
+    else if (source !== 'default' && value !== row.parse(row.fallback)) {
+      const name = source === 'flag' ? flagOf(row.name) : row.name;
+      const shown = row.secret ? 'is set' : `is ${JSON.stringify(text)}, the default is ${JSON.stringify(row.fallback)}`;
+      report('note', `${name} ${shown}`);
+    }
+    if (row.secret && source === 'flag')
+      report('warning', `${flagOf(row.name)} shows the secret to every user of this machine; use ${row.name}`);
+  }
+}
+
+function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
+  const files = listOrRefuse(dir);
+  checkWriters([dir, ...Array.from(files.values(), (file) => join(dir, file))], report);
+  report('note', `${dir} has ${files.size} ${files.size === 1 ? 'controller' : 'controllers'}`);
+  if (inspection instanceof Error) throw inspection;
+}
+
+/** Whoever can write here runs code as the user of the service. */
+function checkWriters(paths: readonly string[], report: Report): void {
+  for (const path of paths) {
+    const { mode } = statSync(path);
+    if ((mode & WRITABLE_BY_EVERYONE) !== 0)
+      report('wrong', 'every user of this machine can write to it, and so change what the service runs', path);
+    else if ((mode & 0o020) !== 0) report('note', 'its group can write to it, and so change what the service runs', path);
+  }
+}
+
+function checkControllers({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
+  if (inspection instanceof Error) return;
+  for (const { file, reason, onPurpose } of findLookAlikes(dir)) {
+    report(onPurpose ? 'note' : 'warning', `it is no controller: ${reason}`, join(dir, file));
+  }
+  for (const group of inspection.groups) reportGroup(group, report);
+  for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
+  for (const { verb, path, operation, row } of findShadowed(inspection.groups)) {
+    report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${row.target} takes it`);
+  }
+}
+
+function reportGroup({ ok, error, at, path, operations, unexposed }: LoadedGroup, report: Report): void {
+  if (!ok) return report('wrong', `it does not load: ${error}`, at ?? path);
+  if (operations.length === 0) report('warning', 'it has no operation, so every request to it fails', path);
+  for (const { name, reason } of unexposed) report('note', `${name} is no operation: ${reason}`, path);
+}
+
+const SOON = 30 * 86_400_000;
+/** A line a row is enough for so many rows; then their number is. */
+const MAX_NAMED = 50;
+
+function checkCredentials({ settings: { dataDir, sessionKey }, now, inspection }: Installation, report: Report): void {
+  try {
+    if (sessionKey === undefined) readSessionKey(dataDir);
+  } catch (error) {
+    report('wrong', (error as Error).message);
+  }
+  const path = tablePath(dataDir);
+  const rows = listCredentials(path, now);
+  const mode = statSync(path, { throwIfNoEntry: false })?.mode;
+  if (mode === undefined) report('note', `there is no ${path}, so there are no credentials`);
+  else if ((mode & WRITABLE_BY_EVERYONE) !== 0) report('wrong', 'every user of this machine can write to it, and so let anybody in', path);
+  const live = rows.filter(({ state }) => state === 'live');
+  if (mode !== undefined) report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
+  if (live.some(({ literal }) => literal) && mode !== undefined && (mode & 0o044) !== 0) {
+    report('warning', 'it has literal header values, and others than its owner can read it', path);
+  }
+  const lines = [...rows.flatMap((row) => linesOf(row, now)), ...missingHandlers(live, inspection)];
+  for (const [level, message] of lines.slice(0, MAX_NAMED)) report(level, message, path);
+  const unnamed = lines.slice(MAX_NAMED);
+  if (unnamed.length > 0) {
+    const isWrong = unnamed.some(([level]) => level === 'wrong');
+    report(isWrong ? 'wrong' : 'warning', `${unnamed.length} more of the kind; gatefold credentials list shows all`, path);
+  }
+}
+
+type Line = readonly [level: 'wrong' | 'warning', message: string];
+
+function linesOf(row: Listed, now: number): Line[] {
+  const who = `credential ${JSON.stringify(row.name)}${row.id === undefined ? '' : ` (${row.id})`}`;
+  if (row.state === 'quarantined') return [['wrong', `${who} is bad and was left out: ${row.reason}`]];
+  if (row.state === 'expired') return [['wrong', `${who} expired at ${row.expires_at}; revoke it when it is no longer wanted`]];
+  if (row.state !== 'live') return [];
+  const lines: Line[] = [];
+  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= SOON) {
+    lines.push(['warning', `${who} expires at ${row.expires_at}, within 30 days`]);
+  }
+  if (row.literal) lines.push(['warning', `${who} carries a literal header value; issue one that is kept as a hash`]);
+  return lines;
+}
+
+/** The requests of such a row are 500s. */
+function missingHandlers(live: readonly Listed[], inspection: Inspection | Error): Line[] {
+  if (inspection instanceof Error) return [];
+  const served = new Set(inspection.groups.map(({ group }) => group));
+  const missing = new Set(live.map(({ handler }) => handler).filter((handler) => !served.has(groupNameOf(handler ?? '') ?? '')));
+  return Array.from(missing, (handler) => ['wrong', `credentials name the handler group ${handler}, which is not in the folder`] as const);
+}
+
+function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {
+  const path = join(dataDir, 'identity-providers.json');
+  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  const providers = createProviders({ path, log });
+  providers.close();
+  for (const { name, reason } of providers.refused) report('wrong', `provider ${JSON.stringify(name)} was left out: ${reason}`, path);
+  for (const { name, issuer, registration } of providers.list) {
+    const admitted = typeof registration === 'string' ? registration : 'by rule';
+    report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${admitted}`, path);
+  }
+  if (providers.list.length === 0) report('note', 'no identity provider is configured: /api/idp-signin and /api/register answer 503');
 }

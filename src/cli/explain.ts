@@ -1,27 +1,27 @@
-// `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict
-// is the app's own (question.ts), the words for it are verdict-words.ts.
+// `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict is
+// the app's own (ask-app.ts); here it becomes words, for people and as JSON, with what surprises although it is no refusal.
 import { METHODS } from '../base/builtins.ts';
-import type { Question } from './ask-app.ts';
-import { type Answer, type Call, type Command, type CommandIo, type ExitCode, runCommand, UsageError } from './command.ts';
-import { inspectFolder } from './inspection.ts';
-import { describeVerdict } from './verdict-words.ts';
+import { groupNameOf } from '../groups/naming.ts';
+import type { Route } from '../http/routes.ts';
+import type { Question, Verdict } from './ask-app.ts';
+import { type Answer, type Call, type Command, UsageError } from './command.ts';
+import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
+import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
+import { findLookAlikes } from './look-alikes.ts';
+import { brokenPlace, pageOf } from './routes.ts';
 
-const EXPLAIN: Command = {
+export const command: Command = {
   name: 'explain',
   usage: 'VERB PATH [--authorization foreign|ID]',
   about: 'Say which row, which group and which operation would answer a request, or exactly why none does; nothing is called',
   help: ['--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches, or the id of a credential'],
   options: { authorization: { type: 'string' } },
   operands: ['VERB', 'PATH'],
-  run: answer,
+  run,
 };
 
-export function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  return runCommand(EXPLAIN, argv, io);
-}
-
-async function answer({ operands: [verb = '', target = ''], options, settings, io, ink }: Call): Promise<Answer> {
-  const question = parseQuestion(verb, target, options.authorization, (io.now ?? Date.now)());
+async function run({ operands: [verb = '', target = ''], options, settings, io, ink, now }: Call): Promise<Answer> {
+  const question = parseQuestion(verb, target, options.authorization, now);
   const inspection = await inspectFolder(settings, io, question);
   if (inspection.verdict === undefined) throw new Error('The question was not answered');
   return describeVerdict({ question, verdict: inspection.verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
@@ -37,4 +37,106 @@ function parseQuestion(verb: string, target: string, authorization: string | und
   }
   if (authorization === '') throw new UsageError('--authorization: the value is missing');
   return { verb: upper, target, now, ...(authorization === undefined ? {} : { authorization }) };
+}
+
+export interface Explained {
+  readonly question: Question;
+  readonly verdict: Verdict;
+  readonly inspection: Pick<Inspection, 'groups' | 'providers'>;
+  /** The controllers folder. */
+  readonly dir: string;
+  readonly cwd: string;
+}
+
+export function describeVerdict(explained: Explained, ink: Ink): Answer {
+  const { question, verdict, inspection, cwd } = explained;
+  const { route, called, status } = verdict;
+  const group = inspection.groups.find((loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')));
+  const explicit = route !== undefined && route.target !== 'gateway.index' ? route.target : undefined;
+  const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';
+  const because = [...whyNot(explained, group), ...remarks(explained, group)];
+  const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
+  if (outcome !== 'preflight') {
+    if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
+    facts.push(['operation', called ? (explicit ?? operationText(verdict)) : 'none']);
+  }
+  facts.push(['answer', outcomeText(outcome, verdict)]);
+  for (const [i, reason] of because.entries()) facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
+  const paint = outcome === 'refused' ? ink.red : ink.green;
+  const lines = alignColumns(facts).map(([name = '', text = '']) => {
+    return `  ${ink.dim(name)}  ${name.startsWith('answer') ? paint(text) : text}`;
+  });
+  return {
+    json: {
+      verb: question.verb,
+      target: question.target,
+      outcome,
+      ...(called ? {} : { status, error_code: verdict.errorCode }),
+      route,
+      group: verdict.group,
+      operation: called ? (explicit ?? verdict.operation) : undefined,
+      application: verdict.application,
+      ...(group === undefined ? {} : { file: group.path }),
+      because,
+    },
+    text: [ink.bold(plain(`${question.verb} ${question.target}`)), ...lines].join('\n'),
+    exitCode: outcome === 'refused' ? 1 : 0,
+  };
+}
+
+function rowText({ methods, path, target }: Route): string {
+  return `${methods === 'any' ? 'any' : methods.join(',')} ${path} → ${target}`;
+}
+
+function groupText(group: LoadedGroup | undefined, { sought }: Verdict, cwd: string): string {
+  if (group !== undefined) return `${group.group}, ${shortPlace(group.path, cwd)}`;
+  return sought === undefined ? 'not looked for' : `none for ${JSON.stringify(sought)}`;
+}
+
+function operationText({ operation, slugs, page, application }: Verdict): string {
+  const isNamed = slugs[0] === operation || (application !== undefined && page === operation);
+  return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
+}
+
+function outcomeText(outcome: 'called' | 'preflight' | 'refused', { status, errorCode, message }: Verdict): string {
+  if (outcome === 'called') return 'the operation is called';
+  if (outcome === 'preflight') return '200, a CORS preflight: no operation is called';
+  return `${status} ${errorCode}: ${message}`;
+}
+
+function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup | undefined): string[] {
+  const { errorCode, reason, sought = '' } = verdict;
+  if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
+  if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND') return whyNoGroup(sought, inspection.groups, dir, cwd);
+  return reason === undefined ? [] : [reason];
+}
+
+function whyNoGroup(page: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
+  if (page === '') return ['the path names no group'];
+  const name = groupNameOf(page);
+  if (name === undefined) return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
+  const twin = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
+  const near = findLookAlikes(dir).filter(({ group }) => group === name);
+  return [
+    `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
+    ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${pageOf(twin)}`]),
+    ...near.map(({ file, reason }) => `${file} is no controller: ${reason}`),
+  ];
+}
+
+function remarks({ question, verdict, inspection }: Explained, group: LoadedGroup | undefined): string[] {
+  const { slugs, operation, passed, called, status, application, sought, route } = verdict;
+  const [slug] = slugs;
+  const notes = passed.map((row) => `the row ${rowText(row)} fits the path and does not take ${question.verb}`);
+  if (slug !== undefined && slug !== operation && group?.ok) {
+    const hidden = group.unexposed.find(({ name }) => name === slug);
+    const text = `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`;
+    notes.push(hidden === undefined ? text : `${slug} is no operation: ${hidden.reason}`);
+  }
+  if (application !== undefined) notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${sought}`);
+  if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {
+    notes.push('no identity provider is configured, so it answers 503');
+  }
+  if (!called && status === 200 && question.target !== '*') notes.push('an OPTIONS without Authorization is a preflight');
+  return notes;
 }

@@ -24,6 +24,13 @@ export function plain(text: string): string {
   return text.replaceAll(/\p{C}/gu, '\u{fffd}');
 }
 
+/** The same in JSON, where they can be said: a terminal must not obey what a table or a file name holds. */
+export function escapeInvisible(json: string): string {
+  return json.replaceAll(/\p{C}/gu, (text) =>
+    Array.from({ length: text.length }, (_, i) => `\\u${text.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
+  );
+}
+
 /** Every cell of a column as wide as the widest; the last column is left as it is. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   const clean = rows.map((row) => row.map(plain));

@@ -1,16 +1,14 @@
-// The process that inspection.ts forks: it loads the folder with the server's own loader, says where every method stands,
+// The process that inspection.ts forks: it loads the folder with the server's own loader, names every method,
 // answers one question about a request if there is one, and ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
 import { createGroups } from '../groups/registry.ts';
-import type { RouteTarget } from '../http/routes.ts';
 import { createIdentity } from '../identity/handler.ts';
 import { isOwnFile } from '../own-files.ts';
 import { askApp } from './ask-app.ts';
-import { createPlaceFinder, type FindPlace, type Place } from './function-places.ts';
-import type { FromInspection, Inspection, Job, LoadedGroup, Method } from './inspection.ts';
+import type { FromInspection, Inspection, Job, LoadedGroup } from './inspection.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 
@@ -33,7 +31,6 @@ export function runInspection(): void {
 
 async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
-  const findPlace = await createPlaceFinder();
   const groups = createGroups({ dir, log, loadTimeout });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });
   tell({ kind: 'loaded' });
@@ -41,9 +38,9 @@ async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<
     groups: loads.map((load): LoadedGroup => {
       const { at, ...withoutPlace } = load;
       const group = load.ok ? (groups.find(load.group) as Group) : undefined;
-      return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...methodsOf(group, findPlace) };
+      return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...methodsOf(group) };
     }),
-    ...lookAtIdentity(settings.dataDir, findPlace),
+    ...lookAtIdentity(settings.dataDir),
     ...(question === undefined ? {} : { verdict: await askApp(question, { settings, groups }) }),
   };
 }
@@ -53,30 +50,22 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-function methodsOf(group: Group | undefined, findPlace: FindPlace): Pick<LoadedGroup, 'operations' | 'unexposed'> {
+function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed'> {
   return {
-    operations: Array.from(group?.operations ?? [], ([name, method]) => withPlace({ name }, findPlace(method))),
-    unexposed: (group?.unexposed ?? []).map(({ name, reason, method }) => withPlace({ name, reason }, findPlace(method))),
+    operations: Array.from(group?.operations.keys() ?? [], (name) => ({ name })),
+    unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }
 
-function withPlace<T extends Method>(method: T, place: Place | undefined): T {
-  return place === undefined ? method : { ...method, place };
-}
-
 /** A providers' file that cannot be read is the doctor's business. */
-function lookAtIdentity(dataDir: string, findPlace: FindPlace): Pick<Inspection, 'handlers' | 'providers'> {
+function lookAtIdentity(dataDir: string): Pick<Inspection, 'providers'> {
   const accounts = { issueSession: nothing, findByOwner: nothing, register: nothing };
   try {
     const identity = createIdentity({ dataDir, log, accounts });
     identity.close();
-    const handlers: Partial<Record<RouteTarget, Place | undefined>> = {
-      'identity.signin': findPlace(identity.signin),
-      'identity.register': findPlace(identity.register),
-    };
-    return { handlers, providers: identity.status().providers.length };
+    return { providers: identity.status().providers.length };
   } catch {
-    return { handlers: {} };
+    return {};
   }
 }
 

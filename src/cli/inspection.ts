@@ -8,7 +8,6 @@ import type { GroupLoad } from '../groups/registry.ts';
 import { entryPath } from '../own-files.ts';
 import type { Question, Verdict } from './ask-app.ts';
 import { type CommandIo, INSPECTION, Refused } from './command.ts';
-import type { Place } from './function-places.ts';
 
 export interface Job {
   readonly settings: Settings;
@@ -20,7 +19,6 @@ export interface Job {
 
 export interface Method {
   readonly name: string;
-  readonly place?: Place;
 }
 
 export interface LoadedGroup extends GroupLoad {
@@ -34,8 +32,6 @@ export interface Inspection {
   readonly groups: readonly LoadedGroup[];
   /** Thrown outside of any import: in a timer, or a promise that nobody waits for. */
   readonly faults: readonly { readonly reason: string; readonly at?: string }[];
-  /** Where the handlers of the explicit routes are, by target. */
-  readonly handlers: Readonly<Record<string, Place | undefined>>;
   /** How many identity providers are configured; undefined: their file cannot be read. */
   readonly providers?: number;
   readonly verdict?: Verdict;

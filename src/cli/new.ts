@@ -4,25 +4,21 @@ import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
-import { type Answer, type Call, type Command, type CommandIo, type ExitCode, Refused, runCommand, UsageError } from './command.ts';
+import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { shortPlace } from './ink.ts';
-import { findShadowed, listRoutes, pageOf } from './route-list.ts';
+import { findShadowed, listRoutes, pageOf } from './routes.ts';
 
-const NEW: Command = {
+export const command: Command = {
   name: 'new',
   usage: 'GROUP',
   about: 'Make a controller to edit: gatefold new user makes UserController.ts, which answers /api/user',
   help: [],
   options: {},
   operands: ['GROUP'],
-  run: answer,
+  run,
 };
 
-export function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  return runCommand(NEW, argv, io);
-}
-
-async function answer({ operands: [page = ''], settings: { controllersDir: dir }, io }: Call): Promise<Answer> {
+async function run({ operands: [page = ''], settings: { controllersDir: dir }, io }: Call): Promise<Answer> {
   const group = parseGroup(page);
   const name = `${group}Controller.ts`;
   const path = join(dir, name);
@@ -39,7 +35,7 @@ async function answer({ operands: [page = ''], settings: { controllersDir: dir }
   }
   const operations = ['index', 'created'].map((operation) => ({ name: operation }));
   const made = { group, file: name, path, ok: true, operations, unexposed: [] };
-  const routes = listRoutes({ groups: [made], handlers: {} });
+  const routes = listRoutes([made]);
   const shadowed = findShadowed([made]).map(
     ({ verb, path: url, row }) => `  ${verb} ${url}  is taken by the explicit route to ${row.target}`,
   );
@@ -50,7 +46,6 @@ async function answer({ operands: [page = ''], settings: { controllersDir: dir }
   return {
     json: { group, file: path, routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })) },
     text: [`Made ${shortPlace(path, io.cwd)}`, ...lines, ...shadowed, ...hint].join('\n'),
-    exitCode: 0,
   };
 }
 

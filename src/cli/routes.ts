@@ -1,28 +1,42 @@
-// `gatefold routes`: every URL that answers, with the file and line of its operation, explicit rows first.
-import { type Answer, type Call, type Command, type CommandIo, type ExitCode, runCommand } from './command.ts';
+// `gatefold routes`: every URL that leads to an operation, the explicit rows as they stand, then each operation of each group
+// under the rows of the gateway. Which row gets a request is asked of the router, never guessed.
+import { VERB_OPERATIONS } from '../groups/operations.ts';
+import { createRouter, firstFit, type Router } from '../http/router.ts';
+import { ROUTES, type Route } from '../http/routes.ts';
+import type { Answer, Call, Command } from './command.ts';
 import { alignColumns, shortPlace } from './ink.ts';
 import { inspectFolder, type LoadedGroup } from './inspection.ts';
-import { type ListedRoute, listRoutes } from './route-list.ts';
 
-const ROUTES: Command = {
+export const command: Command = {
   name: 'routes',
   usage: '',
-  about: 'List every URL that answers, with file and line of its operation, explicit rows first',
+  about: 'List every URL that answers, with its operation and the file of its group, explicit rows first',
   help: [],
   options: {},
   operands: [],
-  run: answer,
+  run,
 };
 
-export function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  return runCommand(ROUTES, argv, io);
+export interface ListedRoute {
+  readonly kind: 'explicit' | 'group';
+  readonly methods: readonly string[] | 'any';
+  /** Of `any`: those that a row above takes. */
+  readonly except?: readonly string[];
+  readonly path: string;
+  readonly group?: string;
+  readonly operation: string;
+  readonly file?: string;
+  /** Without `Authorization` an OPTIONS is a preflight and reaches no operation. */
+  readonly needsAuthorization?: true;
 }
 
-async function answer({ settings, io, ink }: Call): Promise<Answer> {
-  const inspection = await inspectFolder(settings, io);
-  const routes = listRoutes(inspection);
-  const broken = inspection.groups.filter(({ ok }) => !ok);
-  const rows = alignColumns(routes.map((route) => [verbsOf(route), route.path, route.operation, placeOf(route, io.cwd)]));
+async function run({ settings, io, ink }: Call): Promise<Answer> {
+  const { groups } = await inspectFolder(settings, io);
+  const routes = listRoutes(groups);
+  const broken = groups.filter(({ ok }) => !ok);
+  const rows = alignColumns(
+    routes.map((route) => [verbsOf(route), route.path, route.operation, route.file === undefined ? '' : shortPlace(route.file, io.cwd)]),
+  );
   const table = rows.map(([verbs = '', path = '', operation = '', place = ''], i) => {
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
     return [paint(verbs), ink.bold(path), operation, ink.dim(place)].join('  ').trimEnd();
@@ -43,11 +57,92 @@ function verbsOf({ methods, except, needsAuthorization }: ListedRoute): string {
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }
 
-function placeOf({ file, line }: ListedRoute, cwd: string): string {
-  return file === undefined ? '' : `${shortPlace(file, cwd)}${line === undefined ? '' : `:${line}`}`;
-}
-
 /** `file:line` of the mistake where it is known, else the file. */
 export function brokenPlace({ at, path }: LoadedGroup, cwd: string): string {
   return shortPlace(at ?? path, cwd);
+}
+
+export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): ListedRoute[] {
+  const router = createRouter(routes);
+  const explicit = routes
+    .filter(({ target }) => target !== 'gateway.index')
+    .map(({ methods, path, target }): ListedRoute => ({ kind: 'explicit', methods, path, operation: target }));
+  const ofGroups = groups
+    .toSorted((a, b) => (a.group < b.group ? -1 : 1))
+    .flatMap((group) => prefixesOf(routes).flatMap((prefix) => listGroup(group, prefix, router)));
+  return [...explicit, ...ofGroups];
+}
+
+export interface Shadowed {
+  readonly verb: string;
+  readonly path: string;
+  readonly operation: string;
+  /** The explicit row that takes the request. */
+  readonly row: Route;
+}
+
+/** Requests that an operation is meant for and an explicit row gets. */
+export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): Shadowed[] {
+  const router = createRouter(routes);
+  const at = (verb: string, path: string, operation: string): Shadowed[] => {
+    const row = firstFit(router.resolve(path).matches, verb)?.route;
+    return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation, row }];
+  };
+  return prefixesOf(routes).flatMap(({ prefix, takesMore }) =>
+    groups.flatMap(({ group, operations }) =>
+      operations.flatMap(({ name }) => {
+        const base = `${prefix}${pageOf(group)}`;
+        const verbs = Array.from(VERB_OPERATIONS.keys());
+        const byVerb = verbs.filter((verb) => VERB_OPERATIONS.get(verb) === name).flatMap((verb) => at(verb, base, name));
+        return takesMore ? [...byVerb, ...verbs.flatMap((verb) => at(verb, `${base}/${name}`, name))] : byVerb;
+      }),
+    ),
+  );
+}
+
+interface Prefix {
+  /** `/api/` */
+  readonly prefix: string;
+  /** Segments may follow the page. */
+  readonly takesMore: boolean;
+}
+
+/** What stands before the page in the rows of the gateway. */
+function prefixesOf(routes: readonly Route[]): Prefix[] {
+  return routes
+    .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))
+    .map(({ path }) => ({ prefix: path.slice(0, path.lastIndexOf('{')), takesMore: path.endsWith('{params}') }));
+}
+
+/** The page of a group, as most people write it: `user` for `User`. */
+export function pageOf(group: string): string {
+  return group.charAt(0).toLowerCase() + group.slice(1);
+}
+
+function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Router): ListedRoute[] {
+  const base = `${prefix}${pageOf(group.group)}`;
+  const byVerb = group.operations.flatMap((operation) => {
+    const verbs = Array.from(VERB_OPERATIONS.keys()).filter(
+      (verb) => VERB_OPERATIONS.get(verb) === operation.name && reachesGateway(router, base, verb),
+    );
+    const route = verbs.length === 0 ? [] : [entry(group, operation.name, verbs, base)];
+    return verbs.includes('OPTIONS') ? route.map((found) => ({ ...found, needsAuthorization: true as const })) : route;
+  });
+  if (!takesMore) return byVerb;
+  const bySlug = group.operations.flatMap((operation) => {
+    const path = `${base}/${operation.name}`;
+    const above = router.resolve(path).matches.filter(({ route }) => route.target !== 'gateway.index');
+    if (above.some(({ route }) => route.methods === 'any')) return [];
+    const except = [...new Set(above.flatMap(({ route }) => route.methods))];
+    return [{ ...entry(group, operation.name, 'any', path), ...(except.length === 0 ? {} : { except }) }];
+  });
+  return [...byVerb, ...bySlug];
+}
+
+function reachesGateway(router: Router, path: string, verb: string): boolean {
+  return firstFit(router.resolve(path).matches, verb)?.route.target === 'gateway.index';
+}
+
+function entry({ group, path: file }: LoadedGroup, operation: string, methods: ListedRoute['methods'], path: string): ListedRoute {
+  return { kind: 'group', methods, path, group, operation, file };
 }

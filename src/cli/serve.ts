@@ -5,7 +5,7 @@ import { entryPath } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print } from './command.ts';
 import { alignColumns } from './ink.ts';
 
-export async function run(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
+export async function command(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
   // By a path known at run time, so that the build leaves the entry a file of its own. It reads its flags from the process,
   // and gives them on to the workers that it forks.

@@ -1,18 +1,19 @@
 // The settings table: two spellings, units, refusals in one line, and docs/SETTINGS.md held against it both ways.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { flagOf, parseSettings, SettingsError, settingRows } from '../../src/base/config.ts';
 
-const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4 });
+const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
 
 test('parseSettings gives the decided defaults', () => {
   assert.deepEqual(parse({}), {
     port: 3000,
     host: undefined,
     workers: 4,
-    controllersDir: './controllers',
-    dataDir: './data',
+    controllersDir: '/srv/app/controllers',
+    dataDir: '/srv/app/data',
     bodyLimit: 1_048_576,
     operationTimeout: 30_000,
     keepAliveTimeout: 72_000,
@@ -26,6 +27,12 @@ test('parseSettings gives the decided defaults', () => {
     sessionKey: undefined,
     development: false,
   });
+});
+
+test('parseSettings makes folders absolute, so that a later process.chdir moves none of them', () => {
+  const { controllersDir, dataDir } = parse({ CONTROLLERS_DIR: '../other', DATA_DIR: '/var/lib/gatefold/' });
+  assert.deepEqual([controllersDir, dataDir], ['/srv/other', '/var/lib/gatefold']);
+  assert.equal(parseSettings({}, [], { cores: 1 }).dataDir, join(process.cwd(), 'data'));
 });
 
 describe('accepted', () => {
@@ -79,8 +86,8 @@ describe('refused in one line that names the setting', () => {
     [{ LOG_LEVEL: 'loud' }, [], /^LOG_LEVEL: "loud" is not one of debug, info, warn, error, silent$/],
     [{ SESSION_KEY: 'short' }, [], /^SESSION_KEY: the value is not 32 characters or longer$/],
     [{ CONTROLLERS_DIR: 'a\0b' }, [], /^CONTROLLERS_DIR/],
-    [{}, ['--prot', '1'], /^--prot: there is no such setting$/],
-    [{}, ['extra'], /^extra: there is no such setting$/],
+    [{}, ['--prot', '1'], /^--prot: unknown setting$/],
+    [{}, ['extra'], /^extra: unknown setting$/],
     [{}, ['--port'], /^--port: the value is missing$/],
     [{}, ['--port', '1', '--port=2'], /^--port: given twice$/],
     [{}, ['--port', 'x'], /^--port: "x" is not/],

@@ -10,7 +10,7 @@ import { describe, test } from 'node:test';
 import { flagOf, settingRows } from '../../src/base/config.ts';
 import { type CommandIo, print, Refused, runCommand, UsageError } from '../../src/cli/command.ts';
 import { runGatefold } from '../../src/cli/commands.ts';
-import { alignColumns, createInk, plain, shortPlace } from '../../src/cli/ink.ts';
+import { alignColumns, createInk, escapeInvisible, plain, shortPlace } from '../../src/cli/ink.ts';
 import { CLI, LOADER, makeProject, runHere, runProcess } from '../support/command-bench.ts';
 
 const NAMES = ['serve', 'routes', 'explain', 'doctor', 'new', 'credentials'];
@@ -33,14 +33,14 @@ describe('gatefold', () => {
 
   const wrong: [argv: string[], err: string][] = [
     [[], 'gatefold: a command is missing; see gatefold --help\n'],
-    [['fly'], 'gatefold: "fly" is none of its commands; see gatefold --help\n'],
-    [['inspect-folder'], 'gatefold: "inspect-folder" is none of its commands; see gatefold --help\n'],
+    [['fly'], 'gatefold: unknown command "fly"; see gatefold --help\n'],
+    [['inspect-folder'], 'gatefold: unknown command "inspect-folder"; see gatefold --help\n'],
     [['routes', '--fly'], "gatefold routes: Unknown option '--fly'; see gatefold routes --help\n"],
-    [['routes', 'all'], 'gatefold routes: there is a word too many; see gatefold routes --help\n'],
+    [['routes', 'all'], 'gatefold routes: too many arguments; see gatefold routes --help\n'],
     [['routes', '--json', '--json'], 'gatefold routes: --json: given twice; see gatefold routes --help\n'],
     [['routes', '--port', '1', '--port', '1'], 'gatefold routes: --port: given twice; see gatefold routes --help\n'],
     [['routes', '--workers=0'], 'gatefold routes: --workers: "0" is not a whole number from 1 to 1024; see gatefold routes --help\n'],
-    [['new'], 'gatefold new: it takes GROUP; see gatefold new --help\n'],
+    [['new'], 'gatefold new: missing GROUP; see gatefold new --help\n'],
   ];
   for (const [argv, err] of wrong) {
     test(`called wrongly: ${argv.join(' ')}`, async () => assert.deepEqual(await here(argv), { code: 2, out: '', err }));
@@ -68,7 +68,7 @@ describe('gatefold', () => {
   test('the words after credentials are its own', async () => {
     const { code, err } = await here(['credentials', 'fly']);
     assert.equal(code, 2);
-    assert.match(err, /^gatefold credentials: "fly" /);
+    assert.match(err, /^gatefold credentials: unknown command "fly"; see gatefold credentials --help\n$/);
   });
 });
 
@@ -111,6 +111,9 @@ describe('print', () => {
     });
   test('takes a reader that went away for one that has seen enough', async () => assert.equal(await print(failing('EPIPE'), 'x', 0), 0));
   test('fails when the text is lost', async () => assert.equal(await print(failing('ENOSPC'), 'x', 0), 1));
+  test('fails whatever happened when the text cannot be had again', async () => {
+    await assert.rejects(print(failing('EPIPE'), 'x', 0, 'start again'), new Refused('Cannot print: EPIPE; start again'));
+  });
 });
 
 describe('ink', () => {
@@ -137,6 +140,9 @@ describe('ink', () => {
       ],
     );
     assert.equal(plain('a\u202eb'), 'a\u{fffd}b');
+    const json = JSON.stringify('a\u009b\u202e\u{e0001}é');
+    assert.equal(escapeInvisible(json), '"a\\u009b\\u202e\\udb40\\udc01é"');
+    assert.equal(JSON.parse(escapeInvisible(json)), JSON.parse(json));
     assert.equal(shortPlace('/srv/app/x.ts:1', '/srv/app'), 'x.ts:1');
     assert.equal(shortPlace('/srv/lib/x.ts:1', '/srv/app'), '/srv/lib/x.ts:1');
     assert.equal(shortPlace('/srv/app', '/srv/app'), '/srv/app');
@@ -150,7 +156,7 @@ describe('as a process', () => {
     const project = makeProject(t, files);
     const routes = await runProcess(['routes'], { cwd: project });
     assert.deepEqual([routes.code, routes.err], [0, '']);
-    assert.match(routes.out, /^GET,HEAD +\/api\/plain +index +controllers\/PlainController\.mjs:2$/m);
+    assert.match(routes.out, /^GET,HEAD +\/api\/plain +index +controllers\/PlainController\.mjs$/m);
     assert.ok(!routes.out.includes('\u001b'));
     const explain = await runProcess(['explain', 'GET', '/api/plane', '--json'], { cwd: project });
     assert.equal(explain.code, 1);
@@ -200,11 +206,11 @@ describe('as a process', () => {
   });
 
   const refusals: [name: string, argv: string[], err: RegExp][] = [
-    ['a flag that there is not', ['--json'], /^gatefold: --json: there is no such setting\n$/],
+    ['an unknown flag', ['--json'], /^gatefold: --json: unknown setting\n$/],
     [
       'a folder that is not there',
       ['--controllers-dir', 'nowhere', '--log-level', 'silent'],
-      /^gatefold: Cannot read the controllers folder nowhere: /,
+      /^gatefold: Cannot read the controllers folder \S*\/nowhere: /,
     ],
   ];
   for (const [name, argv, err] of refusals) {

@@ -6,10 +6,11 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { runCredentials } from '../../src/cli/credentials.ts';
+import { runGatefold } from '../../src/cli/commands.ts';
 import { createSessionToken, deriveSessionKey } from '../../src/credentials/session.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
-import { createFolder, fixturePath, makeRow, nodeFlags, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
+import { CLI, LOADER } from '../support/command-bench.ts';
+import { createFolder, makeRow, tableText, writeTable } from '../support/credentials-bench.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const TOKEN = /^gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/;
@@ -41,11 +42,13 @@ function collect(): { stream: Writable; text: () => string } {
 
 async function run(words: readonly string[], { stdin = '', env = {}, now = NOW }: RunOptions = {}): Promise<Outcome> {
   const [stdout, stderr] = [collect(), collect()];
-  const code = await runCredentials(words, {
+  const code = await runGatefold(['credentials', ...words], {
     env,
+    cwd: process.cwd(),
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout: stdout.stream,
     stderr: stderr.stream,
+    isTTY: false,
     now: () => now,
   });
   const out = stdout.text();
@@ -228,13 +231,13 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
   const { folder, run } = bench(t);
   const rows: [string, RegExp, string?][] = [
     ['', /^gatefold credentials: a command is missing; see gatefold credentials --help$/],
-    ['isue --name n', /^gatefold credentials: "isue" is none of its commands; see/],
-    ['__proto__', /"__proto__" is none of its commands/],
+    ['isue --name n', /^gatefold credentials: unknown command "isue"; see/],
+    ['__proto__', /unknown command "__proto__"/],
     ['issue', /^gatefold credentials issue: --name is missing; see gatefold credentials issue --help$/],
     ['issue --name', /'--name <value>' argument missing/],
     ['issue --name=', /--name: the value is empty/],
-    ['issue --name n --name m', /--name is given twice/],
-    ['issue --name n extra', /there is a word too many/],
+    ['issue --name n --name m', /--name: given twice/],
+    ['issue --name n extra', /too many arguments/],
     ['issue --name n --colour red', /Unknown option '--colour'/],
     ['issue --name n --json=yes', /--json/],
     [`issue --name ${'n'.repeat(201)}`, /--name: the value has 201 characters, the limit is 200/],
@@ -245,13 +248,13 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     ['issue --name n --handler ../x', /--handler: "\.\.\/x" is not the name of a handler group/],
     ['issue --name n --expires soon', /--expires: "soon" is not a time such as 2030-01-31 or 90d/],
     ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is over already/],
-    ['issue --name n --data-dir=', /--data-dir: the value is missing/],
-    ['issue --name n --data-dir=\0', /--data-dir: the value is not a path/],
-    ['rotate', /it takes one ID/],
-    ['rotate a b', /it takes one ID/],
+    ['issue --name n --data-dir=', /--data-dir: "" is not a path/],
+    ['issue --name n --data-dir=\0', /--data-dir: "\\u0000" is not a path/],
+    ['rotate', /missing ID/],
+    ['rotate a b', /too many arguments/],
     ['rotate a --overlap 7', /--overlap: "7" is not a span such as 12h, 7d or 2w/],
-    ['revoke', /it takes one ID/],
-    ['list all', /there is a word too many/],
+    ['revoke', /missing ID/],
+    ['list all', /too many arguments/],
     ['check', /there is no token on standard input/, '\n'],
     ['check', /there is more on standard input than a token/, 'x'.repeat(70_000)],
   ];
@@ -262,7 +265,6 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     assert.equal(err.indexOf('\n'), err.length - 1, words);
   }
   assert.deepEqual(readdirSync(folder), []);
-  assert.equal(await runCredentials([], { env: {}, stdin: Readable.from([]), stdout: collect().stream, stderr: collect().stream }), 2);
 });
 
 test('refused: exit 1, one line on standard error without a stack, the table as it was', async (t) => {
@@ -288,6 +290,23 @@ test('refused: exit 1, one line on standard error without a stack, the table as 
   writeFileSync(path, tableText());
   writeFileSync(join(folder, 'session.key'), 'torn');
   assert.match((await run('check', { stdin: 'gfs_a' })).err, /Cannot use \S+session\.key: it has 4 characters/);
+});
+
+test('nothing of a file reaches the terminal raw: not in JSON, not in an error', async (t) => {
+  const { folder, run } = bench(t);
+  const { row } = makeRow({ name: 'a\u009b\u202eb' });
+  writeTable(folder, row);
+  const { out } = await run('list --json');
+  assert.doesNotMatch(out.trimEnd(), /\p{C}/u);
+  assert.equal(JSON.parse(out)[0].name, row.name);
+  const target = join(folder, '\u001b[2J');
+  mkdirSync(target);
+  writeFileSync(join(target, 'production.json'), '{');
+  const link = join(folder, 'link');
+  symlinkSync(target, link);
+  const { code, err } = await run(`issue --name n --data-dir ${link}`);
+  assert.equal(code, 1);
+  assert.match(err, /Cannot write \S+\ufffd\[2J\/production\.json: it is not JSON/);
 });
 
 test('--help on every level', async (t) => {
@@ -319,8 +338,10 @@ test('what cannot be printed: exit 1, and the way out', async (t) => {
   const folder = createFolder(t);
   const stderr = collect();
   const stdout = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
-  const code = await runCredentials(['issue', '--name', 'n'], {
+  const code = await runGatefold(['credentials', 'issue', '--name', 'n'], {
     env: { DATA_DIR: folder },
+    cwd: folder,
+    isTTY: false,
     stdin: Readable.from([]),
     stdout,
     stderr: stderr.stream,
@@ -331,21 +352,23 @@ test('what cannot be printed: exit 1, and the way out', async (t) => {
 
 test('as a process: streams, exit codes, no stack, and a pipe that is closed', async (t) => {
   const folder = createFolder(t);
-  const process = async (words: readonly string[], stdin = '') => {
-    const child = spawnFixture('credentials-cli.ts', words, { DATA_DIR: folder });
+  const start = (words: readonly string[]) =>
+    spawn(process.execPath, [...LOADER, CLI, 'credentials', ...words], { env: { ...process.env, NODE_OPTIONS: '', DATA_DIR: folder } });
+  const finish = async (words: readonly string[], stdin = '') => {
+    const child = start(words);
     const [out, err] = [child.stdout, child.stderr].map((stream) => stream?.setEncoding('utf8').toArray() ?? Promise.resolve([]));
     child.stdin?.end(stdin);
     const [code] = await once(child, 'close');
     return { code, out: ((await out) ?? []).join(''), err: ((await err) ?? []).join('') };
   };
-  const issued = await process(['issue', '--name', 'n', '--json']);
+  const issued = await finish(['issue', '--name', 'n', '--json']);
   assert.deepEqual([issued.code, issued.err], [0, '']);
   const { id, token } = JSON.parse(issued.out);
-  const [checked, refused, wrong] = await Promise.all([process(['check'], token), process(['revoke', 'x']), process(['revoke'])]);
+  const [checked, refused, wrong] = await Promise.all([finish(['check'], token), finish(['revoke', 'x']), finish(['revoke'])]);
   assert.deepEqual([checked.code, refused.code, wrong.code], [0, 1, 2]);
   assert.ok(checked.out.includes(id));
   for (const { err } of [refused, wrong]) assert.match(err, /^gatefold credentials revoke: .*\n$/);
-  const closed = spawnFixture('credentials-cli.ts', ['issue', '--name', 'n'], { DATA_DIR: folder });
+  const closed = start(['issue', '--name', 'n']);
   closed.stdout?.destroy();
   const [err] = await Promise.all([closed.stderr?.setEncoding('utf8').toArray(), once(closed, 'close')]);
   assert.equal(closed.exitCode, 1);
@@ -358,13 +381,8 @@ test('docs/CREDENTIALS.md: its shell examples run, in their order', async (t) =>
   const data = join(folder, 'data');
   mkdirSync(data);
   symlinkSync(process.execPath, join(bin, 'node'));
-  const words = [...nodeFlags().map((flag) => (flag === 'tsx' ? import.meta.resolve('tsx') : flag)), fixturePath('credentials-cli.ts')];
-  // The examples call `gatefold credentials …`; here the word in between is dropped, for the script is that command alone.
-  writeFileSync(
-    join(bin, 'gatefold'),
-    `#!/bin/sh\nshift\nexec "${process.execPath}" ${words.map((word) => `"${word}"`).join(' ')} "$@"\n`,
-    { mode: 0o755 },
-  );
+  const words = [process.execPath, ...LOADER, CLI].map((word) => `"${word}"`).join(' ');
+  writeFileSync(join(bin, 'gatefold'), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });
   const text = readFileSync(new URL('../../docs/CREDENTIALS.md', import.meta.url), 'utf8');
   const examples = [...text.matchAll(/```sh\n([\s\S]*?)```/g)]
     .map((match) => match[1] as string)

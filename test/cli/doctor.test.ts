@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { run } from '../../src/cli/doctor.ts';
-import { checkNode } from '../../src/cli/doctor-settings.ts';
-import { type Finding, reportTo } from '../../src/cli/findings.ts';
+import { runCommand } from '../../src/cli/command.ts';
+import { checkNode, command, type Finding, type Report } from '../../src/cli/doctor.ts';
 import { findLookAlikes } from '../../src/cli/look-alikes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
@@ -13,7 +12,9 @@ const NOW = Date.parse('2026-01-01T00:00:00Z');
 const HASH = `sha256:${'A'.repeat(43)}`;
 const SDK = { 'controllers/SdkController.mjs': 'export default { index() {} };\n' };
 
-interface Report {
+const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
+
+interface Examined {
   readonly ok: boolean;
   readonly wrong: number;
   readonly warnings: number;
@@ -24,7 +25,7 @@ async function examine(cwd: string, argv: readonly string[] = [], env: Record<st
   const { code, out, err } = await runHere(run, ['--json', ...argv], { cwd, env, now: () => NOW, loadTimeout: 2000 });
   assert.equal(err, '');
   assert.equal(out.trimEnd().split('\n').length, 1);
-  const report = JSON.parse(out) as Report;
+  const report = JSON.parse(out) as Examined;
   assert.equal(code, report.wrong === 0 ? 0 : 1);
   assert.equal(report.ok, code === 0);
   return {
@@ -68,21 +69,18 @@ test('doctor counts in words', async (t) => {
 });
 
 test('checkNode says what this Node loads', () => {
-  const findings: Finding[] = [];
-  const report = reportTo(findings, 'node');
+  const findings: string[] = [];
+  const report: Report = (level, message) => findings.push(`${level} ${message}`);
   checkNode(report, '18.20.0', 'none');
   checkNode(report, '20.1.0', 'none');
   checkNode(report, '20.1.0', 'tsx');
   checkNode(report, '24.1.0', 'node');
-  assert.deepEqual(
-    findings.map(({ level, message }) => `${level} ${message}`),
-    [
-      'wrong Node 18.20.0 is too old: 20 or later is needed',
-      'note Node 20.1.0: it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
-      'note Node 20.1.0: it loads .ts by way of tsx, .mjs and .js',
-      'note Node 24.1.0: it loads .ts by itself, .mjs and .js',
-    ],
-  );
+  assert.deepEqual(findings, [
+    'wrong Node 18.20.0 is too old: 20 or later is needed',
+    'note Node 20.1.0: it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
+    'note Node 20.1.0: it loads .ts by way of tsx, .mjs and .js',
+    'note Node 24.1.0: it loads .ts by itself, .mjs and .js',
+  ]);
 });
 
 test('doctor names settings that differ or make no sense, and shows no secret', async (t) => {
@@ -102,6 +100,9 @@ test('doctor names settings that differ or make no sense, and shows no secret', 
     ],
   );
   assert.ok(!out.includes(secret));
+  const visible = await examine(cwd, ['--session-key', secret]);
+  has(visible.lines, 'warning settings --session-key shows the secret to every user of this machine; use SESSION_KEY');
+  assert.ok(!visible.out.includes(secret));
   const short = await examine(cwd, [], { SESSION_KEY: 'hunter2' });
   assert.equal(short.wrong, 1);
   assert.ok(!short.out.includes('hunter2'));
@@ -181,14 +182,14 @@ test('doctor tells what does not load, what no request reaches and what is hidde
   assert.deepEqual([wrong, warnings], [2, 3]);
   for (const line of [
     'warning controllers controllers/zController.ts: it is no controller: the name that counts is ZController.ts',
-    'note controllers controllers/AController.ts:3: secret is no operation: it is marked private or protected',
-    'note controllers controllers/AController.ts:4: guarded is no operation: it is marked private or protected',
-    'note controllers controllers/AController.ts:5: _under is no operation: its name begins with _',
-    'note controllers controllers/AController.ts:6: fixed is no operation: it is static',
-    'note controllers controllers/AController.ts:7: arrow is no operation: it is a field and not a method',
-    'note controllers controllers/AController.ts:8: view is no operation: it is an accessor',
+    'note controllers controllers/AController.ts: secret is no operation: it is marked private or protected',
+    'note controllers controllers/AController.ts: guarded is no operation: it is marked private or protected',
+    'note controllers controllers/AController.ts: _under is no operation: its name begins with _',
+    'note controllers controllers/AController.ts: fixed is no operation: it is static',
+    'note controllers controllers/AController.ts: arrow is no operation: it is a field and not a method',
+    'note controllers controllers/AController.ts: view is no operation: it is an accessor',
     'wrong controllers controllers/BadController.mjs:2: it does not load: Error: no ',
-    'note controllers controllers/EmitterController.mjs:1: helper is no operation: it is inherited, and of an ancestor only index',
+    'note controllers controllers/EmitterController.mjs: helper is no operation: it is inherited, and of an ancestor only index',
     'wrong controllers controllers/FaultController.mjs:2: it throws outside of any request: Error: late',
     'warning controllers controllers/FaultController.mjs: it has no operation, so every request to it fails',
     'warning controllers POST /api/register never reaches created: the explicit route to identity.register takes it',

@@ -6,11 +6,10 @@ import { after, before, describe, test } from 'node:test';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog } from '../../src/base/log.ts';
 import { askApp, type Question } from '../../src/cli/ask-app.ts';
-import type { CommandIo } from '../../src/cli/command.ts';
-import { run } from '../../src/cli/explain.ts';
+import { type CommandIo, runCommand } from '../../src/cli/command.ts';
+import { command, describeVerdict } from '../../src/cli/explain.ts';
 import { createInk } from '../../src/cli/ink.ts';
 import { type Inspection, inspectFolder } from '../../src/cli/inspection.ts';
-import { describeVerdict } from '../../src/cli/verdict-words.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
@@ -30,6 +29,7 @@ const FILES = {
   'data/production.json': JSON.stringify({ production: ROWS }),
 };
 
+const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
 let cwd: string;
 let inspection: Inspection;
 let explain: (
@@ -53,7 +53,7 @@ before(async () => {
     const verdict = await askApp(question, { settings, groups });
     const explained = { question, verdict, inspection, dir: settings.controllersDir, cwd };
     const { text, json, exitCode } = describeVerdict(explained, createInk({ isTTY: false, env: {} }));
-    return { text, json: JSON.parse(JSON.stringify(json)), code: exitCode };
+    return { text, json: JSON.parse(JSON.stringify(json)), code: exitCode ?? 0 };
   };
 });
 
@@ -71,9 +71,9 @@ describe('explain', () => {
     'a verb': {
       ask: ['GET', '/api/a'],
       called: 'index',
-      says: [GENERIC, 'group      A, controllers/AController.mjs', 'index, chosen by the verb, controllers/AController.mjs:3'],
+      says: [GENERIC, 'group      A, controllers/AController.mjs', 'index, chosen by the verb'],
     },
-    'a slug': { ask: ['DELETE', '/api/a/hello?x=1'], called: 'hello', says: ['hello, named by the path, controllers/AController.mjs:4'] },
+    'a slug': { ask: ['DELETE', '/api/a/hello?x=1'], called: 'hello', says: ['hello, named by the path'] },
     'a slug in one segment': { ask: ['GET', '/api/a%2Fhello'], called: 'hello' },
     'an absolute URL': { ask: ['GET', 'http://localhost:3000/api/a'], called: 'index' },
     HEAD: { ask: ['HEAD', '/api/A'], called: 'index' },
@@ -184,7 +184,6 @@ describe('gatefold explain', () => {
       group: 'A',
       operation: 'hello',
       file: join(cwd, 'controllers/AController.mjs'),
-      line: 4,
       because: [],
     });
   });
@@ -212,7 +211,7 @@ describe('gatefold explain', () => {
   });
 
   const wrong: Record<string, [argv: string[], message: RegExp]> = {
-    'no verb': [[], /it takes VERB and PATH; see gatefold explain --help/],
+    'no verb': [[], /missing VERB and PATH; see gatefold explain --help/],
     'a verb that is none': [['FETCH', '/api'], /"FETCH" is not an HTTP method/],
     'a path that would end the request line': [['GET', '/api/a HTTP/1.1'], /PATH: it is empty, or has a space or a control character/],
     'a line feed': [['GET', '/api\r\nx: y'], /PATH: /],

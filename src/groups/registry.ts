@@ -52,6 +52,8 @@ export interface GroupsOptions {
   readonly log: Log;
   /** Milliseconds one file may take to load: a top-level `await` may never settle. */
   readonly loadTimeout?: number;
+  /** A file has joined the closure. */
+  readonly onFile?: (file: LoadedFile) => void;
   /** A group was imported in place, on its first request, which is held until this has settled. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
 }
@@ -68,8 +70,8 @@ const RACY_MS = 100;
 const UNSETTLED_MS = 200;
 const ATTEMPTS = 10;
 
-export function createGroups({ dir, log, loadTimeout = 10_000, onImported }: GroupsOptions): Groups {
-  const loader = createModuleLoader();
+export function createGroups({ dir, log, loadTimeout = 10_000, onImported, onFile }: GroupsOptions): Groups {
+  const loader = createModuleLoader({ onFile });
   /** By page, so with the first letter in either case. */
   const pages = new Map<string, Group>();
   const broken = new Map<string, Broken>();

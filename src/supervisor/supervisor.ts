@@ -49,6 +49,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       },
       faulty: onFaulty,
       imported: onImported,
+      // One that is on its way out may have read what is out of date.
+      read: (worker, files) => worker.generation >= roster.current.number && watch.read(files),
       nothingToImport: (worker, group) => newGroups.done(worker, group),
       metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
     },

@@ -32,6 +32,8 @@ export interface WorkerEvents {
   /** Something was thrown in it outside any request. */
   faulty(worker: WorkerProcess): void;
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** An operation of it imported these when it was called. */
+  read(worker: WorkerProcess, files: readonly LoadedFile[]): void;
   /** It was told to import a group that it has already, or cannot have. */
   nothingToImport(worker: WorkerProcess, group: string): void;
   /** What it has counted; also, and last, when it ends. */
@@ -224,6 +226,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
         return;
       case 'imported':
         events.imported(self, message.group, message.files);
+        return;
+      case 'read':
+        events.read(self, message.files);
         return;
       case 'nothing-to-import':
         events.nothingToImport(self, message.group);

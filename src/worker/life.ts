@@ -29,6 +29,7 @@ export interface WorkerOptions {
   /** Called when the first load is asked for: a standby worker holds no part of the folder and watches nothing. */
   readonly createParts: (events: {
     onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
+    onFile(file: LoadedFile): void;
   }) => WorkerParts | Promise<WorkerParts>;
   /** What can be done before the folder is known, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
@@ -52,6 +53,9 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   let draining = false;
   let faults = 0;
   let takenOver = 0;
+  let isLoaded = false;
+  /** Read since the load and not told of yet. */
+  let unreported: LoadedFile[] = [];
   /** New groups that answer as soon as every worker has them. */
   const unshared = new Map<string, () => void>();
 
@@ -101,12 +105,13 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
 
   async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
     try {
-      parts = await createParts({ onImported });
+      parts = await createParts({ onImported, onFile });
     } catch (error) {
       return tell({ kind: 'unfit', reason: error instanceof Error ? error.message : String(error) });
     }
     const groups = await parts.groups.loadAll({ files, skip, onLoading: (file) => tell({ kind: 'loading', file }) });
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
+    isLoaded = true;
     if (parts.takeMetrics === undefined) return;
     tellMetrics();
     setInterval(tellMetrics, METRICS_INTERVAL).unref();
@@ -142,6 +147,18 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
         resolve();
       }
     });
+  }
+
+  /** What an operation imports when it is called; together, since one import leads to others. */
+  function onFile(file: LoadedFile): void {
+    if (!isLoaded) return;
+    if (unreported.length === 0) {
+      setImmediate(() => {
+        tell({ kind: 'read', files: unreported });
+        unreported = [];
+      });
+    }
+    unreported.push(file);
   }
 
   /** On a server that came with the order: its socket is the supervisor's, and all workers share it. */

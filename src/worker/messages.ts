@@ -58,6 +58,8 @@ export type FromWorker =
   | { readonly kind: 'listen-failed'; readonly code: string }
   /** A brand-new group was imported in place, or could not be. One that was answers nothing before it is `shared`. */
   | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
+  /** Files that were imported later than at load, by an operation when it was called. */
+  | { readonly kind: 'read'; readonly files: readonly LoadedFile[] }
   /** To `import`, where there was nothing to import: it has that group, or cannot have it. */
   | { readonly kind: 'nothing-to-import'; readonly group: string }
   /** Something was thrown outside any request; it has been logged. */
@@ -91,6 +93,7 @@ const FROM_WORKER: Readonly<Record<FromWorker['kind'], (message: Fields) => bool
   took: () => true,
   'listen-failed': (m) => isString(m.code),
   imported: (m) => isGroupLoad(m.group) && isArrayOf(m.files, isLoadedFile),
+  read: (m) => isArrayOf(m.files, isLoadedFile),
   'nothing-to-import': (m) => isString(m.group),
   faulty: () => true,
   metrics: () => true,

@@ -17,6 +17,8 @@ export interface WorkerPartsOptions {
   readonly observer?: RequestObserver | undefined;
   /** A brand-new group was imported in place; with every file imported so far. It answers once this has settled. */
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
+  /** A file was imported, at load or when an operation asked for it. */
+  readonly onFile?: (file: LoadedFile) => void;
 }
 
 export interface WorkerParts {
@@ -29,12 +31,13 @@ export interface WorkerParts {
 }
 
 /** @throws Error one line, when a table is there and cannot be read */
-export function createWorkerParts({ settings, log, sink, observer, onImported }: WorkerPartsOptions): WorkerParts {
+export function createWorkerParts({ settings, log, sink, observer, onImported, onFile }: WorkerPartsOptions): WorkerParts {
   const { dataDir, sessionKey, logLevel } = settings;
   const groups: Groups = createGroups({
     dir: settings.controllersDir,
     log,
     onImported: (load) => onImported?.(load, groups.closure()),
+    onFile: (file) => onFile?.(file),
   });
   const credentials = createCredentials({ dataDir, sessionKey, log });
   const identity = createIdentity({ dataDir, log, accounts: credentials });

@@ -57,6 +57,15 @@ describe('a folder that is served', () => {
     });
   }
 
+  it('an edit of what an operation imports when it is called is live', async () => {
+    write(service.dir, 'lib/lazy.js', 'export const value = 1;\n');
+    write(service.dir, 'LazyController.js', `export default { index: async () => (await import('./lib/lazy.js')).value };\n`);
+    assert.deepEqual(json(await ask(service.port, '/api/lazy')), { data: 1 });
+    write(service.dir, 'lib/lazy.js', 'export const value = 2;\n');
+    await service.logged('generation-serving', ({ cause }) => String(cause).includes('lazy.js'));
+    assert.deepEqual(json(await ask(service.port, '/api/lazy')), { data: 2 });
+  });
+
   it('a module that two controllers share is live in both at once', async () => {
     const file = (name: string) =>
       `import { shared } from './lib/${name}.js';\nexport default class { index() { return { value: shared }; } }\n`;

@@ -372,6 +372,7 @@ describe('createWorkerProcess', () => {
       gone: note('gone'),
       faulty: note('faulty'),
       imported: note('imported'),
+      read: note('read'),
       nothingToImport: note('nothing to import'),
     };
     return {

@@ -32,6 +32,8 @@ export interface FolderWatch {
   tried(attempt: Attempt): void;
   /** A brand-new group was imported in place: it is watched from now on, and is no change. */
   imported(group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** Imported later than at load: watched from now on. */
+  read(files: readonly LoadedFile[]): void;
   /** Whether a worker that read these files runs the same code as those that the last attempt put to work. */
   agrees(files: readonly LoadedFile[]): boolean;
   start(): void;
@@ -89,6 +91,7 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     trying: (before) => tried({ before, begunAt: 0, groups: [], files: [], broken: true }),
     tried,
     imported,
+    read: (files) => files.forEach(remember),
     agrees: (files) => files.every(({ path, fingerprint }) => (baseline.get(`file:${path}`) ?? fingerprint) === fingerprint),
     start() {
       running = true;

@@ -1,8 +1,22 @@
 // The settings: one table, a row a setting. An environment variable and a flag are two spellings of the same row
 // (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
 import { constants } from 'node:buffer';
-import { resolve } from 'node:path';
 import { LOG_LEVELS, type LogLevel } from './log.ts';
+import {
+  addresses,
+  duration,
+  Expected,
+  file,
+  folder,
+  hostName,
+  hostNames,
+  httpsUrl,
+  oneOf,
+  portOrOff,
+  sessionKey,
+  size,
+  wholeNumber,
+} from './setting-values.ts';
 
 /** Times are milliseconds, sizes are bytes. */
 export interface Settings {
@@ -23,6 +37,16 @@ export interface Settings {
   /** `undefined`: no operations port. */
   readonly opsPort: number | undefined;
   readonly opsHost: string;
+  /** PEM files; `undefined`: no HTTPS by files. Both or none. */
+  readonly tlsCert: string | undefined;
+  readonly tlsKey: string | undefined;
+  /** Host names in lower case; empty: no certificate is ordered. Never together with `tlsCert`. */
+  readonly domains: readonly string[];
+  readonly acmeDirectory: string;
+  /** E-mail addresses. */
+  readonly acmeContact: readonly string[];
+  /** `undefined`: no port for challenges and redirects. */
+  readonly httpPort: number | undefined;
   readonly logLevel: LogLevel;
   /** The key that session tokens are made with, as text; `undefined`: `data/session.key`. */
   readonly sessionKey: string | undefined;
@@ -44,18 +68,22 @@ export interface SettingRow {
 
 export class SettingsError extends Error {}
 
-/** What `parse` throws: what the value should have been. */
-class Expected extends Error {}
-
 export interface Machine {
   readonly cores: number;
   /** What relative folders are relative to; default: the working directory of this moment. */
   readonly cwd?: string;
 }
 
-export function settingRows({ cores, cwd = process.cwd() }: Machine): readonly SettingRow[] {
+/** @param hasDomains DOMAINS is set: the ports are then those of the web */
+export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains = false): readonly SettingRow[] {
   return [
-    { key: 'port', name: 'PORT', fallback: '3000', parse: wholeNumber(0, 65535), about: 'TCP port of the service; 0 takes any free one' },
+    {
+      key: 'port',
+      name: 'PORT',
+      fallback: hasDomains ? '443' : '3000',
+      parse: wholeNumber(0, 65535),
+      about: 'TCP port of the service, 443 by default with DOMAINS; 0 takes any free one',
+    },
     { key: 'host', name: 'HOST', fallback: '', parse: hostName, about: 'Address to listen on; empty: all interfaces' },
     {
       key: 'workers',
@@ -125,6 +153,30 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine): readonly S
     { key: 'opsPort', name: 'OPS_PORT', fallback: 'off', parse: portOrOff, about: 'Port of /livez, /readyz and /metrics; off: none' },
     { key: 'opsHost', name: 'OPS_HOST', fallback: '127.0.0.1', parse: hostName, about: 'Address of the operations port' },
     {
+      key: 'domains',
+      name: 'DOMAINS',
+      fallback: '',
+      parse: hostNames,
+      about: 'Host names, with commas: HTTPS with a certificate that is obtained and renewed by itself',
+    },
+    {
+      key: 'acmeDirectory',
+      name: 'ACME_DIRECTORY',
+      fallback: 'https://acme-v02.api.letsencrypt.org/directory',
+      parse: httpsUrl,
+      about: 'Where the certificate for DOMAINS comes from',
+    },
+    { key: 'acmeContact', name: 'ACME_CONTACT', fallback: '', parse: addresses, about: 'E-mail addresses that the directory may write to' },
+    {
+      key: 'httpPort',
+      name: 'HTTP_PORT',
+      fallback: hasDomains ? '80' : 'off',
+      parse: portOrOff,
+      about: 'Port that sends plain HTTP to HTTPS and answers http-01 challenges, 80 by default with DOMAINS; off: none',
+    },
+    { key: 'tlsCert', name: 'TLS_CERT', fallback: '', parse: file(cwd), about: 'PEM file of a certificate and its chain: HTTPS with it' },
+    { key: 'tlsKey', name: 'TLS_KEY', fallback: '', parse: file(cwd), about: 'PEM file of its private key' },
+    {
       key: 'logLevel',
       name: 'LOG_LEVEL',
       fallback: 'info',
@@ -186,9 +238,9 @@ export function readSettings(
   argv: readonly string[],
   machine: Machine,
 ): SettingReading[] {
-  const rows = settingRows(machine);
-  const flags = parseFlags(argv, rows);
-  return rows.map((row) => {
+  const flags = parseFlags(argv, settingRows(machine));
+  const hasDomains = (flags.get('DOMAINS') ?? env.DOMAINS ?? '') !== '';
+  const readings = settingRows(machine, hasDomains).map((row): SettingReading => {
     const flag = flags.get(row.name);
     // An empty variable is an unset one: that is what `PORT= node …` and an empty line in an env file mean.
     const text = flag ?? (env[row.name] || row.fallback);
@@ -202,6 +254,26 @@ export function readSettings(
       return { row, source, text, value: row.parse(row.fallback), problem };
     }
   });
+  return readings.map((reading) => {
+    const problem = conflictOf(reading, settingsOf(readings));
+    return problem === undefined || reading.problem !== undefined ? reading : { ...reading, problem };
+  });
+}
+
+/** What does not go together, said of one of the two. */
+function conflictOf({ row: { key } }: SettingReading, { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings): string | undefined {
+  if (key === 'tlsCert' && tlsCert === undefined && tlsKey !== undefined) return 'TLS_CERT: TLS_KEY needs it';
+  if (key === 'tlsKey' && tlsKey === undefined && tlsCert !== undefined) return 'TLS_KEY: TLS_CERT needs it';
+  if (key === 'domains' && domains.length > 0 && tlsCert !== undefined)
+    return 'DOMAINS: a certificate is either ordered or given by TLS_CERT';
+  if (key !== 'httpPort' || httpPort === undefined) return undefined;
+  if (!isSecure({ tlsCert, domains })) return 'HTTP_PORT: it leads to HTTPS, which takes DOMAINS or TLS_CERT';
+  return httpPort !== 0 && (httpPort === port || httpPort === opsPort) ? `HTTP_PORT: ${httpPort} is taken by another port` : undefined;
+}
+
+/** Whether the service speaks HTTPS. */
+export function isSecure({ tlsCert, domains }: Pick<Settings, 'tlsCert' | 'domains'>): boolean {
+  return tlsCert !== undefined || domains.length > 0;
 }
 
 export function flagOf(name: string): string {
@@ -223,81 +295,4 @@ function parseFlags(argv: readonly string[], rows: readonly SettingRow[]): Map<s
     flags.set(name, value);
   }
   return flags;
-}
-
-function wholeNumber(min: number, max: number) {
-  return (text: string): number => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Expected(`a whole number from ${min} to ${max}`);
-    return value;
-  };
-}
-
-function portOrOff(text: string): number | undefined {
-  if (text === 'off') return undefined;
-  try {
-    return wholeNumber(0, 65535)(text);
-  } catch {
-    throw new Expected('off or a whole number from 0 to 65535');
-  }
-}
-
-function hostName(text: string): string | undefined {
-  if (/[\s/@,]/.test(text)) throw new Expected('a host name or address');
-  return text === '' ? undefined : text.replace(/^\[(.*)\]$/, '$1');
-}
-
-function folder(cwd: string) {
-  return (text: string): string => {
-    if (text === '' || text.includes('\0')) throw new Expected('a path');
-    return resolve(cwd, text);
-  };
-}
-
-function oneOf<T extends string>(values: readonly T[]) {
-  return (text: string): T => {
-    if (!(values as readonly string[]).includes(text)) throw new Expected(`one of ${values.join(', ')}`);
-    return text as T;
-  };
-}
-
-function sessionKey(text: string): string | undefined {
-  if (text === '') return undefined;
-  if (text.length < 32) throw new Expected('32 characters or longer');
-  return text;
-}
-
-const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-
-/** `500ms`, `30s`, `2m`, `1h`; a bare number is seconds, as in the defaults. */
-function duration(min: number) {
-  return (text: string): number => {
-    const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
-    const value = match === null ? Number.NaN : Math.round(Number(match[1]) * (DURATION_UNITS[match[2] ?? 's'] as number));
-    // Above 2^31 - 1 ms Node's timers fire at once.
-    if (!(value >= min && value <= 86_400_000)) throw new Expected('a time such as 500ms, 30s or 2m, a day at most');
-    return value;
-  };
-}
-
-const SIZE_UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  b: 1,
-  k: 1024,
-  kb: 1024,
-  kib: 1024,
-  m: 1024 ** 2,
-  mb: 1024 ** 2,
-  mib: 1024 ** 2,
-};
-
-/** Bytes, or `64KiB`, `2MiB` (`k`, `kb`, `m`, `mb` mean the same powers of 1,024). */
-function size(min: number, max: number) {
-  return (text: string): number => {
-    const match = /^(\d{1,10})([a-z]*)$/i.exec(text);
-    const unit = SIZE_UNITS[(match?.[2] ?? '').toLowerCase()];
-    const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
-    if (!(value >= min && value <= max)) throw new Expected(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
-    return value;
-  };
 }

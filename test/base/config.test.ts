@@ -23,6 +23,12 @@ test('parseSettings gives the decided defaults', () => {
     maxInFlight: 1000,
     opsPort: undefined,
     opsHost: '127.0.0.1',
+    domains: [],
+    acmeDirectory: 'https://acme-v02.api.letsencrypt.org/directory',
+    acmeContact: [],
+    httpPort: undefined,
+    tlsCert: undefined,
+    tlsKey: undefined,
     logLevel: 'info',
     sessionKey: undefined,
     development: false,
@@ -58,8 +64,17 @@ describe('accepted', () => {
     ['any other NODE_ENV', { NODE_ENV: 'test' }, [], 'development', false],
     ['a session key', { SESSION_KEY: 'k'.repeat(32) }, [], 'sessionKey', 'k'.repeat(32)],
   ];
-  for (const [name, env, argv, key, value] of rows) {
-    test(name, () => assert.equal(parse(env, argv)[key as 'port'], value));
+  const names: typeof rows = [
+    ['names', { DOMAINS: 'API.example.com, www.example.com,www.example.com' }, [], 'domains', ['api.example.com', 'www.example.com']],
+    ['a name that is not ASCII', { DOMAINS: 'bücher.example' }, [], 'domains', ['xn--bcher-kva.example']],
+    ['names make 443 the port', { DOMAINS: 'a.example.com' }, [], 'port', 443],
+    ['names make 80 the other one', { DOMAINS: 'a.example.com' }, [], 'httpPort', 80],
+    ['which may be off', { DOMAINS: 'a.example.com', HTTP_PORT: 'off' }, [], 'httpPort', undefined],
+    ['contacts', { ACME_CONTACT: 'a@example.com,mailto:b@example.com' }, [], 'acmeContact', ['a@example.com', 'b@example.com']],
+    ['files', { TLS_CERT: 'c.pem', TLS_KEY: '/k.pem' }, [], 'tlsKey', '/k.pem'],
+  ];
+  for (const [name, env, argv, key, value] of [...rows, ...names]) {
+    test(name, () => assert.deepEqual(parse(env, argv)[key as 'port'], value));
   }
 });
 
@@ -86,6 +101,18 @@ describe('refused in one line that names the setting', () => {
     [{ LOG_LEVEL: 'loud' }, [], /^LOG_LEVEL: "loud" is not one of debug, info, warn, error, silent$/],
     [{ SESSION_KEY: 'short' }, [], /^SESSION_KEY: the value is not 32 characters or longer$/],
     [{ CONTROLLERS_DIR: 'a\0b' }, [], /^CONTROLLERS_DIR/],
+    [{ DOMAINS: '*.example.com' }, [], /^DOMAINS: "\*\.example\.com" is not a list of host names/],
+    [{ DOMAINS: '192.0.2.1' }, [], /^DOMAINS/],
+    [{ DOMAINS: 'localhost' }, [], /^DOMAINS/],
+    [{ DOMAINS: 'a.example.com,' }, [], /^DOMAINS/],
+    [{ DOMAINS: 'https://a.example.com' }, [], /^DOMAINS/],
+    [{ DOMAINS: 'a.example.com', TLS_CERT: 'c', TLS_KEY: 'k' }, [], /^DOMAINS: a certificate is either ordered or given by TLS_CERT$/],
+    [{ TLS_CERT: 'c' }, [], /^TLS_KEY: TLS_CERT needs it$/],
+    [{ TLS_KEY: 'k' }, [], /^TLS_CERT: TLS_KEY needs it$/],
+    [{ HTTP_PORT: '80' }, [], /^HTTP_PORT: it leads to HTTPS/],
+    [{ DOMAINS: 'a.example.com', HTTP_PORT: '443' }, [], /^HTTP_PORT: 443 is taken/],
+    [{ ACME_DIRECTORY: 'http://ca.example.com' }, [], /^ACME_DIRECTORY/],
+    [{ ACME_CONTACT: 'nobody' }, [], /^ACME_CONTACT/],
     [{}, ['--prot', '1'], /^--prot: unknown setting$/],
     [{}, ['extra'], /^extra: unknown setting$/],
     [{}, ['--port'], /^--port: the value is missing$/],

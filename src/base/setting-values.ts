@@ -1,0 +1,118 @@
+// How the value of a setting is written: a parser a kind, from text to what the program works with. Which setting takes which
+// kind is config.ts.
+
+import { resolve } from 'node:path';
+import { domainToASCII } from 'node:url';
+
+/** What a parser throws: what the value should have been. */
+export class Expected extends Error {}
+
+export function wholeNumber(min: number, max: number) {
+  return (text: string): number => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new Expected(`a whole number from ${min} to ${max}`);
+    return value;
+  };
+}
+
+export function portOrOff(text: string): number | undefined {
+  if (text === 'off') return undefined;
+  try {
+    return wholeNumber(0, 65535)(text);
+  } catch {
+    throw new Expected('off or a whole number from 0 to 65535');
+  }
+}
+
+export function hostName(text: string): string | undefined {
+  if (/[\s/@,]/.test(text)) throw new Expected('a host name or address');
+  return text === '' ? undefined : text.replace(/^\[(.*)\]$/, '$1');
+}
+
+export function folder(cwd: string) {
+  return (text: string): string => {
+    if (text === '' || text.includes('\0')) throw new Expected('a path');
+    return resolve(cwd, text);
+  };
+}
+
+/** A path, or nothing. */
+export function file(cwd: string) {
+  return (text: string): string | undefined => (text === '' ? undefined : folder(cwd)(text));
+}
+
+/** RFC 8555 gives certificates to names; those with a `*` take the dns-01 challenge, and addresses another one. */
+const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** As many as Let's Encrypt puts into one certificate. */
+const MOST_NAMES = 100;
+
+export function hostNames(text: string): readonly string[] {
+  const names = listOf(text).map((name) => domainToASCII(name));
+  if (names.length > MOST_NAMES || !names.every((name) => HOST_NAME.test(name))) {
+    throw new Expected(`a list of host names such as api.example.com,www.example.com, ${MOST_NAMES} at most, without * and addresses`);
+  }
+  return [...new Set(names)];
+}
+
+export function addresses(text: string): readonly string[] {
+  const list = listOf(text).map((address) => address.replace(/^mailto:/i, ''));
+  if (!list.every((address) => /^[^\s@,?]+@[^\s@,?]+$/.test(address))) throw new Expected('an e-mail address, or several with commas');
+  return list;
+}
+
+export function httpsUrl(text: string): string {
+  if (!URL.canParse(text) || new URL(text).protocol !== 'https:') throw new Expected('a URL that begins with https://');
+  return text;
+}
+
+function listOf(text: string): string[] {
+  return text === '' ? [] : text.split(',').map((item) => item.trim());
+}
+
+export function oneOf<T extends string>(values: readonly T[]) {
+  return (text: string): T => {
+    if (!(values as readonly string[]).includes(text)) throw new Expected(`one of ${values.join(', ')}`);
+    return text as T;
+  };
+}
+
+export function sessionKey(text: string): string | undefined {
+  if (text === '') return undefined;
+  if (text.length < 32) throw new Expected('32 characters or longer');
+  return text;
+}
+
+const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** `500ms`, `30s`, `2m`, `1h`; a bare number is seconds, as in the defaults. */
+export function duration(min: number) {
+  return (text: string): number => {
+    const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
+    const value = match === null ? Number.NaN : Math.round(Number(match[1]) * (DURATION_UNITS[match[2] ?? 's'] as number));
+    // Above 2^31 - 1 ms Node's timers fire at once.
+    if (!(value >= min && value <= 86_400_000)) throw new Expected('a time such as 500ms, 30s or 2m, a day at most');
+    return value;
+  };
+}
+
+const SIZE_UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  b: 1,
+  k: 1024,
+  kb: 1024,
+  kib: 1024,
+  m: 1024 ** 2,
+  mb: 1024 ** 2,
+  mib: 1024 ** 2,
+};
+
+/** Bytes, or `64KiB`, `2MiB` (`k`, `kb`, `m`, `mb` mean the same powers of 1,024). */
+export function size(min: number, max: number) {
+  return (text: string): number => {
+    const match = /^(\d{1,10})([a-z]*)$/i.exec(text);
+    const unit = SIZE_UNITS[(match?.[2] ?? '').toLowerCase()];
+    const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
+    if (!(value >= min && value <= max)) throw new Expected(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
+    return value;
+  };
+}

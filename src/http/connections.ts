@@ -1,6 +1,6 @@
 // The connections of one server: which request each is busy with, and the sweep that ends those that idle too long or
 // whose client does not read. One sweep a second for all of them: Node's own keep-alive timer is set and cleared on every
-// request, which costs 4 percent of it (docs/PERFORMANCE.md).
+// request, which costs 4 percent of it (bench/NOTES.md).
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
@@ -60,7 +60,7 @@ export function trackConnections(server: Server, { keepAliveTimeout, readTimeout
     const connection = this[CONNECTION] as Connection;
     const { slot, exchange } = connection;
     // What a closed connection holds, the engine goes on copying from one collection to the next, on Node 24 and later at times
-    // all of it: up to 10 µs of a connection's cost (docs/PERFORMANCE.md).
+    // all of it: up to 10 µs of a connection's cost (bench/NOTES.md).
     connection.exchange = undefined;
     sockets[slot] = undefined;
     freeSlots.push(slot);

@@ -71,7 +71,7 @@ const LINGER = 2000;
 export function createResponder({ log, requestLines, bodyLimit, development, observer, onSettled }: ResponderOptions): Responder {
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
-  // 19 percent of a request (docs/PERFORMANCE.md). Safe because writeHead() has read it when it returns.
+  // 19 percent of a request (bench/NOTES.md). Safe because writeHead() has read it when it returns.
   const success = [...JSON_HEADERS, 'X-Request-Id', '', 'Content-Length', ''];
   const uncached = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', '', 'Content-Length', ''];
 

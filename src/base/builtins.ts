@@ -3,7 +3,9 @@
 // the whole of Web Crypto. Each process of the service would pay for what none uses.
 import type * as Crypto from 'node:crypto';
 import type * as Http from 'node:http';
+import type * as Https from 'node:https';
 import { createRequire } from 'node:module';
+import type * as Tls from 'node:tls';
 import type * as Zlib from 'node:zlib';
 
 const require = createRequire(import.meta.url);
@@ -28,4 +30,14 @@ export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1
 /** Loaded by the first compressed body. */
 export function zlib(): typeof Zlib {
   return require('node:zlib');
+}
+
+/** Loaded where TLS_CERT or DOMAINS is set. An `import` of node:tls would have all root certificates read. */
+export function tls(): typeof Tls {
+  return require('node:tls');
+}
+
+/** Loaded where TLS_CERT or DOMAINS is set. */
+export function https(): typeof Https {
+  return require('node:https');
 }

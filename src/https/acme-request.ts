@@ -1,0 +1,127 @@
+// One request to an ACME server, with everything bounded: time, size, no redirects, HTTPS alone. It knows nothing of what
+// is asked, and throws the server's own description of a refusal as an AcmeError.
+import type { IncomingHttpHeaders } from 'node:http';
+import { https } from '../base/builtins.ts';
+
+export interface AcmeResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export interface AcmeRequest {
+  readonly method: 'GET' | 'HEAD' | 'POST';
+  readonly url: string;
+  readonly body?: string;
+  readonly accept?: string;
+}
+
+export type Send = (request: AcmeRequest) => Promise<AcmeResponse>;
+
+export interface SendOptions {
+  readonly userAgent: string;
+  /** PEM: trusted in the place of Node's own roots. For tests; a private directory's root comes by NODE_EXTRA_CA_CERTS. */
+  readonly ca?: string | undefined;
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 30_000;
+/** A long certificate chain is 20 KiB. */
+const MOST_BYTES = 512 * 1024;
+
+/** What stands in the way: of the network (`type` is undefined), or what the server says (RFC 8555, section 6.7). */
+export class AcmeError extends Error {
+  /** The last word of `urn:ietf:params:acme:error:…`. */
+  readonly type: string | undefined;
+  /** Milliseconds that the server asks to wait. */
+  readonly retryAfter: number | undefined;
+
+  constructor(
+    message: string,
+    { type, retryAfter, cause }: { type?: string | undefined; retryAfter?: number | undefined; cause?: unknown } = {},
+  ) {
+    super(message, { cause });
+    this.type = type;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** No redirect is followed: a directory names its addresses itself. */
+export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
+  return ({ method, url, body, accept }) => {
+    const headers: Record<string, string> = { 'User-Agent': userAgent, Accept: accept ?? 'application/json' };
+    if (body !== undefined) {
+      headers['Content-Type'] = 'application/jose+json';
+      headers['Content-Length'] = String(Buffer.byteLength(body));
+    }
+    return new Promise((resolve, reject) => {
+      const fail = (cause: Error) => {
+        const code = (cause as NodeJS.ErrnoException).code;
+        reject(new AcmeError(`Cannot reach ${hostOf(url)}: ${cause.message || code || 'the connection failed'}`, { cause }));
+      };
+      if (!url.startsWith('https://')) return fail(new Error('its address is not https'));
+      const signal = AbortSignal.timeout(timeoutMs);
+      signal.addEventListener('abort', () => fail(new Error(`no answer within ${timeoutMs / 1000} s`)));
+      // A connection each: an order is a dozen requests a month, and an idle one could be cut under the next.
+      const request = https().request(url, { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) }, (response) => {
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        response.on('error', fail);
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > MOST_BYTES) response.destroy(new Error(`the answer is longer than ${MOST_BYTES} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString('utf8') }),
+        );
+      });
+      request.on('error', fail);
+      request.end(body);
+    });
+  };
+}
+
+/** What a refusal says, in one line of a sane length: part of it may be a third party's words. */
+export function errorOf({ status, headers, text }: AcmeResponse, url: string): AcmeError {
+  const problem = parseObject(text);
+  const retryAfter = parseRetryAfter(headers['retry-after']);
+  return problemError(problem, retryAfter) ?? new AcmeError(`${hostOf(url)} answers with status ${status}`, { retryAfter });
+}
+
+export function problemError(problem: Readonly<Record<string, unknown>> | undefined, retryAfter?: number): AcmeError | undefined {
+  if (typeof problem?.type !== 'string') return undefined;
+  const type = problem.type.split(':').at(-1);
+  // The one that says most is often a subproblem (RFC 8555, section 6.7.1).
+  const subproblems = Array.isArray(problem.subproblems) ? (problem.subproblems as Record<string, unknown>[]) : [];
+  const details = [problem, ...subproblems].map(({ detail }) => detail).filter((detail) => typeof detail === 'string');
+  const message = details
+    .join('; ')
+    .replaceAll(/[\s\p{C}]+/gu, ' ')
+    .slice(0, 600);
+  const first = subproblems.find(({ type }) => typeof type === 'string')?.type as string | undefined;
+  return new AcmeError(message === '' ? `it says ${type}` : message, {
+    type: type === 'compound' ? first?.split(':').at(-1) : type,
+    retryAfter,
+  });
+}
+
+export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds, or a date (RFC 9110, section 10.2.3). Milliseconds; undefined when it is neither. */
+export function parseRetryAfter(header: string | undefined, now: number = Date.now()): number | undefined {
+  if (header === undefined) return undefined;
+  const value = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
+  return Number.isFinite(value) ? Math.max(0, value) : undefined;
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : 'the directory';
+}

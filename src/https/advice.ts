@@ -1,0 +1,30 @@
+// What to do about a refusal, for the log: a row a type of RFC 8555, section 6.7.
+import { AcmeError } from './acme-request.ts';
+
+const ADVICE: Readonly<Record<string, string>> = {
+  dns: 'check the DNS records of the name: it must have an A or AAAA record that leads to this machine',
+  connection:
+    'check the firewall and the A and AAAA records: the directory must reach this machine on port 80 (http-01) or 443 (tls-alpn-01)',
+  tls: 'something other than this service answers on port 443 of that name',
+  unauthorized: 'another server answers for that name: check its A and AAAA records, and any proxy in front',
+  incorrectResponse: 'another server answers for that name: check its A and AAAA records, and any proxy in front',
+  noChallenge: 'set HTTP_PORT to 80 for http-01, or to off for tls-alpn-01, whichever the directory offers',
+  caa: "the name's CAA record forbids this certificate authority: change the record or ACME_DIRECTORY",
+  rateLimited:
+    'nothing, unless it repeats: the next attempt waits as long as the directory asks; try things out with its staging directory',
+  rejectedIdentifier: 'the directory issues no certificates for such a name: correct DOMAINS',
+  unsupportedIdentifier: 'the directory issues no certificates for such a name: correct DOMAINS',
+  invalidContact: 'correct ACME_CONTACT',
+  unsupportedContact: 'correct ACME_CONTACT',
+  externalAccountRequired:
+    'this directory wants accounts made elsewhere (external account binding), which is not supported: choose another ACME_DIRECTORY',
+  userActionRequired: 'read the terms that the directory names',
+};
+
+const NETWORK = 'check that this machine reaches ACME_DIRECTORY (network, DNS, clock) and trusts its certificate (NODE_EXTRA_CA_CERTS)';
+const OTHERWISE = 'read what the directory says; docs/OPERATING.md, "A certificate is not renewed", has the steps';
+
+export function adviceFor(error: unknown): string {
+  if (!(error instanceof AcmeError)) return 'correct what the error says: the files in DATA_DIR/tls must be readable and writable';
+  return error.type === undefined ? NETWORK : (ADVICE[error.type] ?? OTHERWISE);
+}

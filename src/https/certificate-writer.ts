@@ -1,0 +1,96 @@
+// The two signed documents that getting a certificate takes: the request for it (PKCS #10, RFC 2986), and the self-signed
+// certificate that answers a tls-alpn-01 challenge (RFC 8737). Both are for P-256 keys, and name hosts in one extension.
+import type { KeyObject } from 'node:crypto';
+import { crypto } from '../base/builtins.ts';
+import { bitString, boolean, explicit, implicit, integer, octetString, oid, sequence, set, time, utf8String } from './der.ts';
+
+const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
+const COMMON_NAME = '2.5.4.3';
+const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
+const SUBJECT_ALT_NAME = '2.5.29.17';
+/** id-pe-acmeIdentifier (RFC 8737, section 6.1). */
+const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
+const DAY = 86_400_000;
+
+export interface KeyPair {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+export function createKeyPair(): KeyPair {
+  return crypto().generateKeyPairSync('ec', { namedCurve: 'P-256' });
+}
+
+export function publicKeyOf(privateKey: KeyObject): KeyObject {
+  return crypto().createPublicKey(privateKey);
+}
+
+/** @returns DER. The subject is empty: the names stand in the extension, where alone they count. */
+export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
+  const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
+  return signed(sequence(integer(Buffer.of(0)), sequence(), spki(publicKey), explicit(0, extensions)), privateKey);
+}
+
+export interface ChallengeCertificate {
+  /** PEM. */
+  readonly cert: string;
+  /** PEM. */
+  readonly key: string;
+}
+
+/** @param keyAuthorization of the challenge; the certificate proves that whoever answers for `domain` knows it */
+export function createChallengeCertificate(domain: string, keyAuthorization: string, now: number = Date.now()): ChallengeCertificate {
+  const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
+  const acmeIdentifier = sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)));
+  return createSelfSigned({ domain, extensions: [acmeIdentifier], keys: createKeyPair(), now, days: 7 });
+}
+
+export interface SelfSigned {
+  readonly domain: string;
+  /** DER, further ones beside the name. */
+  readonly extensions?: readonly Uint8Array[];
+  readonly keys: KeyPair;
+  /** Unix milliseconds. It is valid a day before that already, for clocks that differ. */
+  readonly now: number;
+  readonly days: number;
+}
+
+export function createSelfSigned({ domain, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
+  const name = sequence(set(sequence(oid(COMMON_NAME), utf8String('gatefold'))));
+  const certificate = signed(
+    sequence(
+      explicit(0, integer(Buffer.of(2))),
+      integer(crypto().randomBytes(16)),
+      algorithm(),
+      name,
+      sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),
+      name,
+      spki(keys.publicKey),
+      explicit(3, sequence(subjectAltName([domain]), ...extensions)),
+    ),
+    keys.privateKey,
+  );
+  return { cert: pem('CERTIFICATE', certificate), key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string };
+}
+
+function signed(content: Buffer, privateKey: KeyObject): Buffer {
+  return sequence(content, algorithm(), bitString(crypto().sign('sha256', content, privateKey)));
+}
+
+function algorithm(): Buffer {
+  return sequence(oid(ECDSA_WITH_SHA256));
+}
+
+function spki(publicKey: KeyObject): Buffer {
+  return publicKey.export({ type: 'spki', format: 'der' });
+}
+
+/** dNSName is `[2] IA5String` (RFC 5280, section 4.2.1.6). */
+function subjectAltName(domains: readonly string[]): Buffer {
+  return sequence(oid(SUBJECT_ALT_NAME), octetString(sequence(...domains.map((domain) => implicit(2, Buffer.from(domain, 'latin1'))))));
+}
+
+function pem(label: string, bytes: Buffer): string {
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}

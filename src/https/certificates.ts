@@ -1,0 +1,181 @@
+// The supervisor's half of HTTPS: where the certificate comes from (TLS_CERT and TLS_KEY, or DOMAINS), what the workers are
+// given to serve with, the key of their session tickets, and the warning before a certificate ends.
+import { crypto } from '../base/builtins.ts';
+import type { Settings } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import { createAcmeClient } from './acme-client.ts';
+import { createSend } from './acme-request.ts';
+import { createChallenges } from './challenges.ts';
+import { createHttpPort } from './http-port.ts';
+import { createLivePair, type LivePair } from './live-pair.ts';
+import type { CertificateFacts, CertificatePair } from './pair.ts';
+import { warningTime } from './renewal.ts';
+import { createRenewals, type Renewals } from './renewals.ts';
+import type { SecureChallenge, SecureState } from './secure-state.ts';
+import { createTlsFolder } from './tls-folder.ts';
+
+export interface CertificateStatus {
+  readonly names: readonly string[];
+  readonly issuer: string;
+  /** Unix milliseconds. */
+  readonly notAfter: number;
+  readonly reloads: number;
+  /** Reloads and orders. */
+  readonly failures: number;
+  /** One line: why the files as they stand are not live, or why the last order failed. */
+  readonly lastFailure: string | undefined;
+}
+
+export interface Certificates {
+  /**
+   * Resolves as soon as there is a certificate to serve with, however long that takes.
+   *
+   * @param port that HTTPS is, or will be, served on
+   * @throws Error one line, when what is set can never serve
+   */
+  start(port: number): Promise<void>;
+  /** Workers hold the port from now on. @param onChange whenever they need something else to serve with */
+  serving(onChange: () => void): void;
+  /** What a worker needs. @throws Error before `start` has resolved */
+  state(): SecureState;
+  status(): CertificateStatus | undefined;
+  /** An order that failed is made again now. */
+  hurry(): void;
+  close(): void;
+}
+
+export interface CertificatesOptions {
+  readonly settings: Pick<Settings, 'tlsCert' | 'tlsKey' | 'domains' | 'acmeDirectory' | 'acmeContact' | 'httpPort' | 'host' | 'dataDir'>;
+  readonly version: string;
+  readonly log: Log;
+  /** Undefined: another process has it. */
+  readonly tryLock: (path: string) => Promise<(() => Promise<void>) | undefined>;
+  /** PEM, for tests: trusted by the ACME client alone. */
+  readonly ca?: string;
+  /** Unix milliseconds. */
+  readonly now?: () => number;
+}
+
+const TICK = 30_000;
+const DAY = 86_400_000;
+/** A change ends the resumption of older sessions: the next visit of each client takes a whole handshake. */
+const TICKET_KEY_LIFETIME = DAY / 2;
+
+export function createCertificates({ settings, version, log, tryLock, ca, now = Date.now }: CertificatesOptions): Certificates {
+  const { tlsCert, tlsKey, domains, dataDir, host } = settings;
+  const isOrdered = domains.length > 0;
+  const folder = createTlsFolder(dataDir);
+  const timers: NodeJS.Timeout[] = [];
+  let live: LivePair | undefined;
+  let renewals: Renewals | undefined;
+  let ticketKey = newTicketKey();
+  let challenge: SecureChallenge | undefined;
+  let onChange: (() => void) | undefined;
+  let onFirst: (() => void) | undefined;
+  let httpsPort = 0;
+  let warnedAt = 0;
+  const httpPort =
+    settings.httpPort === undefined ? undefined : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, domains });
+
+  return {
+    async start(port) {
+      httpsPort = port;
+      const [certPath, keyPath] = isOrdered ? [folder.certificatePath, folder.certificatePath] : [tlsCert ?? '', tlsKey ?? ''];
+      live = createLivePair({ certPath, keyPath, mayBeMissing: isOrdered, log, onPair });
+      await httpPort?.listen();
+      if (isOrdered) renewals = startRenewals(port);
+      timers.push(setInterval(tick, TICK), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
+      for (const timer of timers) timer.unref();
+      if (live.current() === undefined) {
+        const where = settings.httpPort === undefined ? `tls-alpn-01 on port ${port}` : `http-01 on port ${settings.httpPort}`;
+        log.warn('certificate-awaited', {
+          domains,
+          directory: settings.acmeDirectory,
+          challenge: where,
+          effect: 'nothing is served until there is one',
+        });
+      }
+      const first = live.current() === undefined ? new Promise<void>((resolve) => (onFirst = resolve)) : undefined;
+      tick();
+      await first;
+    },
+    serving(changed) {
+      onChange = changed;
+    },
+    state() {
+      const pair = live?.current();
+      if (pair === undefined) throw new Error('there is no certificate yet');
+      return { cert: pair.cert, key: pair.key, ticketKey, challenge };
+    },
+    status() {
+      const facts = live?.current()?.facts;
+      if (live === undefined || facts === undefined) return undefined;
+      const { names, issuer, notAfter } = facts;
+      const failures = live.reloadFailures + (renewals?.failures ?? 0);
+      return { names, issuer, notAfter, reloads: live.reloads, failures, lastFailure: live.failure() ?? renewals?.lastFailure() };
+    },
+    hurry: () => renewals?.hurry(),
+    close() {
+      for (const timer of timers) clearInterval(timer);
+      live?.close();
+      httpPort?.close();
+    },
+  };
+
+  function startRenewals(port: number): Renewals {
+    const send = createSend({ userAgent: `gatefold/${version}`, ca });
+    const { acmeDirectory: directory, acmeContact } = settings;
+    const contact = acmeContact.map((address) => `mailto:${address}`);
+    const client = createAcmeClient({ directory, contact, send, accountKey: (renew) => folder.accountKey(renew), now });
+    const publish = (next: SecureChallenge | undefined) => {
+      challenge = next;
+      onChange?.();
+    };
+    const challenges = createChallenges({ httpPort, port, host, isServing: () => onChange !== undefined, publish });
+    return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored: () => live?.readNow(), log, now });
+  }
+
+  function onPair(pair: CertificatePair): void {
+    warnedAt = 0;
+    warn(pair.facts);
+    onChange?.();
+    onFirst?.();
+    onFirst = undefined;
+  }
+
+  function tick(): void {
+    const facts = live?.current()?.facts;
+    if (facts !== undefined) warn(facts);
+    renewals?.tick();
+  }
+
+  /** Once a day: what ends soon, has ended, or is not valid yet by this machine's clock. */
+  function warn({ names, notBefore, notAfter }: CertificateFacts): void {
+    const left = notAfter - now();
+    if (now() - warnedAt < DAY) return;
+    if (now() < notBefore) {
+      log.error('clock-wrong', {
+        names,
+        valid_from: new Date(notBefore).toISOString(),
+        to_do: 'set the clock of this machine: the certificate is not valid yet',
+      });
+    } else if (left <= warningTime({ notBefore, notAfter })) {
+      const facts = { names, expires: new Date(notAfter).toISOString(), days_left: Math.floor(left / DAY) };
+      const to_do = isOrdered
+        ? 'see certificate-order-failed, and docs/OPERATING.md'
+        : 'put a renewed certificate into TLS_CERT and TLS_KEY';
+      if (left <= 0) log.error('certificate-expired', { ...facts, to_do });
+      else log.warn('certificate-expires-soon', { ...facts, to_do });
+    } else return;
+    warnedAt = now();
+  }
+
+  function renewTicketKey(): void {
+    ticketKey = newTicketKey();
+    onChange?.();
+  }
+}
+
+function newTicketKey(): string {
+  return crypto().randomBytes(48).toString('base64');
+}

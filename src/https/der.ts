@@ -1,0 +1,97 @@
+// DER, the encoding of certificates and certificate requests (X.690): the few types that are written here, and just enough
+// reading to find one element. It does not know what the elements mean.
+
+const TAGS = { integer: 0x02, bitString: 0x03, octetString: 0x04, oid: 0x06, utf8: 0x0c, sequence: 0x30, set: 0x31 } as const;
+
+/** One element: tag, length, content. */
+export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat(content);
+  if (body.length < 0x80) return Buffer.concat([Buffer.of(tag, body.length), body]);
+  const length: number[] = [];
+  for (let rest = body.length; rest > 0; rest = Math.floor(rest / 256)) length.unshift(rest % 256);
+  return Buffer.concat([Buffer.of(tag, 0x80 | length.length, ...length), body]);
+}
+
+export function sequence(...items: readonly Uint8Array[]): Buffer {
+  return element(TAGS.sequence, ...items);
+}
+
+export function set(...items: readonly Uint8Array[]): Buffer {
+  return element(TAGS.set, ...items);
+}
+
+/** A number that is not negative, from its bytes. */
+export function integer(bytes: Uint8Array): Buffer {
+  const first = bytes.findIndex((byte) => byte !== 0);
+  const digits = first < 0 ? Buffer.of(0) : bytes.subarray(first);
+  // A leading 1 bit would be a sign.
+  return (digits[0] as number) >= 0x80 ? element(TAGS.integer, Buffer.of(0), digits) : element(TAGS.integer, digits);
+}
+
+export function bitString(bytes: Uint8Array): Buffer {
+  return element(TAGS.bitString, Buffer.of(0), bytes);
+}
+
+export function octetString(bytes: Uint8Array): Buffer {
+  return element(TAGS.octetString, bytes);
+}
+
+export function utf8String(text: string): Buffer {
+  return element(TAGS.utf8, Buffer.from(text));
+}
+
+export function boolean(value: boolean): Buffer {
+  return Buffer.of(0x01, 0x01, value ? 0xff : 0x00);
+}
+
+/** In dotted form. */
+export function oid(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
+  const bytes = [first * 40 + second];
+  for (const arc of rest) {
+    const digits = [arc % 128];
+    for (let high = Math.floor(arc / 128); high > 0; high = Math.floor(high / 128)) digits.unshift(0x80 | (high % 128));
+    bytes.push(...digits);
+  }
+  return element(TAGS.oid, Buffer.from(bytes));
+}
+
+/** UTCTime up to 2049, GeneralizedTime after (RFC 5280, section 4.1.2.5). */
+export function time(date: Date): Buffer {
+  const digits = date.toISOString().replace(/[-:T]|\.\d+/g, '');
+  return date.getUTCFullYear() < 2050 ? element(0x17, Buffer.from(digits.slice(2))) : element(0x18, Buffer.from(digits));
+}
+
+/** `[n]` with further elements in it. */
+export function explicit(number: number, ...items: readonly Uint8Array[]): Buffer {
+  return element(0xa0 | number, ...items);
+}
+
+/** `[n]` in the place of a primitive type's own tag. */
+export function implicit(number: number, bytes: Uint8Array): Buffer {
+  return element(0x80 | number, bytes);
+}
+
+export interface Element {
+  readonly tag: number;
+  readonly content: Buffer;
+}
+
+/** @throws Error when the bytes are no sequence of whole elements */
+export function readElements(bytes: Buffer): Element[] {
+  const elements: Element[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const tag = bytes[at++] as number;
+    let length = bytes[at++] ?? Number.NaN;
+    if (length >= 0x80) {
+      const digits = length & 0x7f;
+      if (digits === 0 || digits > 4 || at + digits > bytes.length) throw new Error('it is not DER');
+      length = bytes.readUIntBE(at, digits);
+      at += digits;
+    }
+    if (!(at + length <= bytes.length)) throw new Error('it is not DER');
+    elements.push({ tag, content: bytes.subarray(at, at + length) });
+    at += length;
+  }
+  return elements;
+}

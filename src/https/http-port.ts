@@ -1,0 +1,83 @@
+// HTTP_PORT: answers the directory's http-01 challenges, and sends everybody else to HTTPS. It stands in the supervisor,
+// which runs no controllers; so whatever a client sends is bounded here to a head, a moment and one answer.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from '../base/builtins.ts';
+import type { Challenge } from './acme-client.ts';
+
+export interface HttpPort {
+  /** @throws Error of the system when the port cannot be had */
+  listen(): Promise<void>;
+  /** Answers the challenge until what it returns is called. */
+  present(challenge: Challenge): () => void;
+  close(): void;
+}
+
+export interface HttpPortOptions {
+  readonly port: number;
+  readonly host: string | undefined;
+  /** Where HTTPS is served. */
+  readonly httpsPort: () => number;
+  /** Empty: any host name is sent to HTTPS. */
+  readonly domains: readonly string[];
+}
+
+const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
+/** A name, an IPv4 address or an IPv6 address in brackets, and a port that is not repeated. */
+const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
+const MOST_CONNECTIONS = 1000;
+
+export function createHttpPort({ port, host, httpsPort, domains }: HttpPortOptions): HttpPort {
+  const answers = new Map<string, string>();
+  const server = createServer(
+    { headersTimeout: 5000, requestTimeout: 5000, connectionsCheckingInterval: 1000, maxHeaderSize: 16_384, requireHostHeader: false },
+    answer,
+  );
+  // Above it new connections are closed; a validation that falls victim to that is tried again.
+  server.maxConnections = MOST_CONNECTIONS;
+  // No request has a body that anybody reads, and none is continued.
+  server.on('checkContinue', answer);
+  server.on('connect', (_request, socket) => socket.destroy());
+  server.setTimeout(10_000);
+
+  return {
+    listen: () =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen({ port, host }, () => {
+          server.off('error', reject);
+          server.on('error', () => {});
+          resolve();
+        });
+      }),
+    present({ token, keyAuthorization }) {
+      answers.set(token, keyAuthorization);
+      return () => void answers.delete(token);
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const target = (request.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '') || '/';
+    const token = CHALLENGE.exec(target)?.[1];
+    const keyAuthorization = token === undefined ? undefined : answers.get(token);
+    if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD')) {
+      return end(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
+    }
+    if (token !== undefined) return end(response, 404, {});
+    const name = HOST.exec(request.headers.host ?? '')?.[1]?.toLowerCase();
+    if (name === undefined || !target.startsWith('/')) return end(response, 400, {});
+    // Nobody is sent to a name that this service has no certificate for.
+    if (domains.length > 0 && !domains.includes(name)) return end(response, 404, {});
+    const at = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
+    end(response, 308, { Location: `https://${at}${target}` });
+  }
+}
+
+/** A body that is still coming ends with the connection. */
+function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
+  response.writeHead(status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)), Connection: 'close' });
+  response.end(body);
+}

@@ -1,0 +1,95 @@
+// The worker's half: an HTTPS server whose certificate can be another one at any moment, without a connection lost. Where
+// the certificate comes from, and when it changes, the supervisor knows.
+import type { RequestListener, Server, ServerOptions } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { https, tls } from '../base/builtins.ts';
+import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
+
+export interface TlsServer {
+  /** In the place of `createServer` of node:http. */
+  createServer(options: ServerOptions, listener: RequestListener): Server;
+  /** The event of a connection on which requests arrive. */
+  readonly connectionEvent: 'secureConnection';
+  /** From now on new connections get this; open ones keep what they have. */
+  use(state: SecureState): void;
+}
+
+export interface TlsServerOptions {
+  /** Milliseconds. */
+  readonly handshakeTimeout: number;
+  /** The whole answer, as text, to a request that came without TLS. */
+  readonly plainRefusal: () => string;
+}
+
+/** Seconds that a client may resume its session for; the ticket key changes less often. */
+const SESSION_TIMEOUT = 3600;
+
+type SecureServer = ReturnType<ReturnType<typeof https>['createServer']> & {
+  ALPNCallback?: AlpnCallback | undefined;
+  ALPNProtocols?: Buffer | undefined;
+};
+type AlpnCallback = (this: Partial<TLSSocket>, hello: { servername: string; protocols: string[] }) => string | undefined;
+
+export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOptions): TlsServer {
+  let server: SecureServer | undefined;
+  let state: SecureState | undefined;
+  /** The list of protocols as Node encodes it, put aside while a challenge is under way. */
+  let protocols: Buffer | undefined;
+
+  return {
+    createServer(options, listener) {
+      server = https().createServer({ ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) }, listener);
+      protocols = server.ALPNProtocols;
+      server.removeAllListeners('tlsClientError');
+      server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
+      offerChallenge(server, protocols, state?.challenge);
+      return server as unknown as Server;
+    },
+    connectionEvent: 'secureConnection',
+    use(next) {
+      const before = state;
+      state = next;
+      if (server === undefined) return;
+      if (before?.cert !== next.cert || before.key !== next.key || before.ticketKey !== next.ticketKey) {
+        server.setSecureContext(contextOptions(next));
+      }
+      offerChallenge(server, protocols, next.challenge);
+    },
+  };
+}
+
+function contextOptions(state: SecureState | undefined) {
+  const common = { minVersion: 'TLSv1.2', sessionIdContext: 'gatefold', sessionTimeout: SESSION_TIMEOUT } as const;
+  if (state === undefined) return common;
+  return { ...common, cert: state.cert, key: state.key, ticketKeys: Buffer.from(state.ticketKey, 'base64') };
+}
+
+/**
+ * Only who asks for the protocol of the check gets the certificate that answers it; everybody else, in the same moment and for
+ * the same name, the real one. Node reads both properties for each new connection, and takes one of the two.
+ */
+function offerChallenge(server: SecureServer, protocols: Buffer | undefined, challenge: SecureChallenge | undefined): void {
+  if (challenge === undefined) {
+    server.ALPNCallback = undefined;
+    server.ALPNProtocols = protocols;
+    return;
+  }
+  const { domain, cert, key } = challenge;
+  const context = tls().createSecureContext({ cert, key, minVersion: 'TLSv1.2' });
+  server.ALPNProtocols = undefined;
+  server.ALPNCallback = function choose({ servername, protocols: offered }) {
+    if (offered.includes(ACME_TLS) && servername.toLowerCase() === domain && this.setKeyCert !== undefined) {
+      this.setKeyCert(context);
+      return ACME_TLS;
+    }
+    return offered.includes('http/1.1') ? 'http/1.1' : undefined;
+  };
+}
+
+/** A handshake that failed or took too long. There is no one to talk to, except for a client that spoke HTTP without TLS. */
+function refuse(error: NodeJS.ErrnoException, socket: Duplex, plainRefusal: () => string): void {
+  const raw = (socket as { _parent?: Duplex })._parent;
+  if (error.code === 'ERR_SSL_HTTP_REQUEST' && raw?.writable) raw.write(plainRefusal());
+  socket.destroy();
+}

@@ -1,0 +1,114 @@
+// The ACME client against Pebble, which refuses nonces at random, checks every rule of RFC 8555 and validates for real.
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { createServer } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { type AcmeClient, type ChallengeType, createAcmeClient, type PresentChallenge } from '../../src/https/acme-client.ts';
+import { AcmeError, createSend } from '../../src/https/acme-request.ts';
+import { createCertificateRequest, createChallengeCertificate, createKeyPair, type KeyPair } from '../../src/https/certificate-writer.ts';
+import { signMessage } from '../../src/https/jws.ts';
+import { readPair } from '../../src/https/pair.ts';
+import { type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
+
+describe('createAcmeClient', { skip: withoutPebble }, () => {
+  let pebble: Pebble;
+  const answers = new Map<string, string>();
+  const web = createServer((request, response) => response.end(answers.get(request.url ?? '')));
+  let account = createKeyPair().privateKey;
+  let accounts = 0;
+
+  before(async () => {
+    pebble = await startPebble({ PEBBLE_WFE_NONCEREJECT: '60' });
+    await new Promise<void>((listening) => web.listen(pebble.httpPort, '127.0.0.1', listening));
+  });
+  after(async () => {
+    web.closeAllConnections();
+    web.close();
+    await pebble?.close();
+  });
+
+  function client(): AcmeClient {
+    return createAcmeClient({
+      directory: pebble.directory,
+      contact: ['mailto:ops@example.com'],
+      accountKey(renew) {
+        if (renew) account = createKeyPair().privateKey;
+        if (renew) accounts++;
+        return account;
+      },
+      send: createSend({ userAgent: 'gatefold-test', ca: pebble.ca }),
+      pollInterval: 50,
+    });
+  }
+
+  const presentHttp: PresentChallenge = async ({ token, keyAuthorization }) => {
+    answers.set(`/.well-known/acme-challenge/${token}`, keyAuthorization);
+    return () => void answers.clear();
+  };
+
+  const presentTls: PresentChallenge = async ({ domain, keyAuthorization }) => {
+    const server = createTlsServer({ ...createChallengeCertificate(domain, keyAuthorization), ALPNProtocols: ['acme-tls/1'] });
+    await new Promise<void>((listening) => server.listen(pebble.tlsPort, '127.0.0.1', listening));
+    return () => void server.close();
+  };
+
+  async function obtain(domains: string[], challengeType: ChallengeType, present: PresentChallenge): Promise<string> {
+    const keys: KeyPair = createKeyPair();
+    const chain = await client().order({ domains, challengeType, present, request: createCertificateRequest(domains, keys) });
+    const { facts } = readPair(chain, keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
+    assert.deepEqual([...facts.names].sort(), [...domains].sort());
+    return chain;
+  }
+
+  test('obtains one certificate for two domains by http-01, with six of ten nonces refused; its chain leads to the root', async () => {
+    const chain = await obtain(['api.example.com', 'www.example.com'], 'http-01', presentHttp);
+    const [leaf, intermediate] = chain.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? [];
+    assert.ok(leaf !== undefined && intermediate !== undefined);
+    assert.ok(leaf.verify(intermediate.publicKey) && intermediate.verify(new X509Certificate(await pebble.root()).publicKey));
+  });
+
+  test('obtains one by tls-alpn-01', async () => {
+    await obtain(['alpn.example.com'], 'tls-alpn-01', presentTls);
+  });
+
+  test('a challenge that is answered wrongly is an AcmeError that names the domain and the reason', async () => {
+    const present: PresentChallenge = (challenge) => presentHttp({ ...challenge, keyAuthorization: 'of somebody else' });
+    await assert.rejects(obtain(['wrong.example.com'], 'http-01', present), (error: unknown) => {
+      assert.ok(error instanceof AcmeError);
+      assert.equal(error.type, 'unauthorized');
+      assert.match(error.message, /^wrong\.example\.com: /);
+      return true;
+    });
+  });
+
+  test('a name that cannot be resolved', async () => {
+    await pebble.setServfail('nowhere.example.com', true);
+    await assert.rejects(obtain(['nowhere.example.com'], 'http-01', presentHttp), /nowhere\.example\.com: .*/);
+  });
+
+  test('an account that the directory has closed is replaced by a new one', async () => {
+    const send = createSend({ userAgent: 'gatefold-test', ca: pebble.ca });
+    const { newAccount, newNonce } = JSON.parse((await send({ method: 'GET', url: pebble.directory })).text);
+    const post = async (url: string, payload: object, kid?: string) => {
+      for (;;) {
+        const nonce = String((await send({ method: 'HEAD', url: newNonce })).headers['replay-nonce']);
+        const response = await send({ method: 'POST', url, body: signMessage(payload, { url, nonce, kid }, account) });
+        if (response.status < 300) return response;
+        assert.match(response.text, /badNonce/);
+      }
+    };
+    const kid = String((await post(newAccount, { onlyReturnExisting: true })).headers.location);
+    await post(kid, { status: 'deactivated' }, kid);
+    accounts = 0;
+    await obtain(['closed.example.com'], 'http-01', presentHttp);
+    assert.equal(accounts, 1);
+  });
+
+  test('a directory that has lost its accounts, and moved its addresses', async () => {
+    await pebble.stop();
+    await assert.rejects(obtain(['lost.example.com'], 'http-01', presentHttp), /^Error: Cannot reach localhost:\d+: /);
+    await pebble.restart();
+    await obtain(['lost.example.com'], 'http-01', presentHttp);
+  });
+});

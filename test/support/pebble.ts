@@ -1,0 +1,147 @@
+// Pebble, the ACME test server of Let's Encrypt, with its DNS server in which every name is 127.0.0.1 (Debian: `apt-get
+// install pebble`). It keeps nothing between two starts. Tests that need it skip with a word where it is absent.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { get, request } from 'node:http';
+import { get as getSecurely } from 'node:https';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
+
+/** For `{ skip }`: false, or why. */
+export const withoutPebble =
+  spawnSync('pebble-challtestsrv', ['-h']).error === undefined && spawnSync('pebble', ['-h']).error === undefined
+    ? false
+    : 'pebble is not installed (apt-get install pebble)';
+
+export interface Pebble {
+  readonly directory: string;
+  /** The certificate of its own HTTPS port, PEM; also in the file `caFile`. */
+  readonly ca: string;
+  readonly caFile: string;
+  /** Where it looks for the challenges. */
+  readonly httpPort: number;
+  readonly tlsPort: number;
+  /** The certificate that those it issues lead to, PEM. */
+  root(): Promise<string>;
+  /** A name that does not exist, or exists again. */
+  setServfail(domain: string, broken: boolean): Promise<void>;
+  stop(): Promise<void>;
+  /** The same addresses, and nothing remembered. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startPebble(env: Readonly<Record<string, string>> = {}): Promise<Pebble> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-pebble-'));
+  const [port, management, dns, dnsManagement, httpPort, tlsPort] = (await freePorts(6)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const own = createSelfSigned({ domain: 'localhost', keys: createKeyPair(), now: Date.now(), days: 7 });
+  const caFile = join(folder, 'cert.pem');
+  writeFileSync(caFile, own.cert);
+  writeFileSync(join(folder, 'key.pem'), own.key, { mode: 0o600 });
+  const config = {
+    pebble: {
+      listenAddress: `127.0.0.1:${port}`,
+      managementListenAddress: `127.0.0.1:${management}`,
+      certificate: caFile,
+      privateKey: join(folder, 'key.pem'),
+      httpPort,
+      tlsPort,
+      ocspResponderURL: '',
+      externalAccountBindingRequired: false,
+    },
+  };
+  const configFile = join(folder, 'config.json');
+  writeFileSync(configFile, JSON.stringify(config));
+  const names = spawn(
+    'pebble-challtestsrv',
+    ['-dns01', `127.0.0.1:${dns}`, '-http01', '', '-https01', '', '-tlsalpn01', '', '-management', `127.0.0.1:${dnsManagement}`].concat([
+      '-defaultIPv4',
+      '127.0.0.1',
+      '-defaultIPv6',
+      '',
+    ]),
+    { stdio: 'ignore' },
+  );
+  await answers(() => read(get, `http://127.0.0.1:${dnsManagement}/`, {}));
+  let server: ChildProcess;
+
+  async function start(): Promise<void> {
+    server = spawn('pebble', ['-config', configFile, '-dnsserver', `127.0.0.1:${dns}`], {
+      stdio: 'ignore',
+      env: { PATH: process.env.PATH, PEBBLE_VA_NOSLEEP: '1', PEBBLE_AUTHZREUSE: '0', ...env },
+    });
+    await answers(() => read(getSecurely, `https://localhost:${port}/dir`, { ca: own.cert }));
+  }
+
+  await start();
+  return {
+    directory: `https://localhost:${port}/dir`,
+    ca: own.cert,
+    caFile,
+    httpPort,
+    tlsPort,
+    root: () => read(getSecurely, `https://localhost:${management}/roots/0`, { ca: own.cert }),
+    async setServfail(domain, broken) {
+      const change = request(`http://127.0.0.1:${dnsManagement}/${broken ? 'set' : 'clear'}-servfail`, { method: 'POST', agent: false });
+      change.end(JSON.stringify({ host: `${domain}.` }));
+      const [response] = await once(change, 'response');
+      response.resume();
+      await once(response, 'end');
+    },
+    stop: () => end(server),
+    restart: start,
+    async close() {
+      await Promise.all([end(server), end(names)]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Free a moment ago; nobody else takes ports of the kernel's choice in the next one. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))));
+  return ports;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
+
+async function answers(ask: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      if (attempt > 200) throw error;
+      await sleep(50);
+    }
+  }
+}
+
+async function read(ask: typeof get | typeof getSecurely, url: string, options: { ca?: string }): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = (ask as typeof getSecurely)(url, { ...options, agent: false }, async (response) => {
+      let text = '';
+      for await (const chunk of response.setEncoding('utf8')) text += chunk;
+      resolve(text);
+    });
+    asked.on('error', reject);
+  });
+}

@@ -17,9 +17,9 @@ async function run(basics: ProcessBasics): Promise<void> {
   await serve({ settings, early, log, flush, operations });
 }
 
-async function createOperations({ settings, log }: ProcessBasics): Promise<Operations | undefined> {
+async function createOperations({ settings, log, sink }: ProcessBasics): Promise<Operations | undefined> {
   const { opsPort, opsHost, workers } = settings;
   if (opsPort === undefined) return undefined;
   const { createOperations } = await import('./ops/server.ts');
-  return createOperations({ port: opsPort, host: opsHost, workers, log });
+  return createOperations({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
 }

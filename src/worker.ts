@@ -16,7 +16,7 @@ function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
       const parts = createWorkerParts({ settings, log, sink, observer: metrics?.observer, ...events });
-      return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take(parts) };
+      return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
     },
     log,
     flush,

@@ -39,30 +39,59 @@ export function createLog({ level, sink, now = () => new Date() }: LogOptions): 
     if (LOG_LEVELS.indexOf(name) < threshold) return () => {};
     const urgent = name === 'warn' || name === 'error';
     return (event: string, fields: LogFields = {}) => {
-      sink.write(`${JSON.stringify({ time: now().toISOString(), level: name, event, pid: process.pid, ...fields })}\n`);
+      sink.write(lineOf({ time: now().toISOString(), level: name, event, pid: process.pid }, fields));
       if (urgent) sink.flush();
     };
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** What the log says of a thrown value: its message, where it was thrown, and what caused it, each cut to a sane length. */
-export function describeError(thrown: unknown): LogFields {
-  if (!(thrown instanceof Error)) return { error: safeString(thrown) };
-  const fields: Record<string, unknown> = { error: safeString(thrown.message), error_name: thrown.name };
-  const code = (thrown as { code?: unknown }).code;
-  if (typeof code === 'string') fields.error_cause_code = code;
-  if (typeof thrown.stack === 'string') fields.stack = thrown.stack.slice(0, 4000);
-  if (thrown.cause !== undefined) {
-    fields.cause = thrown.cause instanceof Error ? safeString(thrown.cause.message) : safeString(thrown.cause);
+function lineOf(naming: LogFields, fields: LogFields): string {
+  try {
+    return `${JSON.stringify({ ...naming, ...fields })}\n`;
+  } catch (error) {
+    // A cycle, a BigInt, a toJSON that throws: the line says at least what happened.
+    return `${JSON.stringify({ ...naming, unloggable: textOf(error).slice(0, 200) })}\n`;
   }
+}
+
+/** What the log says of a thrown value: its message, where it was thrown, and what caused it. Never throws, whatever was thrown. */
+export function describeError(thrown: unknown): LogFields {
+  const fields: Record<string, unknown> = { error: textOf(isError(thrown) ? read(thrown, 'message') : thrown).slice(0, 1000) };
+  if (!isError(thrown)) return fields;
+  fields.error_name = textOf(read(thrown, 'name')).slice(0, 100);
+  const code = read(thrown, 'code');
+  if (typeof code === 'string') fields.error_cause_code = code.slice(0, 100);
+  const stack = read(thrown, 'stack');
+  if (typeof stack === 'string') fields.stack = stack.slice(0, 4000);
+  const cause = read(thrown, 'cause');
+  if (cause !== undefined) fields.cause = textOf(isError(cause) ? read(cause, 'message') : cause).slice(0, 1000);
   return fields;
 }
 
-function safeString(value: unknown): string {
+function isError(value: unknown): value is Error {
   try {
-    return String(value).slice(0, 1000);
+    return value instanceof Error;
   } catch {
-    return 'a thrown value that has no text';
+    return false;
+  }
+}
+
+/** A getter may throw, and a proxy may throw at anything. */
+function read(object: object, name: string): unknown {
+  try {
+    return (object as Record<string, unknown>)[name];
+  } catch {
+    return NO_TEXT;
+  }
+}
+
+const NO_TEXT = 'a thrown value that has no text';
+
+function textOf(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return NO_TEXT;
   }
 }

@@ -1,14 +1,14 @@
 // What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the end.
 import { availableParallelism } from 'node:os';
 import { parseSettings, type Settings, SettingsError } from './config.ts';
-import { createLog, type DeferringSink, type Log } from './log.ts';
-import { createLogWriter } from './log-writer.ts';
+import { createLog, type Log } from './log.ts';
+import { createLogWriter, type LogWriter } from './log-writer.ts';
 
 export interface ProcessBasics {
   readonly settings: Settings;
   readonly log: Log;
   /** What the log writes to. */
-  readonly sink: DeferringSink;
+  readonly sink: LogWriter;
   /** Has every line on its way; the process ends next. */
   readonly flush: () => void;
 }

@@ -19,6 +19,7 @@ export interface About {
   readonly startedAt: number;
   readonly memoryBytes: () => number;
   readonly cpuSeconds: () => number;
+  readonly logLinesDropped: () => number;
 }
 
 /** Every state is always there: a series that comes and goes cannot be alerted on. */
@@ -130,6 +131,16 @@ export const METRICS: readonly MetricRow[] = [
   row('gatefold_identity_fetches_total', 'counter', 'Key sets and discovery documents asked for', ({ totals }) => one(totals.keyFetches)),
   row('gatefold_identity_fetch_failures_total', 'counter', 'Tries to get the keys of a provider that failed', ({ totals }) =>
     one(totals.keyFailures),
+  ),
+
+  row(
+    'gatefold_log_lines_dropped_total',
+    'counter',
+    'Log lines not written because nobody read the log fast enough, by workers and by the supervisor',
+    ({ totals }, { logLinesDropped }) => [
+      { labels: { process: 'workers' }, value: totals.logLinesDropped },
+      { labels: { process: 'supervisor' }, value: logLinesDropped() },
+    ],
   ),
 ];
 

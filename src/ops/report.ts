@@ -21,6 +21,7 @@ export interface WorkerReport {
   readonly credentialReloadFailures: number;
   readonly keyFetches: number;
   readonly keyFailures: number;
+  readonly logLinesDropped: number;
   // Now.
   readonly inFlight: number;
   readonly memoryBytes: number;
@@ -46,6 +47,7 @@ const FIELDS: Readonly<Record<keyof WorkerReport, (value: unknown) => boolean>> 
   credentialReloadFailures: isAmount,
   keyFetches: isAmount,
   keyFailures: isAmount,
+  logLinesDropped: isAmount,
   inFlight: isAmount,
   memoryBytes: isAmount,
   longestDelay: isAmount,

@@ -32,6 +32,8 @@ export interface OperationsOptions {
   /** Workers that are to serve. */
   readonly workers: number;
   readonly log: Log;
+  /** Of this process's own log. */
+  readonly droppedLines: () => number;
 }
 
 interface Page {
@@ -44,10 +46,10 @@ const JSON_TYPE = 'application/json; charset=UTF-8';
 /** Scrapers and probes; whoever opens more than this is neither. */
 const MOST_CONNECTIONS = 100;
 
-export function createOperations({ port, host, workers, log }: OperationsOptions): Operations {
+export function createOperations({ port, host, workers, log, droppedLines }: OperationsOptions): Operations {
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
   const watch = createServiceWatch(() => supervisor());
-  const about = describeProcess(workers);
+  const about = describeProcess(workers, droppedLines);
   let asked = 0;
 
   const pages = new Map<string, (status: () => ServiceStatus) => Page>([
@@ -135,11 +137,12 @@ function unixTime(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-function describeProcess(wanted: number): About {
+function describeProcess(wanted: number, logLinesDropped: () => number): About {
   return {
     version: version(),
     node: process.versions.node,
     wanted,
+    logLinesDropped,
     // Never a moment that is still to come.
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: () => process.memoryUsage.rss(),

@@ -49,6 +49,7 @@ export interface Totals {
   credentialReloadFailures: number;
   keyFetches: number;
   keyFailures: number;
+  logLinesDropped: number;
 }
 
 export interface ServiceStatus {
@@ -84,6 +85,7 @@ export function createServiceWatch(
     credentialReloadFailures: 0,
     keyFetches: 0,
     keyFailures: 0,
+    logLinesDropped: 0,
   };
   let latest: WorkerReport | undefined;
   let isStopping = false;
@@ -123,6 +125,7 @@ export function createServiceWatch(
     totals.credentialReloadFailures += report.credentialReloadFailures;
     totals.keyFetches += report.keyFetches;
     totals.keyFailures += report.keyFailures;
+    totals.logLinesDropped += report.logLinesDropped;
   }
 
   function freeSlot(): number {

@@ -35,6 +35,7 @@ export interface ReportedParts {
       readonly keyFailures: number;
     };
   };
+  readonly logWriter: { droppedLines(): number };
 }
 
 export interface WorkerMetrics {
@@ -69,7 +70,7 @@ export function createWorkerMetrics(): WorkerMetrics {
         requests.count(requests.of(pageOf(answered), answered.operation), answered.verb, status, bytes, duration);
       },
     },
-    take({ app, credentials, identity }) {
+    take({ app, credentials, identity, logWriter }) {
       delay ??= createLoopDelay();
       const table = credentials.status();
       const providers = identity.status();
@@ -82,6 +83,7 @@ export function createWorkerMetrics(): WorkerMetrics {
         credentialReloadFailures: since('reload failures', table.reloadFailures),
         keyFetches: since('key fetches', providers.keyFetches),
         keyFailures: since('key failures', providers.keyFailures),
+        logLinesDropped: since('log lines dropped', logWriter.droppedLines()),
         inFlight: app.inFlight(),
         memoryBytes: process.memoryUsage.rss(),
         credentialRows: table.rows,

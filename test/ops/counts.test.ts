@@ -68,6 +68,7 @@ function parts(change: { reloads?: number; quarantined?: number } = {}): Reporte
     app: { inFlight: () => 3 },
     credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
     identity: { status: () => ({ providers: ['a'], refusedRows: 1, keyFetches: reloads * 2, keyFailures: reloads }) },
+    logWriter: { droppedLines: () => reloads * 3 },
   };
 }
 
@@ -102,7 +103,7 @@ describe('createWorkerMetrics', () => {
     metrics.take(parts({ reloads: 1 }));
     const report = metrics.take(parts({ reloads: 3, quarantined: 30 }));
     assert.deepEqual(parseReport(JSON.parse(JSON.stringify(report))), report);
-    assert.deepEqual([report.credentialReloads, report.keyFetches, report.keyFailures], [2, 4, 2]);
+    assert.deepEqual([report.credentialReloads, report.keyFetches, report.keyFailures, report.logLinesDropped], [2, 4, 2, 6]);
     assert.deepEqual([report.quarantinedRows, report.quarantined.length, report.inFlight], [30, 20, 3]);
     assert.ok(!JSON.stringify(report).includes('never sent'));
   });
@@ -135,6 +136,7 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
     credentialReloadFailures: 1,
     keyFetches: 1,
     keyFailures: 1,
+    logLinesDropped: 1,
     inFlight: 1,
     memoryBytes: 1,
     credentialRows: 1,
@@ -200,7 +202,7 @@ describe('createServiceWatch', () => {
       workers.map(({ pid }) => pid),
       [11],
     );
-    assert.deepEqual([totals.cpuSeconds, totals.credentialReloads, totals.keyFailures], [3, 3, 3]);
+    assert.deepEqual([totals.cpuSeconds, totals.credentialReloads, totals.keyFailures, totals.logLinesDropped], [3, 3, 3, 3]);
   });
 
   test('a worker takes the lowest free number, and a thousand generations need no more than live at once', () => {

@@ -58,7 +58,7 @@ describe('docs/OPERATING.md', () => {
         .map((label) => label.trim())
         .filter((label) => label !== ''),
     }));
-    const about = { version: '', node: '', wanted: 1, startedAt: 0, memoryBytes: () => 0, cpuSeconds: () => 0 };
+    const about = { version: '', node: '', wanted: 1, startedAt: 0, memoryBytes: () => 0, cpuSeconds: () => 0, logLinesDropped: () => 0 };
     const known = METRICS.map(({ name, type, samples }) => {
       const [sample] = samples(service(), about);
       return { name, type, labels: Object.keys(sample?.labels ?? {}) };
@@ -78,7 +78,7 @@ describe('docs/OPERATING.md', () => {
 function service(): ServiceStatus {
   const requests = createRequestCounts();
   requests.count(requests.of('test', 'index'), 'GET', 200, 1, 1);
-  const totals = { cpuSeconds: 0, credentialReloads: 0, credentialReloadFailures: 0, keyFetches: 0, keyFailures: 0 };
+  const totals = { cpuSeconds: 0, credentialReloads: 0, credentialReloadFailures: 0, keyFetches: 0, keyFailures: 0, logLinesDropped: 0 };
   const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;
   return {
     supervisor: undefined,

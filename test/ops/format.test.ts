@@ -9,7 +9,15 @@ import { DELAY_BOUNDS } from '../../src/ops/report.ts';
 import { createRequestCounts } from '../../src/ops/request-counts.ts';
 import { parseMetrics, total } from '../support/prometheus-text.ts';
 
-const ABOUT: About = { version: '1.2.3', node: '20.0.0', wanted: 2, startedAt: 1, memoryBytes: () => 1, cpuSeconds: () => 0.25 };
+const ABOUT: About = {
+  version: '1.2.3',
+  node: '20.0.0',
+  wanted: 2,
+  startedAt: 1,
+  memoryBytes: () => 1,
+  cpuSeconds: () => 0.25,
+  logLinesDropped: () => 2,
+};
 
 function totals() {
   const requests = createRequestCounts();
@@ -28,6 +36,7 @@ function totals() {
     credentialReloadFailures: 0,
     keyFetches: 0,
     keyFailures: 0,
+    logLinesDropped: 0,
   };
 }
 

@@ -27,7 +27,7 @@ const STATUS: SupervisorStatus = {
 async function open(status: () => SupervisorStatus | undefined) {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({ level: 'info', sink: { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} } });
-  const operations = createOperations({ port: 0, host: '127.0.0.1', workers: 2, log });
+  const operations = createOperations({ port: 0, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
   await operations.open(status);
   const port = Number(lines.find(({ event }) => event === 'operations-listening')?.port);
   return { operations, port, lines };
@@ -43,6 +43,7 @@ describe('createOperations', () => {
       app: { inFlight: () => 4 },
       credentials: { status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }) },
       identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
+      logWriter: { droppedLines: () => 13 },
     };
     worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET' }, 200, 100, 1);
     const report: unknown = JSON.parse(JSON.stringify(worker.take(parts)));
@@ -86,6 +87,8 @@ describe('createOperations', () => {
       ['gatefold_identity_providers_refused', 2],
       ['gatefold_identity_fetches_total', 22],
       ['gatefold_identity_fetch_failures_total', 24],
+      ['gatefold_log_lines_dropped_total', 26, { process: 'workers' }],
+      ['gatefold_log_lines_dropped_total', 14, { process: 'supervisor' }],
     ];
     for (const [name, value, labels] of rows) assert.equal(total(metrics, name, labels), value, name);
     const startedAt = total(metrics, 'gatefold_start_time_seconds');
@@ -117,7 +120,7 @@ describe('createOperations', () => {
   test('a port that cannot be had is the error of the system', async () => {
     const { port } = await open(() => STATUS);
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
-    const second = createOperations({ port, host: '127.0.0.1', workers: 2, log });
+    const second = createOperations({ port, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
     await assert.rejects(
       second.open(() => STATUS),
       { code: 'EADDRINUSE' },

@@ -35,6 +35,8 @@ export interface ServiceOptions {
   readonly node?: string;
   /** Used as it is; else a new one with `files` in it. */
   readonly dir?: string;
+  /** The file that its log goes to; default: to this process, which reads it. */
+  readonly logFile?: string;
 }
 
 /** Milliseconds after which what is waited for will not come: a hang must fail and say what there was instead. */
@@ -81,11 +83,12 @@ export interface SpawnedService extends Omit<Service, 'port'> {
 
 export function spawnService(
   test: TestContext,
-  { files, env = {}, node = process.execPath, dir = createFolder(test, files) }: ServiceOptions,
+  { files, env = {}, node = process.execPath, dir = createFolder(test, files), logFile }: ServiceOptions,
 ): SpawnedService {
   const data = join(dirname(dir), 'data');
   mkdirSync(data, { recursive: true });
-  const child = spawn(node, [SERVER], {
+  const command = logFile === undefined ? [node, SERVER] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, SERVER, logFile];
+  const child = spawn(command[0] as string, command.slice(1), {
     env: { ...process.env, PORT: '0', HOST: '127.0.0.1', WORKERS: '2', LOG_LEVEL: 'info', CONTROLLERS_DIR: dir, DATA_DIR: data, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,0 +1,210 @@
+// Where log lines end up: whole lines at one write each, a bound on what is held while nobody reads, and an end of the process
+// that waits for no reader. The pipes are real ones, because only they are torn and only they block.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLog } from '../../src/base/log.ts';
+import { createLogWriter } from '../../src/base/log-writer.ts';
+
+const PIPE_BUF = 4096;
+const PIPE_CAPACITY = 65_536;
+
+function tempFolder(test: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gatefold-log-'));
+  test.after(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** A pipe with both ends in this process. */
+function openPipe(test: TestContext) {
+  const path = join(tempFolder(test), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const fd = openSync(path, constants.O_WRONLY);
+  test.after(() => {
+    closeSync(reader);
+    closeSync(fd);
+  });
+  const chunk = Buffer.alloc(PIPE_CAPACITY);
+  return {
+    fd,
+    /** What is in the pipe now. */
+    read(): string {
+      try {
+        return chunk.subarray(0, readSync(reader, chunk)).toString();
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return '';
+        throw error;
+      }
+    },
+  };
+}
+
+const parse = (text: string): Record<string, unknown>[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+
+describe('a log line', () => {
+  const rows: { name: string; fields: Record<string, unknown>; keeps?: Record<string, unknown> }[] = [
+    {
+      name: 'a long path',
+      fields: { path: `/api/${'x'.repeat(12_000)}`, status: 404, request_id: 'r-1' },
+      keeps: { status: 404, request_id: 'r-1' },
+    },
+    {
+      name: 'a stack and a cause, both long',
+      fields: { stack: 'at a\n'.repeat(2000), cause: '"'.repeat(9000), error: 'e' },
+      keeps: { error: 'e' },
+    },
+    { name: 'characters of more than one byte', fields: { error: 'ü→😀'.repeat(1500) } },
+    {
+      name: 'a long list',
+      fields: { groups: Array.from({ length: 3000 }, (_, i) => ({ group: `G${i}`, error: 'broken' })), generation: 7 },
+      keeps: { generation: 7 },
+    },
+    { name: 'very many fields', fields: Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`field${i}`, i])) },
+    { name: 'a name that is long', fields: { ['k'.repeat(9000)]: 1 } },
+    { name: 'deep lists of lists', fields: { deep: JSON.parse(`${'['.repeat(2500)}${']'.repeat(2500)}`) } },
+  ];
+  for (const { name, fields, keeps = {} } of rows) {
+    it(`is cut to what is written in one piece, and is still JSON: ${name}`, (test) => {
+      const { fd, read } = openPipe(test);
+      const writer = createLogWriter(fd);
+      createLog({ level: 'info', sink: writer }).info('something', fields);
+      writer.close();
+      const text = read();
+      assert.ok(Buffer.byteLength(text) <= PIPE_BUF, `${Buffer.byteLength(text)} bytes`);
+      const [line = {}, ...more] = parse(text);
+      assert.deepEqual(more, []);
+      assert.equal(line.event, 'something');
+      assert.equal(line.cut, true);
+      for (const [field, value] of Object.entries(keeps)) assert.equal(line[field], value);
+    });
+  }
+
+  it('that fits is left as it is', (test) => {
+    const { fd, read } = openPipe(test);
+    const writer = createLogWriter(fd);
+    createLog({ level: 'info', sink: writer }).info('something', { path: 'x'.repeat(3900) });
+    writer.close();
+    const [line = {}] = parse(read());
+    assert.equal(String(line.path).length, 3900);
+    assert.equal(line.cut, undefined);
+  });
+
+  it('that no field can be cut of is cut as a text', (test) => {
+    const { fd, read } = openPipe(test);
+    const writer = createLogWriter(fd);
+    writer.write(`${'ü'.repeat(5000)}\n`);
+    writer.close();
+    const text = read();
+    assert.ok(Buffer.byteLength(text) <= PIPE_BUF);
+    assert.match(text, /^ü+…\n$/);
+  });
+});
+
+describe('the log writer', () => {
+  it('never leaves part of a line in a pipe, whatever the characters and however full it is', (test) => {
+    const { fd, read } = openPipe(test);
+    const writer = createLogWriter(fd);
+    // Room for one write of PIPE_BUF bytes: one that is longer would be split here.
+    for (let filled = 0; filled < PIPE_CAPACITY - PIPE_BUF; filled += PIPE_BUF) writeSync(fd, 'f'.repeat(PIPE_BUF));
+    for (let i = 0; i < 60; i++) writer.write(`${JSON.stringify({ text: 'ü'.repeat(60), i })}\n`);
+    writer.flush();
+    const lines = parse(read().replace(/^f+/, ''));
+    assert.ok(lines.length > 5);
+    writer.close();
+    assert.equal(lines.length + parse(read()).length, 60);
+  });
+
+  it('drops lines beyond what it holds while nobody reads, counts them and says so once somebody reads', {
+    timeout: 60_000,
+  }, async (test) => {
+    const { fd, read } = openPipe(test);
+    const writer = createLogWriter(fd);
+    const line = `${JSON.stringify({ text: 'x'.repeat(1000) })}\n`;
+    const written = 20_000;
+    for (let i = 0; i < written; i++) writer.write(line);
+    const dropped = writer.droppedLines();
+    assert.ok(dropped > 5000, `${dropped} lines dropped, so ${((written - dropped) * line.length) >> 20} MiB are held`);
+    let received = '';
+    while (!received.includes('log-lines-dropped')) {
+      received += read();
+      await sleep(1);
+    }
+    writer.close();
+    const lines = parse(received + read());
+    const told = lines.filter(({ event }) => event === 'log-lines-dropped');
+    assert.deepEqual(
+      told.map(({ level, lines }) => [level, lines]),
+      [['warn', dropped]],
+    );
+    assert.equal(lines.length - 1 + dropped, written);
+    assert.equal(writer.droppedLines(), dropped);
+  });
+
+  it('goes on with the lines that come when a reader is back', (test) => {
+    const { fd, read } = openPipe(test);
+    const writer = createLogWriter(fd);
+    for (let i = 0; i < 2000; i++) writer.write(`{"i":${i},"text":"${'x'.repeat(100)}"}\n`);
+    writer.flush();
+    const held = read();
+    assert.ok(held.length > PIPE_BUF);
+    // The pipe was full, and is empty now.
+    writer.write('{"i":2000}\n');
+    writer.close();
+    let received = held;
+    for (let text = read(); text !== ''; text = read()) {
+      received += text;
+      writer.close();
+    }
+    assert.deepEqual(
+      parse(received).map(({ i }) => i),
+      Array.from({ length: 2001 }, (_, i) => i),
+    );
+  });
+
+  const WRITER = JSON.stringify(new URL('../../src/base/log-writer.ts', import.meta.url).href);
+  const stuck = `import { createLogWriter } from ${WRITER};
+    const writer = createLogWriter(2);
+    for (let i = 0; i < 500; i++) writer.write('x'.repeat(1000) + '\\n');
+    writer.flush();
+    setTimeout(() => { writer.close(); process.exit(7); }, 50);`;
+  const child = (test: TestContext, stdio: Parameters<typeof spawn>[2]['stdio'], script = stuck) => {
+    const started = spawn(process.execPath, [...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', script], {
+      stdio,
+    });
+    test.after(() => started.kill('SIGKILL'));
+    return started;
+  };
+
+  it('lets a process end whose log is a pipe that nobody reads', { timeout: 60_000 }, async (test) => {
+    const { fd } = openPipe(test);
+    const [code, signal] = await once(child(test, ['ignore', 'ignore', fd]), 'exit');
+    assert.deepEqual([code, signal], [7, null]);
+  });
+
+  it('lets a process end whose log is a socket that nobody reads', { timeout: 60_000 }, async (test) => {
+    // Node's own pipes between processes are sockets; so is the journal of systemd.
+    const started = child(test, ['ignore', 'ignore', 'pipe']);
+    const [code, signal] = await once(started, 'exit');
+    assert.deepEqual([code, signal], [7, null]);
+  });
+
+  it('writes all it has to a file before it closes', (test) => {
+    const path = join(tempFolder(test), 'log');
+    const fd = openSync(path, 'a');
+    const writer = createLogWriter(fd);
+    for (let i = 0; i < 5000; i++) writer.write(`{"i":${i}}\n`);
+    writer.close();
+    closeSync(fd);
+    assert.equal(parse(readFileSync(path, 'utf8')).length, 5000);
+  });
+});

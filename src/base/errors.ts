@@ -28,6 +28,7 @@ export const CATALOGUE = {
   REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive' },
   ALREADY_REGISTERED: { status: 409, message: 'This identity has already registered an application of this name' },
   BODY_TOO_LARGE: { status: 413, message: 'The body is larger than the limit' },
+  TOO_MANY_FIELDS: { status: 413, message: 'The form or the query has more fields than are read' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The content type is not supported' },
   UNSUPPORTED_CHARSET: { status: 415, message: 'The charset is not supported, only UTF-8 is' },
   UNSUPPORTED_ENCODING: { status: 415, message: 'The content encoding is not supported' },

@@ -2,8 +2,9 @@
 // them to body-decoder.ts. Nothing is read before it is sure that an operation will want it.
 
 import { refusal } from '../base/errors.ts';
-import { decodeBody, decodeMultipart, inflaterOf } from './body-decoder.ts';
+import { decodeBody, inflaterOf } from './body-decoder.ts';
 import type { Exchange } from './exchange.ts';
+import { decodeMultipart } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 
 /** Who waits for request data: one for all requests, because functions made for each cost 2 percent of a POST. */

@@ -8,7 +8,8 @@ import { type Group, type Operation, VERB_OPERATIONS } from '../groups/operation
 import { type DataSink, readBody } from './body.ts';
 import type { RequestAtHand } from './current-exchange.ts';
 import type { Exchange } from './exchange.ts';
-import { Params, parseQuery, type Query, withoutPrototype } from './params.ts';
+import { parseQuery, type Query, withoutPrototype } from './form.ts';
+import { Params } from './params.ts';
 import type { Responder } from './response.ts';
 
 export interface DispatcherOptions {

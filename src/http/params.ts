@@ -3,8 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { CallingApplication, ControllerParams } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
-
-export type Query = Record<string, string | string[]>;
+import type { Query } from './form.ts';
 
 export class Params implements ControllerParams {
   readonly page: string;
@@ -43,33 +42,4 @@ export class Params implements ControllerParams {
     }
     return this.#abort.signal;
   }
-}
-
-/**
- * A query string or an urlencoded form, by the URL standard's parser. A repeated key becomes an array; the object has no
- * prototype, so `__proto__` is a key like any other.
- *
- * @param query an object without prototype, to be filled and returned
- */
-export function parseQuery(text: string, query: Query = Object.create(null)): Query {
-  if (text === '') return query;
-  // The parser drops a question mark at the very start, which here belongs to the first key.
-  for (const [key, value] of new URLSearchParams(text.startsWith('?') ? `&${text}` : text)) addValue(query, key, value);
-  return query;
-}
-
-/**
- * An empty object of the engine's usual kind, for what may be echoed beside much else. `Object.create(null)` is made in a
- * twentieth of the time, but it is a dictionary, and one dictionary in a result makes `JSON.stringify` of Node 22 and later
- * start over and take twice as long for the whole of it.
- */
-export function withoutPrototype<V>(): Record<string, V> {
-  return Object.setPrototypeOf({}, null);
-}
-
-export function addValue<V>(into: Record<string, V | V[]>, key: string, value: V): void {
-  const before = into[key];
-  if (before === undefined) into[key] = value;
-  else if (Array.isArray(before)) before.push(value);
-  else into[key] = [before, value];
 }

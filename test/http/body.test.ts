@@ -4,8 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { after, before, describe, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { decodeBody } from '../../src/http/body-decoder.ts';
-import { jsonErrorPosition } from '../../src/http/json-position.ts';
+import { decodeBody, jsonErrorPosition } from '../../src/http/body-decoder.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -188,7 +187,51 @@ describe('what is refused', () => {
   });
 });
 
+describe('the number of fields is bounded, and so is the time they take', () => {
+  const F = { 'content-type': 'application/x-www-form-urlencoded' };
+  const M = { 'content-type': 'multipart/form-data; boundary="b"' };
+  const part = (headers: string) => `--b\r\nContent-Disposition: form-data; name="x"${headers}\r\n\r\n\r\n`;
+  const rows: [name: string, body: string, headers: Record<string, string>, accepted: boolean][] = [
+    ['10,000 pairs', `${'a&'.repeat(5000)}${'&'.repeat(500)}${'b=&'.repeat(5000)}`, F, true],
+    ['10,001 pairs', 'a=&'.repeat(10_001), F, false],
+    // Each of these held the event loop for 5 s and more on Node 24 and 26.
+    ['1 MiB of names', 'a&'.repeat(524_288), F, false],
+    ['1 MiB of percent signs', '%&'.repeat(524_288), F, false],
+    ['1 MiB of different names', Array.from({ length: 170_000 }, (_, i) => i.toString(36)).join('&'), F, false],
+    ['1 MiB of one name', 'a'.repeat(1_048_576), F, true],
+    ['1,000 parts', `${part('').repeat(1000)}--b--\r\n`, M, true],
+    ['1,001 parts', `${part('').repeat(1001)}--b--\r\n`, M, false],
+    ['a part with 128 KiB of headers', `${part('\r\nX: y'.repeat(21_800))}--b--\r\n`, M, true],
+    ['a part with 1 MiB of headers', `${part('\r\nX: y'.repeat(170_000))}--b--\r\n`, M, false],
+  ];
+  let shipped: Service;
+  before(async () => {
+    shipped = await startService();
+  });
+  after(() => shipped.close());
+  for (const [name, body, headers, accepted] of rows) {
+    test(`${name}: ${accepted ? 'accepted' : '413'}`, async () => {
+      const answer = await fetch(`${shipped.url}/api/test`, { method: 'POST', body, headers });
+      if (accepted) assert.equal(answer.status, 200, await answer.text());
+      else assertEnvelope(await asRaw(answer), 413, 'TOO_MANY_FIELDS');
+    });
+  }
+
+  test('a query, too', async () => {
+    assert.equal((await fetch(`${service.url}/api/echo?${'a&'.repeat(7000)}`)).status, 200);
+  });
+
+  test('a boundary longer than RFC 2046 allows is refused', async () => {
+    const answer = await post('x', { 'content-type': `multipart/form-data; boundary=${'b'.repeat(71)}` });
+    assertEnvelope(await asRaw(answer), 400, 'MALFORMED_BODY');
+  });
+});
+
 describe('jsonErrorPosition', () => {
+  test('of a text longer than a regular expression has stack for', () => {
+    assert.equal(jsonErrorPosition(`"${'a'.repeat(20_000_000)}`), 20_000_001);
+  });
+
   const rows: [text: string, at: number][] = [
     ['', 0],
     ['  ', 2],

@@ -6,6 +6,7 @@ import { createCredentials } from '../credentials/credentials.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
 import { type App, createApp } from '../http/app.ts';
+import type { CallerTable } from '../http/gateway.ts';
 import type { RequestObserver } from '../http/response.ts';
 import { createIdentity } from '../identity/handler.ts';
 
@@ -19,6 +20,8 @@ export interface WorkerPartsOptions {
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
   /** A file was imported, at load or when an operation asked for it. */
   readonly onFile?: (file: LoadedFile) => void;
+  /** Puts callers beside those of the table: for tests. */
+  readonly withCallers?: (table: CallerTable) => CallerTable;
 }
 
 export interface WorkerParts {
@@ -31,7 +34,15 @@ export interface WorkerParts {
 }
 
 /** @throws Error one line, when a table is there and cannot be read */
-export function createWorkerParts({ settings, log, sink, observer, onImported, onFile }: WorkerPartsOptions): WorkerParts {
+export function createWorkerParts({
+  settings,
+  log,
+  sink,
+  observer,
+  onImported,
+  onFile,
+  withCallers = (table) => table,
+}: WorkerPartsOptions): WorkerParts {
   const { dataDir, sessionKey, logLevel } = settings;
   const groups: Groups = createGroups({
     dir: settings.controllersDir,
@@ -43,7 +54,7 @@ export function createWorkerParts({ settings, log, sink, observer, onImported, o
   const identity = createIdentity({ dataDir, log, accounts: credentials });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   return {
-    app: createApp({ settings, log, requestLog, groups, credentials, identity, observer }),
+    app: createApp({ settings, log, requestLog, groups, credentials: withCallers(credentials), identity, observer }),
     groups,
     credentials,
     identity,

@@ -1,0 +1,182 @@
+// What the test of a controller imports: the whole service over a port of its own, in the process of the test, so that
+// breakpoints and coverage of the controllers work. No cluster, no watching: what is loaded is what was there at the start.
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseSettings } from './base/config.ts';
+import { createLog, type DeferringSink } from './base/log.ts';
+import type { Client, ClientOptions } from './client/types.ts';
+import { createClient } from './client.ts';
+import type { CallingApplication, ControllerParams } from './controller.ts';
+import type { Caller, CallerTable } from './http/gateway.ts';
+import { createWorkerParts } from './worker/parts.ts';
+
+export interface TestOptions {
+  /** The folder of controllers; default: `./controllers`. */
+  readonly controllers?: string;
+  /** The folder of the tables of credentials and identity providers; default: an empty one that is gone afterwards. */
+  readonly data?: string;
+  /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Events of level error that the log may have: `['request-failed']`. */
+  readonly expectedErrors?: readonly string[];
+}
+
+/** A line of the service's log, all levels. `event` is a name of docs/OPERATING.md. */
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+/** Who calls. */
+export interface TestCaller {
+  /** `fetch` from the service; the path may leave out `/api`. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** The typed client: `api.client<{ book: typeof BookController }>()`. */
+  client<Groups>(options?: ClientOptions): Client<Groups>;
+}
+
+export interface TestCredential {
+  /** What the operation sees as `params.application`. */
+  readonly application: Partial<CallingApplication>;
+  /** The group that serves its requests; default: `Sdk`. */
+  readonly handler?: string;
+  /** The verbs it may use; default: all. */
+  readonly methods?: readonly string[];
+}
+
+/** A caller without a credential, and what belongs to the service itself. */
+export interface TestApi extends TestCaller, AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** The log so far. */
+  readonly lines: readonly LogLine[];
+  /** A caller with a credential that stands in no table. */
+  as(credential: TestCredential): TestCaller;
+  /** Events of level error that this test is about; without it, they make `close` fail. */
+  expectErrors(...events: string[]): void;
+  /**
+   * Ends the service. `await using` and `after(() => api.close())` call it.
+   *
+   * @throws Error when the log has lines of level error that nobody expected
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves a folder of controllers in this process, on a free port of loopback. A module is loaded once in a process, as by any
+ * other import: what it keeps in variables, several services of one process share.
+ *
+ * @throws Error when a setting makes no sense, and when a controller does not load, unless `group-not-loadable` is expected
+ * @example
+ * const api = await startTest({ controllers: './controllers' });
+ * after(() => api.close());
+ * test('a book', async () => assert.equal((await api.fetch('/book/1')).status, 200));
+ */
+export async function startTest({
+  controllers = './controllers',
+  data,
+  env = {},
+  expectedErrors = [],
+}: TestOptions = {}): Promise<TestApi> {
+  const expected = new Set(expectedErrors);
+  const lines: LogLine[] = [];
+  const dataDir = data ?? mkdtempSync(join(tmpdir(), 'gatefold-test-'));
+  const settings = parseSettings({ CONTROLLERS_DIR: controllers, DATA_DIR: dataDir, LOG_LEVEL: 'debug', ...env }, [], {
+    cores: 1,
+    cwd: process.cwd(),
+  });
+  const write = (line: string) => void lines.push(JSON.parse(line));
+  const sink: DeferringSink = { write, defer: (compose) => compose(write), flush: () => {} };
+  const log = createLog({ level: settings.logLevel, sink });
+  const handedOut = new Map<string, Caller>();
+  const parts = createWorkerParts({ settings, log, sink, withCallers: (table) => amongThem(handedOut, table) });
+  const { server } = parts.app;
+
+  async function close(): Promise<void> {
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+    parts.close();
+    if (data === undefined) rmSync(dataDir, { recursive: true, force: true });
+    refuseErrors(lines, expected);
+  }
+
+  try {
+    for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} }))
+      if (!load.ok) log.error('group-not-loadable', { ...load });
+    refuseErrors(lines, expected);
+    await new Promise<void>((listening, failed) => server.once('error', failed).listen(0, '127.0.0.1', listening));
+  } catch (error) {
+    await close().catch(() => {});
+    throw error;
+  }
+  // A test that forgets to close it ends all the same.
+  server.unref();
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    port,
+    lines,
+    ...callerOf(url),
+    as({ application, handler = 'Sdk', methods }) {
+      const id = `test${String(handedOut.size + 1).padStart(8, '0')}`;
+      const authorization = `Bearer ${id}`;
+      handedOut.set(authorization, {
+        kind: 'row',
+        row: {
+          application: { id, name: 'test', ...application },
+          handler,
+          methods: methods && new Set(methods.map((method) => method.toUpperCase())),
+        },
+      });
+      return callerOf(url, authorization);
+    },
+    expectErrors: (...events) => void events.forEach((event) => void expected.add(event)),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Credentials of the test come first; any other header is for the table. */
+function amongThem(handedOut: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
+  return { identify: (authorization) => handedOut.get(authorization) ?? table.identify(authorization) };
+}
+
+function callerOf(url: string, authorization?: string): TestCaller {
+  return {
+    fetch(path, init = {}) {
+      const headers = new Headers(init.headers);
+      if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
+      return fetch(`${url}${/^\/api(?![^/?])/.test(path) ? '' : '/api'}${path}`, { ...init, headers });
+    },
+    client: (options) => createClient(url, { authorization, ...options }),
+  };
+}
+
+function refuseErrors(lines: readonly LogLine[], expected: ReadonlySet<string>): void {
+  const surprises = lines.filter(({ level, event }) => level === 'error' && !expected.has(event));
+  if (surprises.length === 0) return;
+  const told = surprises.map(({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indented(stack)}`);
+  throw new Error(`The log has errors that the test does not expect (expectErrors names those it does):${told.join('')}`);
+}
+
+function indented(stack: unknown): string {
+  return typeof stack === 'string' ? `\n    ${stack.replaceAll('\n', '\n    ')}` : '';
+}
+
+/**
+ * The second argument of an operation, for calling one as a function: `new BookController().index({}, createParams())`.
+ *
+ * @param given what the operation reads; all else is as for `GET /api/test`
+ */
+export function createParams<Params extends ControllerParams = ControllerParams>(given: Partial<Params> = {}): Params {
+  const { request = {} as IncomingMessage, signal = new AbortController().signal, ...fields } = given;
+  const params = { page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test', ...fields };
+  // As in the service, an echo of the params has neither.
+  Object.defineProperties(params, { request: { value: request }, signal: { value: signal } });
+  return params as unknown as Params;
+}

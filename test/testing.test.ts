@@ -1,0 +1,153 @@
+// `gatefold/testing` as the author of a controller uses it: the service in this process, over a real socket.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import type { ControllerParams } from '../src/controller.ts';
+import { createParams, startTest, type TestCaller } from '../src/testing.ts';
+
+const SOURCE = `
+export let calls = 0;
+export default class BookController {
+  index(query, params) { calls++; return { query, requestId: params.requestId, application: params.application ?? null }; }
+  created(book) { return { ...book, made: true }; }
+  fails() { throw new Error('a mistake of the controller'); }
+}
+`;
+
+function folder(
+  test: { after(remove: () => void): void },
+  files: Readonly<Record<string, string>> = { 'BookController.mjs': SOURCE },
+): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gatefold-testing-'));
+  test.after(() => rmSync(dir, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  return dir;
+}
+
+async function applicationOf(caller: TestCaller): Promise<unknown> {
+  const answer = (await (await caller.fetch('/anything')).json()) as { application: unknown };
+  return answer.application;
+}
+
+interface Book {
+  title: string;
+}
+declare class BookController {
+  created(book: Book): Book & { made: boolean };
+}
+
+describe('startTest', async () => {
+  const controllers = folder({ after });
+  const api = await startTest({ controllers });
+  after(() => api.close());
+
+  it('answers over a port of its own, with /api or without', async () => {
+    for (const path of ['/book?a=1', '/api/book?a=1']) {
+      const response = await api.fetch(path, { headers: { 'X-Request-Id': 'mine' } });
+      assert.deepEqual(await response.json(), { query: { a: '1' }, requestId: 'mine', application: null });
+    }
+    assert.equal((await fetch(`${api.url}/api/absent`)).status, 404);
+    assert.equal((await api.fetch('/apiary')).status, 404);
+  });
+
+  it('has a typed client', async () => {
+    const made = await api.client<{ book: typeof BookController }>().book.created({ title: 'Emma' });
+    assert.deepEqual(made, { title: 'Emma', made: true });
+  });
+
+  it('calls as an application that stands in no table, and may use the verbs it was given', async (test) => {
+    const dir = folder(test, { 'SdkController.mjs': SOURCE, 'BookController.mjs': SOURCE });
+    const sdk = await startTest({ controllers: dir });
+    test.after(() => sdk.close());
+    const shop = sdk.as({ application: { name: 'shop' }, methods: ['get'] });
+    assert.deepEqual(await applicationOf(shop), { id: 'test00000001', name: 'shop' });
+    assert.equal((await shop.fetch('/anything', { method: 'POST' })).status, 405);
+    const book = sdk.as({ application: { id: 'abc', name: 'other' }, handler: 'book' });
+    assert.deepEqual(await applicationOf(book), { id: 'abc', name: 'other' });
+    assert.equal((await sdk.fetch('/book')).status, 200);
+    assert.equal((await sdk.fetch('/book', { headers: { Authorization: 'Bearer gfk_unknown' } })).status, 401);
+  });
+
+  it('has the lines of the log as objects', async () => {
+    await api.fetch('/book/created', { method: 'PUT', headers: { 'X-Request-Id': 'this-one' } });
+    const line = api.lines.find(({ event, request_id }) => event === 'request' && request_id === 'this-one');
+    assert.deepEqual([line?.method, line?.operation, line?.status], ['PUT', 'created', 200]);
+  });
+
+  it('serves the very module that the test imports, so that a breakpoint in it holds', async () => {
+    const book = await import(pathToFileURL(join(controllers, 'BookController.mjs')).href);
+    const before = book.calls;
+    await api.fetch('/book');
+    assert.equal(book.calls, before + 1);
+  });
+
+  it('takes settings, and not those of the process', async (test) => {
+    const small = await startTest({ controllers, env: { BODY_LIMIT: '10' } });
+    test.after(() => small.close());
+    assert.equal((await small.fetch('/book', { method: 'POST', body: '{"title":"longer"}' })).status, 413);
+    await assert.rejects(startTest({ controllers, env: { BODY_LIMIT: 'x' } }), /BODY_LIMIT/);
+  });
+
+  it('makes a table of its own, and leaves nothing of it', async () => {
+    const one = await startTest({ controllers });
+    const dir = String(one.lines.find(({ event }) => event === 'credentials-loaded')?.file);
+    assert.ok(existsSync(join(dir, '..')));
+    await one.close();
+    assert.ok(!existsSync(join(dir, '..')));
+  });
+
+  it('fails in the end when the log has an error that no test expects', async () => {
+    const failing = await startTest({ controllers });
+    assert.equal((await failing.fetch('/book/fails')).status, 500);
+    await assert.rejects(failing.close(), /request-failed .*a mistake of the controller.*BookController\.mjs:6/s);
+    const expecting = await startTest({ controllers });
+    await expecting.fetch('/book/fails');
+    expecting.expectErrors('request-failed');
+    await expecting[Symbol.asyncDispose]();
+  });
+
+  it('does not start with a controller that does not load, unless that is what the test is about', async (test) => {
+    const dir = folder(test, { 'BookController.mjs': SOURCE, 'BadController.mjs': 'export default class { index( }' });
+    await assert.rejects(startTest({ controllers: dir }), /group-not-loadable .*BadController\.mjs/);
+    const api = await startTest({ controllers: dir, expectedErrors: ['group-not-loadable', 'request-failed'] });
+    test.after(() => api.close());
+    assert.deepEqual([(await api.fetch('/book')).status, (await api.fetch('/bad')).status], [200, 500]);
+  });
+
+  it('counts what ran of a controller as covered', (test) => {
+    const dir = folder(test);
+    const coverage = join(dir, 'coverage');
+    mkdirSync(coverage);
+    const script = `import { startTest } from ${JSON.stringify(pathToFileURL(resolve(import.meta.dirname, '../src/testing.ts')).href)};
+      const api = await startTest({ controllers: ${JSON.stringify(dir)} });
+      await api.fetch('/book');
+      await api.close();`;
+    const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
+    execFileSync(process.execPath, [...flags, '--input-type=module', '-e', script], {
+      env: { ...process.env, NODE_V8_COVERAGE: coverage },
+    });
+    const scripts = readdirSync(coverage).flatMap((name) => JSON.parse(readFileSync(join(coverage, name), 'utf8')).result);
+    const { functions } = scripts.find(({ url }: { url: string }) => url.endsWith('/BookController.mjs'));
+    const counts = new Map(
+      functions.map(({ functionName, ranges }: { functionName: string; ranges: { count: number }[] }) => [functionName, ranges[0]?.count]),
+    );
+    assert.deepEqual([counts.get('index'), counts.get('created') ?? 0], [1, 0]);
+  });
+});
+
+describe('createParams', () => {
+  it('is what an operation needs to be called as a function', () => {
+    const { slugs, query, verb, signal, request } = createParams({ slugs: ['find', '1'], verb: 'POST' });
+    assert.deepEqual([slugs, { ...query }, verb, signal.aborted, typeof request], [['find', '1'], {}, 'POST', false, 'object']);
+  });
+
+  it('is echoed as the service echoes it: without the request and the signal', () => {
+    const params: ControllerParams = createParams({ signal: AbortSignal.abort() });
+    assert.ok(params.signal.aborted);
+    assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(params))), ['page', 'method', 'verb', 'slugs', 'query', 'requestId']);
+  });
+});

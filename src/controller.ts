@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 
 export { HttpError, type HttpErrorOptions } from './base/errors.ts';
+export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
 
 /** The application that a request's credential belongs to (SDK mode). No secret is in it. */
 export interface CallingApplication {
@@ -11,32 +12,44 @@ export interface CallingApplication {
   readonly description?: string;
   /** The identity that registered it: OpenID Connect `iss` and `sub`. */
   readonly owner?: { readonly issuer: string; readonly subject: string };
+  /** What it may do, as its row of the credentials table says. */
+  readonly scopes?: readonly string[];
+}
+
+/** What is known of the parts of a request: `ControllerParams<{ path: { id: string } }>`. */
+export interface ParamsShape {
+  readonly path?: object;
+  readonly query?: object;
 }
 
 /**
  * The controller params: the second argument of every operation. The enumerable fields are JSON-safe;
- * `request` and `signal` are not enumerable, so an echo of the params never carries them.
+ * `path`, `request` and `signal` are not enumerable, so an echo of the params never carries them.
  */
-export interface ControllerParams {
+export interface ControllerParams<Shape extends ParamsShape = object> {
   /** The handler group as the URL names it: `user` for `/api/user`. */
   readonly page: string;
-  /** The operation that was called: `index`, `created`, … */
+  /** The operation that was called: `index`, `created`, `GET {id}`, … */
   readonly method: string;
   /** The HTTP method, upper case. */
   readonly verb: string;
   /** All path segments after the group, percent-decoded. */
   readonly slugs: string[];
   /** The query string; a repeated key is an array. Has no prototype. */
-  readonly query: Record<string, string | string[]>;
+  readonly query: Shape extends { readonly query: infer Query } ? Query : Record<string, string | string[]>;
   /** The request id: the client's `X-Request-Id` when it is well formed, else a new one. */
   readonly requestId: string;
   /** In SDK mode alone. */
   readonly application?: CallingApplication;
+  /** What the segments named in its route are, decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
+  readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
   /** The request as Node has it. Its body has been read already. */
   readonly request: IncomingMessage;
   /** Aborted when the client is gone or the operation is out of time. */
   readonly signal: AbortSignal;
 }
+
+export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;
 
 /** A form field or file of a request body; repeated keys become an array. */
 export type FormValue = string | File | (string | File)[];

@@ -24,6 +24,7 @@ export const CATALOGUE = {
   REGISTRATION_CLOSED: { status: 403, message: 'This identity may not register' },
   NOT_FOUND: { status: 404, message: 'Nothing is served outside /api' },
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such handler group' },
+  ROUTE_NOT_FOUND: { status: 404, message: 'No route of the handler group fits the path' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'The method is not allowed here' },
   REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive' },
   ALREADY_REGISTERED: { status: 409, message: 'This identity has already registered an application of this name' },

@@ -75,7 +75,8 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
   /** The same names, and nothing behind them. */
   const hollow = (found: Group | undefined): Group | undefined => {
     group = found?.name;
-    return found === undefined ? undefined : { ...found, operations: new Map(Array.from(found.operations.keys(), (name) => [name, call])) };
+    if (found === undefined) return undefined;
+    return { ...found, operations: new Map(Array.from(found.operations, ([name, real]) => [name, { ...real, method: call }])) };
   };
   const { server } = createApp({
     settings,

@@ -1,6 +1,7 @@
 // `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict is
 // the app's own (ask-app.ts); here it becomes words, for people and as JSON, with what surprises although it is no refusal.
 import { METHODS } from '../base/builtins.ts';
+import { parseRouteName } from '../groups/group-routes.ts';
 import { groupNameOf } from '../groups/naming.ts';
 import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
@@ -8,7 +9,7 @@ import { type Answer, type Call, type Command, UsageError } from './command.ts';
 import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
 import { findLookAlikes } from './look-alikes.ts';
-import { brokenPlace, pageOf } from './routes.ts';
+import { brokenPlace, isStrict, pageOf } from './routes.ts';
 
 export const command: Command = {
   name: 'explain',
@@ -94,6 +95,7 @@ function groupText(group: LoadedGroup | undefined, { sought }: Verdict, cwd: str
 }
 
 function operationText({ operation, slugs, page, application }: Verdict): string {
+  if (parseRouteName(operation) !== undefined) return `${operation}, a route of the group`;
   const isNamed = slugs[0] === operation || (application !== undefined && page === operation);
   return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
 }
@@ -107,6 +109,10 @@ function outcomeText(outcome: 'called' | 'preflight' | 'refused', { status, erro
 function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup | undefined): string[] {
   const { errorCode, reason, sought = '' } = verdict;
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
+  if (errorCode === 'ROUTE_NOT_FOUND' && group !== undefined) {
+    const routes = group.operations.map(({ name }) => name).filter((name) => parseRouteName(name) !== undefined);
+    return [`the routes of ${group.group} are ${routes.join(', ')}`];
+  }
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND') return whyNoGroup(sought, inspection.groups, dir, cwd);
   return reason === undefined ? [] : [reason];
 }
@@ -131,7 +137,8 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
   if (slug !== undefined && slug !== operation && group?.ok) {
     const hidden = group.unexposed.find(({ name }) => name === slug);
     const text = `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`;
-    notes.push(hidden === undefined ? text : `${slug} is no operation: ${hidden.reason}`);
+    if (hidden !== undefined) notes.push(`${slug} is no operation: ${hidden.reason}`);
+    else if (!isStrict(group)) notes.push(text);
   }
   if (application !== undefined) notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${sought}`);
   if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {

@@ -1,6 +1,7 @@
 // `gatefold routes`: every URL that leads to an operation, the explicit rows as they stand, then each operation of each group
 // under the rows of the gateway. Which row gets a request is asked of the router, never guessed.
-import { VERB_OPERATIONS } from '../groups/operations.ts';
+import { type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
+import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
 import { ROUTES, type Route } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
@@ -94,7 +95,9 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
         const base = `${prefix}${pageOf(group)}`;
         const verbs = Array.from(VERB_OPERATIONS.keys());
         const byVerb = verbs.filter((verb) => VERB_OPERATIONS.get(verb) === name).flatMap((verb) => at(verb, base, name));
-        return takesMore ? [...byVerb, ...verbs.flatMap((verb) => at(verb, `${base}/${name}`, name))] : byVerb;
+        return takesMore && parseRouteName(name) === undefined
+          ? [...byVerb, ...verbs.flatMap((verb) => at(verb, `${base}/${name}`, name))]
+          : byVerb;
       }),
     ),
   );
@@ -129,6 +132,7 @@ function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Ro
     return verbs.includes('OPTIONS') ? route.map((found) => ({ ...found, needsAuthorization: true as const })) : route;
   });
   if (!takesMore) return byVerb;
+  if (isStrict(group)) return [...byVerb, ...group.operations.flatMap(({ name }) => listStrict(group, name, base))];
   const bySlug = group.operations.flatMap((operation) => {
     const path = `${base}/${operation.name}`;
     const above = router.resolve(path).matches.filter(({ route }) => route.target !== 'gateway.index');
@@ -137,6 +141,23 @@ function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Ro
     return [{ ...entry(group, operation.name, 'any', path), ...(except.length === 0 ? {} : { except }) }];
   });
   return [...byVerb, ...bySlug];
+}
+
+/** It has a route of its own, and then nothing is reached by a name under whatever verb. */
+export function isStrict({ operations }: LoadedGroup): boolean {
+  return operations.some(({ name }) => parseRouteName(name) !== undefined);
+}
+
+function listStrict(group: LoadedGroup, name: string, base: string): ListedRoute[] {
+  const route = parseRouteName(name);
+  if (route !== undefined) return [entry(group, name, routeVerbs(route, group), `${base}/${name.slice(name.indexOf(' ') + 1)}`)];
+  return isVerbOperation(name) ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];
+}
+
+/** HEAD falls to GET where it has no route of its own. */
+function routeVerbs({ verb, name }: GroupRoute, { operations }: LoadedGroup): string[] {
+  const twin = `HEAD${name.slice(verb.length)}`;
+  return verb === 'GET' && !operations.some((operation) => operation.name === twin) ? ['GET', 'HEAD'] : [verb];
 }
 
 function reachesGateway(router: Router, path: string, verb: string): boolean {

@@ -1,6 +1,9 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
+import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
+import { checkReachable, type GroupRoute, parseRouteName } from './group-routes.ts';
+import { readSettings } from './operation-settings.ts';
 import type { HiddenMembers } from './private-members.ts';
 
 /** HTTP method → operation, when no method slug applies (reference 4.1). Insertion order is that of `Allow`. */
@@ -14,17 +17,31 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['OPTIONS', 'options'],
 ]);
 
-/** What a controller may inherit: a shared CRUD base class works, and its helpers stay unexposed (decisions 3.3). */
-const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
+const VERB_NAMES: ReadonlySet<string> = new Set(VERB_OPERATIONS.values());
+/** What a controller may inherit beside routes: a shared CRUD base class works, and its helpers stay unexposed (decisions 3.3). */
+const INHERITABLE: ReadonlySet<string> = new Set([...VERB_NAMES, 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
-export type Operation = (data: unknown, params: ControllerParams) => unknown;
+export type OperationMethod = (data: unknown, params: ControllerParams) => unknown;
+
+export interface Operation {
+  /** As written: `find`, `GET {id}`. */
+  readonly name: string;
+  /** Its `this`. */
+  readonly controller: object;
+  readonly method: OperationMethod;
+  /** What `static operations` says of it. */
+  readonly settings: OperationSettings;
+}
 
 /** A handler group, loaded. */
 export interface Group {
   readonly name: string;
   readonly controller: object;
+  /** By name, in the order of the source, those of ancestors last. The routes' are among them. */
   readonly operations: ReadonlyMap<string, Operation>;
+  /** In the order of the source: first fit. A group that has one is strict (operation-choice.ts). */
+  readonly routes: readonly GroupRoute[];
   /** What has the look of an operation and is none: for the commands, no request ever sees it. */
   readonly unexposed: readonly Unexposed[];
 }
@@ -51,11 +68,27 @@ export function createGroup(name: string, module: Readonly<Record<string, unknow
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
   const controller: object = isClass(exported) ? new exported() : exported;
-  const { operations, unexposed } = sortMembers(controller, hidden);
+  const { methods, unexposed } = sortMembers(controller, hidden);
   if (isInstance(controller))
-    unexposed.push(...methodsAmong(controller, 'it is a field and not a method').filter((m) => !operations.has(m.name)));
+    unexposed.push(...methodsAmong(controller, 'it is a field and not a method').filter((m) => !methods.has(m.name)));
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
-  return { name, controller, operations, unexposed };
+  const names = new Set(methods.keys());
+  const settingsOf = readSettings(declaredBy(controller), names, (method) => method in controller);
+  const operations = Array.from(methods, ([key, method]): [string, Operation] => [
+    key,
+    { name: key, controller, method, settings: settingsOf(key) },
+  ]);
+  const routes = [...names].map(parseRouteName).filter((route) => route !== undefined);
+  checkReachable(
+    routes,
+    [...names].filter((key) => OPERATION_NAME.test(key) && !isVerbOperation(key)),
+  );
+  return { name, controller, operations: new Map(operations), routes, unexposed };
+}
+
+/** Chosen by a verb; any other operation is reached by its name or its route. */
+export function isVerbOperation(name: string): boolean {
+  return VERB_NAMES.has(name);
 }
 
 function exportOf(controllerName: string, module: Readonly<Record<string, unknown>>): object | undefined {
@@ -80,8 +113,23 @@ function isClass(value: unknown): value is new () => object {
   return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
 }
 
-function sortMembers(controller: object, hidden: HiddenLookup): { operations: Map<string, Operation>; unexposed: Unexposed[] } {
-  const operations = new Map<string, Operation>();
+/** `static operations` of the class and of each of its ancestors; of an object its property, unless that is an operation. */
+function declaredBy(controller: object): unknown[] {
+  if (!isInstance(controller)) {
+    const declared: unknown = (controller as { operations?: unknown }).operations;
+    return [typeof declared === 'function' ? undefined : declared];
+  }
+  const levels: unknown[] = [];
+  for (let level: object | null = controller.constructor; level !== null && level !== Function.prototype; ) {
+    const declared: unknown = Object.getOwnPropertyDescriptor(level, 'operations')?.value;
+    levels.push(typeof declared === 'function' ? undefined : declared);
+    level = Object.getPrototypeOf(level);
+  }
+  return levels;
+}
+
+function sortMembers(controller: object, hidden: HiddenLookup): { methods: Map<string, OperationMethod>; unexposed: Unexposed[] } {
+  const methods = new Map<string, OperationMethod>();
   const unexposed: Unexposed[] = [];
   const shadowed = new Set<string>();
   // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
@@ -94,18 +142,19 @@ function sortMembers(controller: object, hidden: HiddenLookup): { operations: Ma
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
       const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, own, marked);
-      if (reason === undefined) operations.set(name, method as Operation);
+      if (reason === undefined) methods.set(name, method as OperationMethod);
       else unexposed.push({ name, reason, method });
     }
     level = Object.getPrototypeOf(level);
     own = false;
   }
-  return { operations, unexposed };
+  return { methods, unexposed };
 }
 
 function whyUnexposed(name: string, own: boolean, marked: ReadonlySet<string>): string | undefined {
   if (marked.has(name)) return 'it is marked private or protected';
   if (name.startsWith('_')) return 'its name begins with _';
+  if (parseRouteName(name) !== undefined) return undefined;
   if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
   if (!own && !INHERITABLE.has(name)) return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
   return undefined;

@@ -7,6 +7,7 @@ import type { Settings } from '../base/config.ts';
 import { refusal } from '../base/errors.ts';
 import type { DeferringSink, Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
+import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { Groups } from '../groups/registry.ts';
 import { createRequestLines } from './access-log.ts';
 import { answerClientErrors } from './client-error.ts';
@@ -76,10 +77,11 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
   function explicit(name: string, handler: ExplicitHandler): Gateway {
     const answer: Call['answer'] = (exchange, result) =>
       respond.secret(exchange, (result as ExplicitAnswer).status, (result as ExplicitAnswer).body);
+    const operation = { name, controller: identity, method: handler, settings: NO_SETTINGS };
     return (exchange, match) => {
       exchange.page = match.page;
       exchange.operation = name;
-      dispatcher.call(exchange, { receiver: identity, operation: handler, answer });
+      dispatcher.call(exchange, { operation, answer });
     };
   }
 

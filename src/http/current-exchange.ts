@@ -2,14 +2,14 @@
 // Following the asynchronous context costs every promise of the process on Node before 24, so only operations that work
 // asynchronously are followed, and a service of synchronous ones never pays.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Operation } from '../groups/operations.ts';
+import type { OperationMethod } from '../groups/operations.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface RequestAtHand {
   /** Whether work of this operation can outlive its call: by its source, or because it has returned a promise before. */
-  follows(operation: Operation): boolean;
+  follows(operation: OperationMethod): boolean;
   /** It has returned a promise: it is followed from now on. */
-  follow(operation: Operation): void;
+  follow(operation: OperationMethod): void;
   run<T>(exchange: Exchange, work: () => T): T;
   /** Inside of an `uncaughtException` listener: the exchange whose operation led to the throw. */
   current(): Exchange | undefined;
@@ -20,7 +20,7 @@ const ASYNCHRONOUS =
 
 export function createRequestAtHand(): RequestAtHand {
   const storage = new AsyncLocalStorage<Exchange>();
-  const followed = new WeakMap<Operation, boolean>();
+  const followed = new WeakMap<OperationMethod, boolean>();
   return {
     follows(operation) {
       const known = followed.get(operation);

@@ -4,11 +4,12 @@
 import { refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
-import { type Group, type Operation, VERB_OPERATIONS } from '../groups/operations.ts';
+import type { Group, Operation } from '../groups/operations.ts';
 import { type DataSink, readBody } from './body.ts';
 import type { RequestAtHand } from './current-exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { parseQuery, type Query, withoutPrototype } from './form.ts';
+import { chooseOperation } from './operation-choice.ts';
 import { Params } from './params.ts';
 import type { Responder } from './response.ts';
 
@@ -21,28 +22,28 @@ export interface DispatcherOptions {
   readonly atHand: RequestAtHand;
 }
 
-/** What is called, with what as `this`, and how its result becomes an answer. */
+/** What is called, and how its result becomes an answer. */
 export interface Call {
-  readonly receiver: object | undefined;
   readonly operation: Operation;
   readonly answer: (exchange: Exchange, result: unknown) => void;
 }
 
 export interface Dispatcher {
   /**
-   * @param first the segment that may name an operation, and `second` the one that may if it does not
-   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, and the refusals of the request data
+   * @param second names an operation if the first of the exchange's slugs does not
+   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, and the refusals of the request data
    */
-  dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void;
+  dispatch(exchange: Exchange, group: Group, second?: string): void;
   call(exchange: Exchange, call: Call): void;
 }
 
 export function createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
-  function dispatch(exchange: Exchange, group: Group, first: string | undefined, second?: string): void {
+  function dispatch(exchange: Exchange, group: Group, second?: string): void {
     exchange.group = group.name;
-    const name = chooseOperation(exchange.verb, group, first, second);
-    exchange.operation = name;
-    call(exchange, { receiver: group.controller, operation: group.operations.get(name) as Operation, answer: respond.result });
+    const { operation, path } = chooseOperation(exchange.verb, group, exchange.slugs, second);
+    exchange.operation = operation.name;
+    exchange.path = path;
+    call(exchange, { operation, answer: respond.result });
   }
 
   /** The query is always parsed; the body only where there is one, and then the operation runs when it has arrived. */
@@ -59,15 +60,15 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
     fail: respond.fail,
   };
 
-  function run(exchange: Exchange, { receiver, operation, answer }: Call, data: unknown, query: Query): void {
+  function run(exchange: Exchange, { operation: { controller, method }, answer }: Call, data: unknown, query: Query): void {
     // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
     try {
       const params = new Params(exchange, query) satisfies ControllerParams;
-      const result = atHand.follows(operation)
-        ? atHand.run(exchange, () => operation.call(receiver, data, params))
-        : operation.call(receiver, data, params);
+      const result = atHand.follows(method)
+        ? atHand.run(exchange, () => method.call(controller, data, params))
+        : method.call(controller, data, params);
       if (!isThenable(result)) return answer(exchange, result);
-      atHand.follow(operation);
+      atHand.follow(method);
       waitFor(exchange, result, answer);
     } catch (error) {
       respond.fail(exchange, error);
@@ -92,27 +93,6 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
   }
 
   return { dispatch, call };
-}
-
-function chooseOperation(verb: string, group: Group, first: string | undefined, second: string | undefined): string {
-  if (first !== undefined && group.operations.has(first)) return first;
-  if (second !== undefined && group.operations.has(second)) return second;
-  const name = VERB_OPERATIONS.get(verb);
-  if (name === undefined) throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allowedVerbs(group) } });
-  if (!group.operations.has(name)) {
-    throw refusal('OPERATION_NOT_FOUND', undefined, {
-      cause: new Error(`group ${group.name} has no operation ${name}, which ${verb} asks for`),
-    });
-  }
-  return name;
-}
-
-/** OPTIONS is always served: without `Authorization` it is a preflight. */
-function allowedVerbs(group: Group): string {
-  return Array.from(VERB_OPERATIONS)
-    .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))
-    .map(([verb]) => verb)
-    .join(', ');
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

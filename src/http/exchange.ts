@@ -5,6 +5,8 @@ import type { CallingApplication } from '../controller.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { ResolvedPath } from './router.ts';
 
+const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
+
 export class Exchange {
   readonly request: Request;
   readonly response: ServerResponse;
@@ -20,6 +22,8 @@ export class Exchange {
   /** The group that serves, which in SDK mode the credential's row names; '' while none does. */
   group = '';
   slugs: readonly string[] = [];
+  /** What the segments named in the route of its operation are. */
+  path: Readonly<Record<string, string>> = NO_PATH;
   operation = '';
   application: CallingApplication | undefined;
   /** The client waits for `100 Continue` before it sends the body. */

@@ -53,7 +53,7 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     }
     // 5. Delegation, 6. absent group.
     withGroup(exchange, exchange.page, (group) => {
-      if (group !== undefined) dispatcher.dispatch(exchange, group, exchange.slugs[0]);
+      if (group !== undefined) dispatcher.dispatch(exchange, group);
       else respond.fail(exchange, refusal(authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND'));
     });
     // 7. Exception: whatever is thrown above reaches respond.fail, here or in app.ts.
@@ -71,7 +71,7 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     withGroup(exchange, row.handler, (group) => {
       if (group === undefined)
         throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(`the row's handler is ${row.handler}`) });
-      dispatcher.dispatch(exchange, group, exchange.slugs[0], exchange.page);
+      dispatcher.dispatch(exchange, group, exchange.page);
     });
   }
 

@@ -1,4 +1,4 @@
-// The controller params of one call. The enumerable fields are JSON-safe; `request` and `signal` sit on the prototype, so
+// The controller params of one call. The enumerable fields are JSON-safe; `path`, `request` and `signal` sit on the prototype, so
 // that an echo or a spread of the params never carries them, and cost nothing to an operation that does not ask.
 import type { IncomingMessage } from 'node:http';
 import type { CallingApplication, ControllerParams } from '../controller.ts';
@@ -25,6 +25,10 @@ export class Params implements ControllerParams {
     this.requestId = exchange.requestId;
     if (exchange.application !== undefined) this.application = exchange.application;
     this.#exchange = exchange;
+  }
+
+  get path(): Readonly<Record<string, string>> {
+    return this.#exchange.path;
   }
 
   get request(): IncomingMessage {

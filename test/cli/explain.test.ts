@@ -23,6 +23,13 @@ const ROWS = [
 const FILES = {
   'controllers/AController.mjs':
     'globalThis.called = false;\nexport default class {\n  index() { throw new Error("called") }\n  hello() { process.exit(1) }\n  _under() {}\n}\n',
+  'controllers/StrictController.mjs': `export default class {
+  index() {}
+  pay() {}
+  'GET {id}'() {}
+  'POST {id}/pay'() {}
+}
+`,
   'controllers/BadController.mjs': '\nthrow new Error("no luck");\n',
   'controllers/userController.mjs': 'export default {};\n',
   'controllers/user.controller.ts': 'export default {};\n',
@@ -68,6 +75,21 @@ const GENERIC = 'row        any /api/{params} → gateway.index';
 
 describe('explain', () => {
   const rows: Record<string, Row> = {
+    'a route of a group': {
+      ask: ['GET', '/api/strict/7'],
+      called: 'GET {id}',
+      says: ['operation  GET {id}, a route of the group'],
+    },
+    'a name that takes POST alone': { ask: ['POST', '/api/strict/pay'], called: 'pay', says: ['pay, named by the path'] },
+    'no route of a group': {
+      ask: ['GET', '/api/strict/7/8'],
+      refused: '404 ROUTE_NOT_FOUND',
+      says: ['404 ROUTE_NOT_FOUND', 'the routes of Strict are GET {id}, POST {id}/pay'],
+    },
+    'a route under another method': {
+      ask: ['DELETE', '/api/strict/7/pay'],
+      refused: '405 METHOD_NOT_ALLOWED',
+    },
     'a verb': {
       ask: ['GET', '/api/a'],
       called: 'index',

@@ -61,6 +61,18 @@ describe('listRoutes', () => {
   });
 });
 
+test('listRoutes shows a group with routes as it is reached: names by POST alone, verb operations by the bare group alone', () => {
+  const names = ['created', 'pay', 'GET {id}', 'HEAD {id}', 'GET {id}/items/{item}', 'POST {id}/pay'];
+  assert.deepEqual(list([group('A', names)]).slice(2), [
+    'POST /api/a created',
+    'POST /api/a/pay pay',
+    'GET /api/a/{id} GET {id}',
+    'HEAD /api/a/{id} HEAD {id}',
+    'GET,HEAD /api/a/{id}/items/{item} GET {id}/items/{item}',
+    'POST /api/a/{id}/pay POST {id}/pay',
+  ]);
+});
+
 test('findShadowed names the requests that an explicit row takes from an operation', () => {
   const brief = (groups: LoadedGroup[], routes?: readonly Route[]) =>
     findShadowed(groups, routes).map(({ verb, path, operation, row }) => `${verb} ${path} ${operation} ${row.target}`);

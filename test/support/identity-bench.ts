@@ -41,6 +41,7 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
     method: 'signin',
     verb: 'POST',
     slugs: [],
+    path: {},
     query: {},
     requestId: 'test-1',
     request: { headers } as unknown as IncomingMessage,

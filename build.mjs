@@ -2,21 +2,47 @@
 // instead of 65, and starting one is most of what a start and a changed controller cost (docs/PERFORMANCE.md has the
 // figures). Nothing is minified: a stack still names what stands in src, and the maps beside the files lead there.
 //
-// With --separate each file of src becomes one of dist, as coverage needs it: c8 cannot tell the sources of one file apart.
+//   node build.mjs               builds
+//   node build.mjs --separate    each file of src becomes one of dist, as coverage needs it: c8 cannot tell the sources of one file apart
+//   node build.mjs --if-stale    builds only when dist is not what src would give: a machine that serves needs no tools
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { build } from 'esbuild';
 
 const root = import.meta.dirname;
-rmSync(`${root}/dist`, { recursive: true, force: true });
+const dist = join(root, 'dist');
+/** What dist was made of, and how. */
+const STAMP = join(dist, '.built.json');
+const ENTRIES = ['server', 'worker', 'cli', 'controller', 'client', 'testing'];
+/** What a user of the package imports: these have types. */
+const TYPED = ['controller', 'client', 'testing'];
 
-if (process.argv.includes('--separate')) {
-  tsc('tsconfig.build.json');
-} else {
+if (process.argv[1] === import.meta.filename) await main(process.argv.slice(2));
+
+/** @param {string[]} flags */
+async function main(flags) {
+  const kind = flags.includes('--separate') ? 'separate' : 'bundled';
+  const isCurrent = isDistCurrent();
+  if (flags.includes('--if-stale') && isCurrent && (readStamp()?.kind === kind || !hasTools())) return;
+  if (!hasTools()) {
+    const state = isCurrent ? '' : `; dist is ${readStamp() === undefined ? 'not there' : 'older than src'}`;
+    process.stderr.write(`Cannot build: esbuild and typescript are not installed${state}. Run: npm ci\n`);
+    process.exitCode = 1;
+    return;
+  }
+  const sources = hashSources();
+  rmSync(dist, { recursive: true, force: true });
+  if (kind === 'separate') tsc('tsconfig.build.json');
+  else await bundle();
+  writeFileSync(STAMP, JSON.stringify({ kind, sources }));
+}
+
+async function bundle() {
+  const { build } = await import('esbuild');
   // One after the other: together, what the commands share with the server would cut the server into many small files.
-  for (const entry of ['server', 'worker', 'cli', 'controller', 'client', 'testing']) {
+  for (const entry of ENTRIES) {
     await build({
       absWorkingDir: root,
       entryPoints: [`src/${entry}.ts`],
@@ -32,9 +58,49 @@ if (process.argv.includes('--separate')) {
       logLevel: 'warning',
     });
   }
-  // The types of what `import … from 'gatefold'`, `'gatefold/client'` and `'gatefold/testing'` give, and no others.
   tsc('tsconfig.types.json');
-  keepTypesOf(['controller', 'client', 'testing']);
+  keepTypesOf(TYPED);
+}
+
+/** Whether dist is what a build would give now. By content: a checkout or a copy gives files any time of change. */
+export function isDistCurrent() {
+  return readStamp()?.sources === hashSources();
+}
+
+/** @returns {{ kind: string, sources: string } | undefined} */
+function readStamp() {
+  try {
+    return JSON.parse(readFileSync(STAMP, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function hashSources() {
+  const hash = createHash('sha256');
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const files = [
+    ...sources.sort().map((name) => join('src', name)),
+    'build.mjs',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'tsconfig.types.json',
+  ];
+  for (const name of files)
+    hash
+      .update(`${name}\0`)
+      .update(readFileSync(join(root, name)))
+      .update('\0');
+  return hash.digest('base64url');
+}
+
+function hasTools() {
+  const { resolve } = createRequire(import.meta.url);
+  try {
+    return ['esbuild', 'typescript/package.json'].every((name) => resolve(name) !== '');
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -43,23 +109,18 @@ if (process.argv.includes('--separate')) {
  * @param {string[]} entries
  */
 function keepTypesOf(entries) {
-  const reached = new Set(entries.map((entry) => join(root, 'dist', `${entry}.d.ts`)));
+  const reached = new Set(entries.map((entry) => join(dist, `${entry}.d.ts`)));
   for (const file of reached) {
     // tsc leaves the `.ts` of an import as it is, and not every tool that reads types takes it.
     const text = readFileSync(file, 'utf8').replace(/(from '\.[^']+)\.ts'/g, "$1.js'");
     writeFileSync(file, text);
     for (const [, specifier] of text.matchAll(/from '(\.[^']+)\.js'/g)) reached.add(join(dirname(file), `${specifier}.d.ts`));
   }
-  for (const name of readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })) {
-    const file = join(root, 'dist', name);
-    if (name.endsWith('.d.ts') && !reached.has(file)) rmSync(file);
-  }
-  for (const entry of readdirSync(join(root, 'dist'), { withFileTypes: true }))
-    if (
-      entry.isDirectory() &&
-      readdirSync(join(root, 'dist', entry.name), { recursive: true }).every((name) => !String(name).includes('.'))
-    )
-      rmSync(join(root, 'dist', entry.name), { recursive: true });
+  const made = readdirSync(dist, { recursive: true, withFileTypes: true });
+  for (const { name, parentPath } of made)
+    if (name.endsWith('.d.ts') && !reached.has(join(parentPath, name))) rmSync(join(parentPath, name));
+  for (const entry of made.filter((entry) => entry.isDirectory()).reverse())
+    if (readdirSync(join(entry.parentPath, entry.name)).length === 0) rmSync(join(entry.parentPath, entry.name), { recursive: true });
 }
 
 /** @param {string} config */

@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { isDistCurrent } from '../../build.mjs';
 
 export const SERVER = fileURLToPath(new URL('../../dist/server.js', import.meta.url));
+if (!isDistCurrent()) throw new Error('dist is older than src, so this would test yesterday. Run: npm run build');
 
 export interface LogLine {
   readonly level: string;

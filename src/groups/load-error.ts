@@ -9,6 +9,15 @@ export interface LoadError {
 }
 
 export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
+  try {
+    return await describe(error, file);
+  } catch {
+    // Its name is a symbol, or one of its fields a getter that throws.
+    return { reason: 'it threw an error that cannot be described while loading' };
+  }
+}
+
+async function describe(error: unknown, file: string): Promise<LoadError> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;

@@ -23,6 +23,8 @@ export interface GroupLoad {
   readonly error?: string;
   /** `file:line` of the mistake, where it is known. */
   readonly at?: string;
+  /** It did not finish within its time. */
+  readonly hung?: boolean;
 }
 
 export interface LoadAllOptions {
@@ -41,6 +43,8 @@ export interface Groups {
   find(page: string): Group | undefined | Promise<Group | undefined>;
   /** Loads every group, one after the other, so that a file that ends the process is known by name. */
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
+  /** This file must not be touched until it changes: it ended another process. */
+  skip(file: string, reason: string): void;
   /** Names of the groups that serve at the moment. */
   names(): string[];
   /** Every file imported so far and every file looked for in vain. */
@@ -52,8 +56,10 @@ export interface GroupsOptions {
   readonly log: Log;
   /** Milliseconds one file may take to load: a top-level `await` may never settle. */
   readonly loadTimeout?: number;
-  /** A file has joined the closure. */
-  readonly onFile?: (file: LoadedFile) => void;
+  /** A group is about to be imported in place. */
+  readonly onImporting?: ((file: string) => void) | undefined;
+  /** A file has joined the closure, also long after the load. */
+  readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** A group was imported in place, on its first request, which is held until this has settled. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
 }
@@ -70,7 +76,7 @@ const RACY_MS = 100;
 const UNSETTLED_MS = 200;
 const ATTEMPTS = 10;
 
-export function createGroups({ dir, log, loadTimeout = 10_000, onImported, onFile }: GroupsOptions): Groups {
+export function createGroups({ dir, log, loadTimeout = 10_000, onImporting, onFile, onImported }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
   /** By page, so with the first letter in either case. */
   const pages = new Map<string, Group>();
@@ -128,6 +134,7 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported, onFil
     for (let attempt = 1; ; attempt++) {
       const before = fingerprint(join(dir, file));
       if (before === 'absent') return undefined;
+      onImporting?.(file);
       const { load, loaded } = await loadOne(group, file);
       if (load.ok || attempt === ATTEMPTS || !(await isUnsettled(join(dir, file), before))) {
         await onImported?.(load);
@@ -154,7 +161,8 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported, onFil
       const { reason, at } = await describeLoadError(error, real);
       // Out of descriptors or memory says nothing about the file, so nothing is remembered against it.
       if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
-      return { load: { group, file, ok: false, error: reason, ...(at === undefined ? {} : { at }) } };
+      const hung = error instanceof HungLoad;
+      return { load: { group, file, ok: false, error: reason, ...(at === undefined ? {} : { at }), ...(hung ? { hung } : {}) } };
     }
   }
 
@@ -173,7 +181,7 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported, onFil
       if (group === undefined || isGone(join(dir, file))) continue;
       const reason = skip.get(file);
       if (reason !== undefined) {
-        broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
+        skipFile(file, reason);
         loads.push({ group, file, ok: false, error: reason });
         continue;
       }
@@ -185,9 +193,14 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImported, onFil
     return loads;
   }
 
+  function skipFile(file: string, reason: string): void {
+    broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
+  }
+
   return {
     find,
     loadAll,
+    skip: skipFile,
     names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
     closure: () => loader.closure(),
   };
@@ -231,11 +244,13 @@ function isTransient(error: unknown): boolean {
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
 }
 
+class HungLoad extends Error {}
+
 async function withTimeLimit<T>(work: Promise<T>, limit: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new Error(`it did not finish loading within ${limit} ms: does a top-level await never settle?`)),
+      () => reject(new HungLoad(`it did not finish loading within ${limit} ms: does a top-level await never settle?`)),
       limit,
     );
   });

@@ -36,8 +36,16 @@ export async function loadGeneration(options: GenerationOptions): Promise<Genera
   const skip = new Map(options.skip);
   for (let blameless = 0; ; ) {
     const workers = takeWorkers(options);
-    const outcome = await loadOnce(workers, { files: options.files(), skip }, options);
-    if (outcome.kind === 'loaded' || outcome.kind === 'aborted') return outcome;
+    const outcome =
+      typeof workers === 'string'
+        ? ({ kind: 'failed', reason: workers, poison: new Map<string, string>() } as const)
+        : await loadOnce(workers, { files: options.files(), skip }, options);
+    if (outcome.kind === 'aborted') return outcome;
+    if (outcome.kind === 'loaded') {
+      // Whoever loads such a file next would wait as long.
+      for (const { file, error = '', hung } of outcome.groups) if (hung) options.onPoison(file, error);
+      return outcome;
+    }
     for (const [file, reason] of outcome.poison) {
       skip.set(file, reason);
       options.onPoison(file, reason);
@@ -47,15 +55,15 @@ export async function loadGeneration(options: GenerationOptions): Promise<Genera
   }
 }
 
-/** All of them or none: the system may refuse one more process. */
-function takeWorkers({ count, takeWorker }: GenerationOptions): WorkerProcess[] {
+/** All of them, or the reason why not: the system may refuse one more process. */
+function takeWorkers({ count, takeWorker }: GenerationOptions): WorkerProcess[] | string {
   const workers: WorkerProcess[] = [];
   try {
     while (workers.length < count) workers.push(takeWorker());
     return workers;
   } catch (error) {
     for (const worker of workers) worker.quit();
-    throw error;
+    return error instanceof Error ? error.message : String(error);
   }
 }
 

@@ -4,7 +4,8 @@
 import type { Snapshot } from './folder/snapshot.ts';
 import { type GenerationOptions, type GenerationOutcome, list, loadGeneration } from './generation.ts';
 import type { PoisonList } from './poison-list.ts';
-import type { Crew } from './pool.ts';
+import type { Pool } from './pool.ts';
+import type { WorkerState } from './worker-handle.ts';
 
 export interface Loader {
   /** @param files names in the folder; default: all that are controllers */
@@ -19,13 +20,13 @@ export interface Loader {
 
 export interface LoaderOptions {
   readonly dir: string;
-  readonly crew: Pick<Crew, 'take' | 'fork' | 'all'>;
+  readonly crew: Pick<Pool, 'take' | 'fork' | 'all'>;
   readonly poison: PoisonList;
   readonly look: () => Snapshot | undefined;
 }
 
-/** A generation that is out of date and still loading one file after this long is given up for the next. */
-const SLOW_LOAD = 700;
+/** A generation that is out of date is given up for the next when a worker has been as long at one file, or at its start. */
+const SLOW: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, crew, poison, look }: LoaderOptions): Loader {
   let running: AbortController | undefined;
@@ -63,7 +64,7 @@ export function createLoader({ dir, crew, poison, look }: LoaderOptions): Loader
     },
     isLoading: () => running !== undefined,
     outdated() {
-      if (gaveUpLast || !crew.all().some(({ state, loadingFor }) => state === 'loading' && loadingFor > SLOW_LOAD)) return;
+      if (gaveUpLast || !crew.all().some(({ state, stepFor }) => stepFor > (SLOW[state] ?? Number.POSITIVE_INFINITY))) return;
       gaveUpLast = true;
       running?.abort();
     },

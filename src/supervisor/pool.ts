@@ -4,24 +4,26 @@ import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
 import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './worker-handle.ts';
 
-export interface Crew {
-  /** A worker that holds no part of the folder: one of the reserve, else a new process. */
+export interface Pool {
+  /** A worker that holds no part of the folder: one of the reserve, else a new process. @throws Error of the system */
   take(): WorkerProcess;
-  /** A new process, which leaves the reserve as it is. */
+  /** A new process, which leaves the reserve as it is. @throws Error of the system */
   fork(): WorkerProcess;
   all(): readonly WorkerProcess[];
   /** Those that accept connections, faulty ones included. */
   serving(): readonly WorkerProcess[];
   /** Keeps `count` booted workers ready, eight at most, until no one has asked for it for some minutes. */
   keepReserve(count: number): void;
-  /** Forks nothing any more on its own, and resolves when the last process is gone. */
-  close(): Promise<void>;
+  /** Forks nothing any more on its own. Resolves when the last process is gone, to those that even a kill has not ended in time. */
+  close(): Promise<readonly WorkerProcess[]>;
 }
 
-export interface CrewOptions {
+export interface PoolOptions {
   /** The first ones, already on their way. */
   readonly early: readonly EarlyWorker[];
   readonly events: WorkerEvents;
+  /** Milliseconds. */
+  readonly drainTimeout: number;
 }
 
 const PING_INTERVAL = 1000;
@@ -29,10 +31,12 @@ const PING_INTERVAL = 1000;
 const RESERVE_DELAY = 250;
 /** A reserve makes the next change live sooner; more than this many processes for that are too many. */
 const LARGEST_RESERVE = 8;
+/** A worker is killed 2 s after its time to drain; a process that hangs in the kernel outlives that. */
+const LAST_GRACE = 5000;
 /** Who edits a file is likely to edit it again soon. A folder at rest costs no memory. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createCrew({ early, events }: CrewOptions): Crew {
+export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   const workers = new Set<WorkerProcess>();
   const reserve = new Set<WorkerProcess>();
   let filling: NodeJS.Timeout | undefined;
@@ -63,7 +67,7 @@ export function createCrew({ early, events }: CrewOptions): Crew {
   }
 
   function enlist(process: Worker): WorkerProcess {
-    const worker = createWorkerProcess(process, { ...events, gone: forget });
+    const worker = createWorkerProcess(process, { ...events, gone: forget }, drainTimeout);
     workers.add(worker);
     return worker;
   }
@@ -78,10 +82,15 @@ export function createCrew({ early, events }: CrewOptions): Crew {
   function keepReserve(count: number): void {
     clearTimeout(filling);
     clearTimeout(releasing);
-    filling = setTimeout(() => {
-      while (reserve.size < Math.min(count, LARGEST_RESERVE)) reserve.add(fork());
-    }, RESERVE_DELAY);
+    filling = setTimeout(fillReserve, RESERVE_DELAY, Math.min(count, LARGEST_RESERVE));
     releasing = setTimeout(releaseReserve, RESERVE_LIFETIME);
+  }
+
+  /** Where the system refuses one more process, the next generation is made without. */
+  function fillReserve(count: number): void {
+    try {
+      while (reserve.size < count) reserve.add(fork());
+    } catch {}
   }
 
   function releaseReserve(): void {
@@ -89,15 +98,17 @@ export function createCrew({ early, events }: CrewOptions): Crew {
     reserve.clear();
   }
 
-  async function close(): Promise<void> {
+  async function close(): Promise<readonly WorkerProcess[]> {
     clearTimeout(filling);
     clearTimeout(releasing);
     releaseReserve();
     if (workers.size > 0) {
       await new Promise<void>((resolve) => {
         onEmpty = resolve;
+        setTimeout(resolve, drainTimeout + LAST_GRACE);
       });
     }
     clearInterval(pinging);
+    return [...workers];
   }
 }

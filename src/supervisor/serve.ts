@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import type { Settings } from '../base/config.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
-import { describeListenError, findPort, hostAndPort } from './port.ts';
+import { describeListenError, hostAndPort, openPort, StartError } from './port.ts';
 import type { EarlyWorker } from './prefork.ts';
-import { StartError } from './start-error.ts';
 import type { SupervisorStatus } from './status.ts';
 import type { Supervisor } from './supervision.ts';
 import { createSupervisor } from './supervisor.ts';
@@ -49,18 +48,20 @@ export async function serve({ settings, early, log, flush, operations, onServing
   try {
     checkFolder(settings.controllersDir, log);
     await openOperations();
-    const port = await findPort(settings.port, settings.host);
+    const port = await openPort(settings.port, settings.host);
     if (stopping) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
-    supervisor = createSupervisor({ workers, dir, port, host, drainTimeout, acceptFor, early, log, onMetrics });
+    supervisor = createSupervisor({ workers, dir, port, drainTimeout, acceptFor, early, log, onMetrics });
     await supervisor.start();
     if (stopping) return;
-    process.stdout.write(`gatefold listening on http://${hostAndPort(host, port)}\n`);
+    process.stdout.write(`gatefold listening on http://${hostAndPort(host, port.number)}\n`);
     onServing?.(supervisor);
   } catch (error) {
     supervisor?.kill();
+    // One that outlives this process would complain of it behind our one line.
+    await Promise.all(early.map((worker) => worker.kill()));
     if (!(error instanceof StartError)) throw error;
     flush();
     process.stderr.write(`gatefold: ${error.message}\n`, () => process.exit(1));

@@ -1,5 +1,6 @@
 // What a supervisor is given and what it can be told: the contract between it and the process that it runs in.
 import type { Log } from '../base/log.ts';
+import type { Port } from './port.ts';
 import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
 import type { WorkerProcess } from './worker-handle.ts';
@@ -8,9 +9,8 @@ export interface SupervisorOptions {
   /** How many workers serve. */
   readonly workers: number;
   readonly dir: string;
-  /** Not 0: every worker of every generation shares it. */
-  readonly port: number;
-  readonly host: string | undefined;
+  /** Every worker of every generation shares its socket. */
+  readonly port: Port;
   /** Milliseconds. */
   readonly drainTimeout: number;
   /** Milliseconds that a service which stops still accepts connections. */

@@ -1,6 +1,7 @@
 // The supervisor: decides when a generation is made, put to work or refused, and which worker is replaced, one step at a
 // time. How a folder is watched, a generation loaded, a port kept or a failure remembered, the files beside it know.
 
+import { parseFileName } from '../groups/naming.ts';
 import type { GroupLoad } from '../worker/messages.ts';
 import { createAdmission } from './admission.ts';
 import { createBackoff } from './backoff.ts';
@@ -11,14 +12,13 @@ import { createRoster } from './group-table.ts';
 import { createLoader } from './loader.ts';
 import { createNewGroups } from './new-groups.ts';
 import { createPoisonList } from './poison-list.ts';
-import { createCrew } from './pool.ts';
-import { createPortKeeper } from './port-keeper.ts';
+import { createPool } from './pool.ts';
+import { StartError } from './port.ts';
 import { createRejections, RETRY } from './rejections.ts';
-import { StartError } from './start-error.ts';
 import { describeService } from './status.ts';
 import type { Supervisor, SupervisorOptions } from './supervision.ts';
 import { createTrials } from './trials.ts';
-import type { WorkerProcess } from './worker-handle.ts';
+import type { Death, WorkerProcess } from './worker-handle.ts';
 
 type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
 
@@ -34,31 +34,28 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let wish: string | undefined;
   let later: NodeJS.Timeout | undefined;
   let turning = false;
+  /** Something has happened since the step under way was chosen. */
+  let isStale = false;
 
   const backoff = createBackoff({ free: wanted });
   const poison = createPoisonList(dir);
-  const crew = createCrew({
+  const crew = createPool({
     early: options.early,
+    drainTimeout: options.drainTimeout,
     events: {
-      lost: onLost,
-      took: (worker) => keeper.took(worker),
+      left: onLost,
       died: onDied,
-      gone(worker) {
-        newGroups.gone(worker);
-        turn();
-      },
+      gone: turn,
       faulty: onFaulty,
       imported: onImported,
       // One that is on its way out may have read what is out of date.
       read: (worker, files) => worker.generation >= roster.current.number && watch.read(files),
-      nothingToImport: (worker, group) => newGroups.done(worker, group),
       metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
     },
   });
   const watch = createFolderWatch({ dir, log, onChange });
   const loader = createLoader({ dir, crew, poison, look: watch.look });
-  const keeper = createPortKeeper({ port: options.port, host: options.host, log, serving: crew.serving });
-  const newGroups = createNewGroups(() => crew.all().filter(({ state }) => state === 'loaded' || state === 'serving'));
+  const newGroups = createNewGroups(crew.all);
   const roster = createRoster(newGroups.isPending);
   const admission = createAdmission({ dir, log, backoff, agrees: watch.agrees });
   const trials = createTrials({ loader, poison, look: watch.look });
@@ -77,12 +74,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       rejections.cancelRetry();
       clearTimeout(later);
       loader.abort();
-      keeper.close();
+      // First this copy of the socket: nobody accepts on it, and what connects while it is the last one would be reset.
+      options.port.close();
       for (const worker of crew.all()) {
         if (worker.state === 'serving') worker.drain(options.drainTimeout, options.acceptFor);
         else worker.quit();
       }
-      return crew.close();
+      return crew.close().then((left) => {
+        if (left.length > 0) log.error('workers-left', { workers: left.map(({ pid }) => pid) });
+      });
     },
     kill() {
       for (const worker of crew.all()) worker.kill('the supervisor was told to end at once');
@@ -103,23 +103,33 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     turn();
   }
 
-  // The socket that workers share ends with the last of them.
-  function onLost(worker: WorkerProcess): void {
-    keeper.took(worker);
+  function onLost(): void {
     if (stopping || roster.current.number === 0) return;
-    if (crew.serving().length === 0) keeper.keep();
     backoff.failed();
     trials.interrupt();
     turn();
   }
 
-  function onDied(worker: WorkerProcess, reason: string): void {
+  function onDied(worker: WorkerProcess, { reason, during, importing }: Death): void {
     if (stopping) return;
+    if (during === 'serving') onLost();
+    for (const file of importing) onPoison(worker, file, reason);
     const facts = { worker: worker.pid, generation: worker.generation, reason, file: worker.loadingFile };
     // What ends its process does so in every trial. It is known, and no request was near.
-    if (trials.isRunning() && worker.state === 'loading') return log.info('trial-died', facts);
+    if (trials.isRunning() && during === 'loading') return log.info('trial-died', facts);
     tally.died++;
     log.error('worker-died', facts);
+  }
+
+  /** A new file has ended a worker that served: no other must import it. */
+  function onPoison(worker: WorkerProcess, file: string, reason: string): void {
+    const group = parseFileName(file)?.group;
+    if (group === undefined) return;
+    poison.add(file, reason, watch.look());
+    for (const other of crew.all()) other.send({ kind: 'skip', file, reason });
+    const load = { group, file, ok: false, error: reason };
+    onImported(worker, load, []);
+    log.error('group-not-loadable', load);
   }
 
   function onFaulty(worker: WorkerProcess): void {
@@ -138,15 +148,16 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       roster.note(worker.generation, load);
     }
     if (load.ok) newGroups.imported(worker, load.group);
-    else newGroups.done(worker, load.group);
-    if (!load.ok) turn();
+    else turn();
   }
 
   // One step at a time.
 
   function turn(): void {
+    isStale = true;
     if (turning || stopping || roster.current.number === 0) return;
     turning = true;
+    isStale = false;
     clearTimeout(later);
     step()
       .catch((error: unknown) => {
@@ -156,7 +167,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       })
       .then((again) => {
         turning = false;
-        if (again) turn();
+        if (again || isStale) turn();
       });
   }
 
@@ -223,7 +234,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const known = roster.current.groups;
     const losses = lossesOf(known, groups);
     roster.announce(groups);
-    const error = await keeper.open(workers);
+    const error = await listen(workers);
     if (stopping) return;
     roster.settle(number, error === undefined);
     if (error !== undefined) return dismiss(workers, cause, error);
@@ -238,6 +249,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const took = Math.round(performance.now() - begun);
     log.info('generation-serving', { generation: number, cause, groups: groups.length, took_ms: took });
     if (number > 1 && old.length > 0) crew.keepReserve(wanted);
+  }
+
+  /** One line when none of them can accept. One that cannot is replaced. */
+  async function listen(workers: readonly WorkerProcess[]): Promise<string | undefined> {
+    const outcomes = await Promise.all(workers.map((worker) => worker.listen(options.port.socket)));
+    for (const worker of workers) if (worker.state === 'loaded') worker.quit();
+    const failures = outcomes.filter((outcome) => outcome !== 'listening');
+    const [first] = failures;
+    return first === undefined || failures.length < workers.length ? undefined : options.port.describeError(first.code);
   }
 
   function reject(cause: string, failures: readonly GroupLoad[], begun: number, { workers }: Loaded): void {
@@ -275,7 +295,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       for (const worker of outcome.workers) worker.quit();
       return;
     }
-    const error = await keeper.open(outcome.workers);
+    const error = await listen(outcome.workers);
     if (stopping) return;
     if (error !== undefined) return dismiss(outcome.workers, 'replacement', error);
     tally.replaced += outcome.workers.length;

@@ -1,11 +1,12 @@
 // One worker as the supervisor sees it: its life from fork to exit, the questions put to it, and the pings that tell
-// whether its event loop still turns. It knows nothing of generations, of other workers or of the folder.
-import type { Worker } from 'node:cluster';
-import type { Server } from 'node:net';
-import { type FromWorker, type GroupLoad, type LoadedFile, parseFromWorker, type ToWorker } from '../worker/messages.ts';
+// whether its event loop still turns. Whatever it is asked has an end. It knows nothing of generations, of other workers or of the folder.
+import type { SendHandle } from 'node:child_process';
+import cluster, { type Worker } from 'node:cluster';
+import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from '../worker/messages.ts';
+import type { BoundSocket } from './port.ts';
 
-/** `serving` includes a faulty worker, which goes on until its replacement serves; `lost` has served, and is about to be gone. */
-export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'lost' | 'draining' | 'gone';
+/** `serving` includes a faulty worker, which goes on until its replacement serves. docs/LIVE.md draws the way through them. */
+export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 /** Of the folder: file names, and those among them that must not be touched, with the reason. */
 export interface LoadOrder {
@@ -20,13 +21,19 @@ export type LoadOutcome =
 
 export type ListenOutcome = 'listening' | { readonly code: string };
 
+export interface Death {
+  readonly reason: string;
+  /** The state that it was in. */
+  readonly during: WorkerState;
+  /** Files of new groups that it was importing while it served. */
+  readonly importing: readonly string[];
+}
+
 export interface WorkerEvents {
-  /** Its channel is closed, and with it, if it was the last, the socket that workers share. */
-  lost(worker: WorkerProcess): void;
-  /** It has the connection that was sent to it. */
-  took(worker: WorkerProcess): void;
+  /** It serves no longer, though nobody has told it to stop. */
+  left(worker: WorkerProcess): void;
   /** It ended, and nobody had told it to. */
-  died(worker: WorkerProcess, reason: string): void;
+  died(worker: WorkerProcess, death: Death): void;
   /** It is gone, for whatever reason; comes last. */
   gone(worker: WorkerProcess): void;
   /** Something was thrown in it outside any request. */
@@ -34,32 +41,31 @@ export interface WorkerEvents {
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
   /** An operation of it imported these when it was called. */
   read(worker: WorkerProcess, files: readonly LoadedFile[]): void;
-  /** It was told to import a group that it has already, or cannot have. */
-  nothingToImport(worker: WorkerProcess, group: string): void;
   /** What it has counted; also, and last, when it ends. */
   metrics?(worker: WorkerProcess, metrics: unknown): void;
 }
 
 export interface WorkerProcess {
-  readonly id: number;
+  /** Undefined: the system has refused to start it. */
   readonly pid: number | undefined;
   readonly state: WorkerState;
+  /** 0: it has loaded nothing yet. */
   readonly generation: number;
   readonly isFaulty: boolean;
   /** The controller it is importing at the moment, by file name. */
   readonly loadingFile: string | undefined;
-  /** Milliseconds that it has been importing that file. */
-  readonly loadingFor: number;
-  readonly servingSince: number;
+  /** Milliseconds that it has been booting, or importing that file. */
+  readonly stepFor: number;
   load(generation: number, order: LoadOrder): Promise<LoadOutcome>;
-  /** @param server the socket to accept on, where this process holds it; else node:cluster has one for all workers */
-  listen(port: number, host: string | undefined, server?: Server): Promise<ListenOutcome>;
+  listen(socket: BoundSocket): Promise<ListenOutcome>;
+  /** Imports a new group; resolves when it has, or could not, or is gone, or has taken too long. */
+  importGroup(group: string): Promise<void>;
   /** @param acceptFor nobody serves in its place, the service stops: milliseconds that it still accepts */
   drain(timeout: number, acceptFor?: number | null): void;
   /** Ends a worker that holds no connection: politely, and soon after by force. */
   quit(): void;
   kill(reason: string): void;
-  send(message: ToWorker, handle?: Parameters<Worker['send']>[1]): void;
+  send(message: ToWorker): void;
   /** To be called once a second. */
   ping(): void;
 }
@@ -68,47 +74,74 @@ export interface WorkerProcess {
 const STUCK_AFTER = 5;
 /** Starting a process and compiling controllers block the event loop for longer than serving ever may. */
 const STUCK_WHILE_LOADING = 10;
-/** What a worker that was told to end may take for it. */
-const GRACE = 2000;
-/** What its last messages may take to arrive after its exit. */
-const LAST_WORDS = 200;
 
-export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: () => number = () => performance.now()): WorkerProcess {
+/** Milliseconds that a worker may take. A worker gives up a file after 10 s, and may take 5 s more to find the mistake in it. */
+const LIMITS = {
+  /** From one step of its start, or one file of the folder, to the next. */
+  step: 30_000,
+  listen: 10_000,
+  /** One worker that hangs must not hold up the first answer of a new group for long. */
+  importGroup: 2000,
+  /** To end when it is told to, or when it has closed its channel. */
+  end: 2000,
+  /** The same while it imports: it may be in an endless loop, and would keep a core busy for nothing. */
+  endWhileLoading: 200,
+  /** Its last messages, to arrive after its exit. */
+  lastWords: 200,
+};
+
+/** @param drainTimeout milliseconds that it takes to drain when its channel breaks, and it does so of its own accord */
+export function createWorkerProcess(
+  worker: Worker,
+  events: WorkerEvents,
+  drainTimeout: number,
+  now: () => number = () => performance.now(),
+): WorkerProcess {
   let state: WorkerState = 'booting';
   let generation = 0;
   let isFaulty = false;
   let loadingFile: string | undefined;
-  let loadingSince = 0;
-  let servingSince = 0;
+  let stepSince = now();
+  const importing = new Set<string>();
   let unanswered = 0;
-  let isQuitting = false;
+  let toldTo: 'drain' | 'quit' | undefined;
   let killedFor: string | undefined;
   let pendingLoad: { order: LoadOrder; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
-  let forced: NodeJS.Timeout | undefined;
+  const pendingImports = new Map<string, () => void>();
+  /** It is killed when this expires: there is one in every state in which something is waited for. */
+  let limit: NodeJS.Timeout | undefined;
+  let lastWords: NodeJS.Timeout | undefined;
 
   worker.on('message', (message: unknown) => {
-    const known = parseFromWorker(message);
+    const known = unseal<FromWorker>(message);
     if (known !== undefined) receive(known);
   });
-  // A channel that breaks while we write to it ends in an exit, which is what counts.
-  worker.on('error', () => {});
+  worker.on('error', (error: NodeJS.ErrnoException) => {
+    // A fork that failed has no exit. Any other error is a channel that breaks while we write to it, and that ends in an exit.
+    if (worker.process.pid !== undefined) return;
+    delete cluster.workers?.[worker.id];
+    ended(`the system refused to start it (${error.code ?? error.message})`);
+  });
   // What it said last (which file it was loading) may arrive after its exit was noticed: wait for the channel's end, too.
   let ends = 0;
   worker.on('disconnect', () => {
-    lost();
-    if (++ends === 2) ended();
+    if (++ends === 2) return ended();
+    // It drains, as when its supervisor is gone; or its exit is the next that we hear of.
+    if (state === 'gone' || toldTo !== undefined) return;
+    const wasServing = state === 'serving';
+    if (state === 'serving') state = 'draining';
+    endsWithin(LIMITS.end + (wasServing ? drainTimeout : 0), 'it closed its channel and did not end');
+    if (wasServing) events.left(self);
   });
   worker.on('exit', () => {
-    lost();
     if (++ends === 2) return ended();
     // The channel's end may not come at all: a process that a controller started can hold it open.
-    clearTimeout(forced);
-    forced = setTimeout(ended, LAST_WORDS);
+    lastWords = setTimeout(ended, LIMITS.lastWords);
   });
+  endsWithin(LIMITS.step, 'it did not start');
 
   const self: WorkerProcess = {
-    id: worker.id,
     pid: worker.process.pid,
     get state() {
       return state;
@@ -122,11 +155,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
     get loadingFile() {
       return loadingFile;
     },
-    get loadingFor() {
-      return loadingFile === undefined ? 0 : now() - loadingSince;
-    },
-    get servingSince() {
-      return servingSince;
+    get stepFor() {
+      return now() - stepSince;
     },
     load(number, order) {
       generation = number;
@@ -136,56 +166,71 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
         else if (state === 'gone') ended();
       });
     },
-    listen(port, host, server) {
+    listen(socket) {
       return new Promise((resolve) => {
         pendingListen = resolve;
-        if (state === 'gone') ended();
-        else send({ kind: 'listen', port, host }, server);
+        if (state === 'gone') return ended();
+        endsWithin(LIMITS.listen, 'it did not listen');
+        send({ kind: 'listen' }, socket);
+      });
+    },
+    importGroup(group) {
+      return new Promise((resolve) => {
+        if (state === 'gone') return resolve();
+        const timer = setTimeout(done, LIMITS.importGroup);
+        pendingImports.set(group, done);
+        send({ kind: 'import', group });
+        function done(): void {
+          clearTimeout(timer);
+          pendingImports.delete(group);
+          resolve();
+        }
       });
     },
     drain(timeout, acceptFor = null) {
-      if (state === 'gone' || state === 'draining') return;
+      if (state === 'gone' || toldTo !== undefined) return;
       state = 'draining';
+      toldTo = 'drain';
       send({ kind: 'drain', timeout, acceptFor });
-      forced = setTimeout(kill, timeout + GRACE, 'it did not drain in time');
+      endsWithin(timeout + LIMITS.end, 'it did not drain in time');
     },
     quit() {
-      if (state === 'gone' || state === 'draining') return;
-      // One that is importing may be in an endless loop, and would keep a core busy for nothing.
-      const grace = state === 'loading' ? GRACE / 10 : GRACE;
+      if (state === 'gone' || toldTo !== undefined) return;
+      const time = state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
       state = 'draining';
-      isQuitting = true;
+      toldTo = 'quit';
       send({ kind: 'quit' });
-      forced = setTimeout(() => worker.process.kill('SIGKILL'), grace);
+      clearTimeout(limit);
+      limit = setTimeout(() => worker.process.kill('SIGKILL'), time);
     },
     kill,
     send,
     ping() {
-      // One that closes the port has hung up, and drains.
+      // One that has closed its channel drains, or is about to be gone.
       if (state === 'gone' || !worker.isConnected()) return;
-      const limit = state === 'booting' || state === 'loading' ? STUCK_WHILE_LOADING : STUCK_AFTER;
-      if (unanswered >= limit) kill(`its event loop did not turn for ${limit} s`);
+      const most = state === 'booting' || state === 'loading' ? STUCK_WHILE_LOADING : STUCK_AFTER;
+      if (unanswered >= most) kill(`its event loop did not turn for ${most} s`);
       unanswered++;
       send({ kind: 'ping' });
     },
   };
   return self;
 
-  function send(message: ToWorker, handle?: Parameters<Worker['send']>[1]): void {
+  function send(message: ToWorker, socket?: BoundSocket): void {
     if (!worker.isConnected()) return;
-    // Whoever sends a socket closes it: Node leaves it open for good when the worker dies before it has arrived.
-    worker.send(message, handle, { keepOpen: true }, () => {});
+    worker.send(seal(message), socket as unknown as SendHandle, {}, () => {});
   }
 
-  function lost(): void {
-    if (state !== 'serving') return;
-    state = 'lost';
-    events.lost(self);
+  function endsWithin(time: number, otherwise: string): void {
+    clearTimeout(limit);
+    limit = setTimeout(kill, time, `${otherwise} within ${time / 1000} s`);
   }
 
   function startLoading({ files, skip }: LoadOrder): void {
     state = 'loading';
-    send({ kind: 'load', generation, files, skip: [...skip] });
+    stepSince = now();
+    endsWithin(LIMITS.step, 'it did not begin to load');
+    send({ kind: 'load', files, skip: [...skip] });
   }
 
   function receive(message: FromWorker): void {
@@ -193,58 +238,58 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
       case 'booted':
         if (state !== 'booting') return;
         state = 'standby';
+        clearTimeout(limit);
         if (pendingLoad !== undefined) startLoading(pendingLoad.order);
         return;
       case 'loading':
+        if (state !== 'loading') return void importing.add(message.file);
         loadingFile = message.file;
-        loadingSince = now();
-        return;
+        stepSince = now();
+        return endsWithin(LIMITS.step, `it did not finish with ${message.file}`);
       case 'unfit':
-        pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
-        pendingLoad = undefined;
+        resolveLoad({ kind: 'ended', file: undefined, reason: message.reason });
         return self.quit();
       case 'loaded':
         if (state !== 'loading') return;
         state = 'loaded';
         loadingFile = undefined;
-        pendingLoad?.resolve({ kind: 'loaded', groups: message.groups, files: message.files });
-        pendingLoad = undefined;
-        return;
+        clearTimeout(limit);
+        return resolveLoad({ kind: 'loaded', groups: message.groups, files: message.files });
       case 'listening':
         if (state !== 'loaded') return;
         state = 'serving';
-        servingSince = now();
-        pendingListen?.('listening');
-        pendingListen = undefined;
-        return;
-      case 'took':
-        events.took(self);
-        return;
+        clearTimeout(limit);
+        return resolveListen('listening');
       case 'listen-failed':
-        pendingListen?.({ code: message.code });
-        pendingListen = undefined;
-        return;
+        if (state === 'loaded') clearTimeout(limit);
+        return resolveListen({ code: message.code });
       case 'imported':
+        importing.delete(message.group.file);
         events.imported(self, message.group, message.files);
-        return;
+        return pendingImports.get(message.group.group)?.();
       case 'read':
-        events.read(self, message.files);
-        return;
+        return events.read(self, message.files);
       case 'nothing-to-import':
-        events.nothingToImport(self, message.group);
-        return;
+        return pendingImports.get(message.group)?.();
       case 'faulty':
         if (isFaulty) return;
         isFaulty = true;
-        events.faulty(self);
-        return;
+        return events.faulty(self);
       case 'metrics':
-        events.metrics?.(self, message.metrics);
-        return;
+        return events.metrics?.(self, message.metrics);
       case 'pong':
         unanswered = 0;
-        return;
     }
+  }
+
+  function resolveLoad(outcome: LoadOutcome): void {
+    pendingLoad?.resolve(outcome);
+    pendingLoad = undefined;
+  }
+
+  function resolveListen(outcome: ListenOutcome): void {
+    pendingListen?.(outcome);
+    pendingListen = undefined;
   }
 
   function kill(reason: string): void {
@@ -252,17 +297,18 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, now: (
     worker.process.kill('SIGKILL');
   }
 
-  function ended(): void {
-    const wasExpected = state === 'draining' && killedFor === undefined && (isQuitting || worker.process.exitCode === 0);
-    const reason = killedFor ?? howItEnded(worker);
-    if (state !== 'gone' && !wasExpected) events.died(self, reason);
-    const isNew = state !== 'gone';
+  function ended(how: string = howItEnded(worker)): void {
+    const wasExpected = killedFor === undefined && (toldTo === 'quit' || (toldTo === 'drain' && worker.process.exitCode === 0));
+    const reason = killedFor ?? how;
+    const during = state;
     state = 'gone';
-    clearTimeout(forced);
-    pendingLoad?.resolve({ kind: 'ended', file: loadingFile, reason });
-    pendingListen?.({ code: reason });
-    pendingLoad = pendingListen = undefined;
-    if (isNew) events.gone(self);
+    clearTimeout(lastWords);
+    if (during !== 'gone' && !wasExpected) events.died(self, { reason, during, importing: [...importing] });
+    clearTimeout(limit);
+    resolveLoad({ kind: 'ended', file: loadingFile, reason });
+    resolveListen({ code: reason });
+    for (const done of [...pendingImports.values()]) done();
+    if (during !== 'gone') events.gone(self);
   }
 }
 

@@ -18,8 +18,6 @@ export interface DrainOptions {
    * and is not accepted, is reset. Null: others accept.
    */
   readonly acceptFor: number | null;
-  /** Open connections that the server does not count as its own. */
-  readonly takenOver: () => number;
   /** No connection is left. */
   readonly onDrained: () => void;
 }
@@ -34,7 +32,7 @@ const SWEEP_INTERVAL = 50;
 const QUIET_TURNS = 3;
 const QUIET_LIMIT = 400;
 
-export function drain({ server, setDraining }: Drainable, { timeout, acceptFor, takenOver, onDrained }: DrainOptions): void {
+export function drain({ server, setDraining }: Drainable, { timeout, acceptFor, onDrained }: DrainOptions): void {
   const begun = performance.now();
   let left: number | undefined;
   // First the port, then the word to the clients: told before, each of them would come back at once with a new connection.
@@ -52,7 +50,7 @@ export function drain({ server, setDraining }: Drainable, { timeout, acceptFor, 
     // Every answer since has ended its connection, so what is idle now has been idle all the time.
     if (now - left >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
-      if (count + takenOver() > 0) return;
+      if (count > 0) return;
       clearInterval(sweep);
       onDrained();
     });

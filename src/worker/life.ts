@@ -1,10 +1,10 @@
 // The life of one worker process: it loads the folder when it is told to, listens, drains and ends when it is told to,
 // and tells the supervisor how it fares. It decides nothing about generations; how its parts are wired is worker/parts.ts.
 import cluster from 'node:cluster';
-import { type ListenOptions, Server, Socket } from 'node:net';
+import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
 import { type Drainable, drain } from './drain.ts';
-import { type FromWorker, type GroupLoad, type LoadedFile, parseToWorker } from './messages.ts';
+import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from './messages.ts';
 
 /** What a worker is made of, as far as this file is concerned. */
 export interface WorkerParts {
@@ -20,6 +20,8 @@ export interface WorkerParts {
     }): Promise<readonly GroupLoad[]>;
     closure(): readonly LoadedFile[];
     find(page: string): unknown;
+    /** The file must not be touched until it changes. */
+    skip(file: string, reason: string): void;
   };
   /** What has been counted since the last time, where anybody wants to know; it goes to the supervisor as it is. */
   takeMetrics?(): unknown;
@@ -28,7 +30,10 @@ export interface WorkerParts {
 export interface WorkerOptions {
   /** Called when the first load is asked for: a standby worker holds no part of the folder and watches nothing. */
   readonly createParts: (events: {
+    /** A brand-new group is about to be imported in place. */
+    onImporting(file: string): void;
     onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
+    /** A file was read by an import: of a group that is being loaded, or of an operation that was called. */
     onFile(file: LoadedFile): void;
   }) => WorkerParts | Promise<WorkerParts>;
   /** What can be done before the folder is known, such as registering the TypeScript loader. */
@@ -52,7 +57,6 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   let parts: WorkerParts | undefined;
   let draining = false;
   let faults = 0;
-  let takenOver = 0;
   let isLoaded = false;
   /** Read since the load and not told of yet. */
   let unreported: LoadedFile[] = [];
@@ -78,24 +82,22 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   await prepare?.();
   tell({ kind: 'booted' });
 
-  function obey(message: unknown, handle: unknown): void {
-    const order = parseToWorker(message);
+  function obey(message: unknown, socket: unknown): void {
+    const order = unseal<ToWorker>(message);
     switch (order?.kind) {
       case 'ping':
         return tell({ kind: 'pong' });
       case 'load':
-        void load(order.files, new Map(order.skip));
+        void load(order.files, new Map(order.skip)).catch((error: unknown) => tell({ kind: 'unfit', reason: messageOf(error) }));
         return;
       case 'import':
         return importGroup(order.group);
       case 'shared':
         return unshared.get(order.group)?.();
+      case 'skip':
+        return parts?.groups.skip(order.file, order.reason);
       case 'listen':
-        return listen(handle instanceof Server ? handle : { port: order.port, host: order.host, backlog: BACKLOG });
-      case 'connection':
-        // Node hands over nothing when the client has hung up on the way.
-        if (handle instanceof Socket) takeOver(handle);
-        return tell({ kind: 'took' });
+        return listen(socket as Server);
       case 'drain':
         return leave(order.timeout, order.acceptFor);
       case 'quit':
@@ -104,12 +106,10 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   }
 
   async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
-    try {
-      parts = await createParts({ onImported, onFile });
-    } catch (error) {
-      return tell({ kind: 'unfit', reason: error instanceof Error ? error.message : String(error) });
-    }
-    const groups = await parts.groups.loadAll({ files, skip, onLoading: (file) => tell({ kind: 'loading', file }) });
+    const onLoading = (file: string) => tell({ kind: 'loading', file });
+    parts = await createParts({ onImporting: onLoading, onImported, onFile });
+    const groups = await parts.groups.loadAll({ files, skip, onLoading });
+    isLoaded = true;
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
     isLoaded = true;
     if (parts.takeMetrics === undefined) return;
@@ -161,34 +161,27 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
     unreported.push(file);
   }
 
-  /** On a server that came with the order: its socket is the supervisor's, and all workers share it. */
-  function listen(where: Server | ListenOptions): void {
-    const server = parts?.app.server;
-    if (server === undefined || draining) return;
+  /** @param socket the supervisor's, which all workers share */
+  function listen(socket: Server): void {
+    if (parts === undefined || draining) return tell({ kind: 'listen-failed', code: 'it drains' });
+    const { server } = parts.app;
     const failed = (error: NodeJS.ErrnoException) => tell({ kind: 'listen-failed', code: error.code ?? error.message });
     server.once('error', failed);
-    server.listen(where, () => {
-      server.off('error', failed);
-      tell({ kind: 'listening' });
-    });
-  }
-
-  /** The server serves it like its own but does not count it, so draining must. */
-  function takeOver(socket: Socket): void {
-    if (parts === undefined) return;
-    takenOver++;
-    socket.once('close', () => takenOver--);
-    parts.app.server.emit('connection', socket);
+    try {
+      server.listen(socket, BACKLOG, () => {
+        server.off('error', failed);
+        tell({ kind: 'listening' });
+      });
+    } catch (error) {
+      failed(error as NodeJS.ErrnoException);
+    }
   }
 
   function leave(timeout: number, acceptFor: number | null = null): void {
     if (draining) return;
     draining = true;
     if (parts === undefined) return end();
-    // node:cluster keeps a copy of the listening socket in the supervisor for as long as it hears of a worker that has it.
-    // Nobody accepts on that copy: what connects to it is reset. So it goes first.
-    if (acceptFor !== null && process.connected) process.disconnect?.();
-    drain(parts.app, { timeout, acceptFor, takenOver: () => takenOver, onDrained: end });
+    drain(parts.app, { timeout, acceptFor, onDrained: end });
   }
 
   function end(): void {
@@ -200,12 +193,21 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
   }
 }
 
-/** Connections that wait to be accepted while every worker is busy; the kernel lowers it to what it allows. */
+/** Connections that wait while every worker is busy, or while there is none; the kernel lowers it to what it allows. */
 const BACKLOG = 4096;
 
 function tell(message: FromWorker, onSent: () => void = () => {}): void {
   // The callback takes what would be thrown: a supervisor that is gone is noticed by 'disconnect'.
-  process.send?.(message, undefined, {}, () => onSent());
+  process.send?.(seal(message), undefined, {}, () => onSent());
+}
+
+/** Of anything that may be thrown: whoever waits for an answer must get one. */
+function messageOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.message) : String(error);
+  } catch {
+    return 'an error that cannot be described';
+  }
 }
 
 /** The first place of the stack that is somebody's code: for a throw in a timer there is no request to name. */

@@ -16,9 +16,11 @@ export interface WorkerPartsOptions {
   /** Where the lines of the requests go. */
   readonly sink: DeferringSink;
   readonly observer?: RequestObserver | undefined;
+  /** A brand-new group is about to be imported in place. */
+  readonly onImporting?: (file: string) => void;
   /** A brand-new group was imported in place; with every file imported so far. It answers once this has settled. */
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
-  /** A file was imported, at load or when an operation asked for it. */
+  /** A file has joined what was imported. */
   readonly onFile?: (file: LoadedFile) => void;
   /** Puts callers beside those of the table: for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
@@ -39,6 +41,7 @@ export function createWorkerParts({
   log,
   sink,
   observer,
+  onImporting,
   onImported,
   onFile,
   withCallers = (table) => table,
@@ -47,8 +50,9 @@ export function createWorkerParts({
   const groups: Groups = createGroups({
     dir: settings.controllersDir,
     log,
+    onImporting,
+    onFile,
     onImported: (load) => onImported?.(load, groups.closure()),
-    onFile: (file) => onFile?.(file),
   });
   const credentials = createCredentials({ dataDir, sessionKey, log });
   const identity = createIdentity({ dataDir, log, accounts: credentials });

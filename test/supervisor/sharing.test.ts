@@ -1,0 +1,49 @@
+// A new group is told to every worker, and nobody answers from it before all have said how they fared.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createNewGroups } from '../../src/supervisor/new-groups.ts';
+import type { WorkerProcess, WorkerState } from '../../src/supervisor/worker-handle.ts';
+
+function create(...states: WorkerState[]) {
+  const told: string[] = [];
+  const answers: (() => void)[] = [];
+  const workers = states.map((state, id) => {
+    const send = ({ kind, group }: { kind: string; group?: string }) => void told.push(`${id}: ${kind} ${group}`);
+    const importGroup = (group: string) => {
+      told.push(`${id}: import ${group}`);
+      return new Promise<void>((resolve) => (answers[id] = resolve));
+    };
+    return { state, send, importGroup } as unknown as WorkerProcess;
+  });
+  return { workers, told, answer: (id: number) => answers[id]?.(), groups: createNewGroups(() => workers) };
+}
+
+describe('createNewGroups', () => {
+  it('has every other worker import, and lets all answer when the last has said how it fared', async () => {
+    const { workers, told, answer, groups } = create('serving', 'serving', 'loaded', 'draining', 'standby');
+    const [first, second] = workers as [WorkerProcess, WorkerProcess];
+    groups.imported(first, 'New');
+    assert.deepEqual(told.splice(0), ['1: import New', '2: import New']);
+    groups.imported(second, 'New');
+    answer(1);
+    await turn();
+    assert.deepEqual(told, []);
+    assert.ok(groups.isPending('New'));
+    answer(2);
+    await turn();
+    assert.deepEqual(
+      told,
+      [0, 1, 2, 3, 4].map((id) => `${id}: shared New`),
+      'one that is on its way out may hold requests as well',
+    );
+    assert.ok(!groups.isPending('New'));
+  });
+
+  it('waits for nobody where there is no other', async () => {
+    const { workers, told, groups } = create('serving');
+    groups.imported(workers[0] as WorkerProcess, 'New');
+    await turn();
+    assert.deepEqual(told, ['0: shared New']);
+  });
+});

@@ -1,0 +1,119 @@
+// The watch over a folder: what counts as a change, and when it has settled.
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { fingerprint } from '../../src/base/fingerprint.ts';
+import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
+import { createFolder, write } from '../support/cluster-server.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+
+describe('createFolderWatch', () => {
+  const file = (dir: string, name: string) => ({ path: join(dir, name), fingerprint: fingerprint(join(dir, name)) });
+  const group = (name: string, ok = true) => ({ group: name, file: `${name}Controller.js`, ok });
+
+  function watched(test: TestContext, files: Record<string, string>) {
+    const dir = createFolder(test, files);
+    const events = new EventEmitter();
+    const { log, lines } = createMemoryLog(() => events.emit('line'));
+    const watch = createFolderWatch({ dir, log, onChange: (what) => events.emit('change', what) });
+    test.after(() => watch.stop());
+    const changed = () => new Promise<string>((resolve) => events.once('change', resolve));
+    return { dir, watch, lines, changed, logged: () => new Promise((resolve) => events.once('line', resolve)) };
+  }
+
+  it('tells of a change in what was loaded, and of none in what was not', async (test) => {
+    const { dir, watch, changed } = watched(test, { 'AController.js': '1', 'lib/a.js': '1', 'lib/other.js': '1' });
+    const before = watch.look() ?? new Map();
+    watch.tried({
+      before,
+      begunAt: Date.now(),
+      groups: [group('A')],
+      files: [file(dir, 'AController.js'), file(dir, 'lib/a.js')],
+      broken: false,
+    });
+    watch.start();
+    const change = changed();
+    write(dir, 'lib/other.js', '22');
+    write(dir, 'BController.js', 'new');
+    write(dir, 'lib/a.js', '22');
+    assert.equal(await change, join(dir, 'lib/a.js'));
+  });
+
+  it('takes a file that changed while it was loaded for changed', async (test) => {
+    const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
+    const before = watch.look() ?? new Map();
+    const read = file(dir, 'AController.js');
+    write(dir, 'AController.js', '22');
+    watch.tried({ before, begunAt: Date.now(), groups: [group('A')], files: [read, file(dir, 'AController.js')], broken: false });
+    assert.equal(watch.agrees([read]), false);
+    watch.start();
+    assert.equal(await changed(), join(dir, 'AController.js'));
+  });
+
+  it('takes a file outside of the look for changed when it is younger than the load', async (test) => {
+    const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
+    const before = watch.look() ?? new Map();
+    const outside = join(dir, '..', 'outside.js');
+    writeFileSync(outside, '1');
+    const files = [file(dir, 'AController.js'), { path: outside, fingerprint: fingerprint(outside) }];
+    watch.tried({ before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
+    watch.start();
+    assert.equal(await changed(), outside);
+  });
+
+  it('watches a group from its import in place on, and any change of a tree that is broken', async (test) => {
+    const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
+    const look = () => watch.look() ?? new Map();
+    watch.tried({ before: look(), begunAt: Date.now(), groups: [group('A')], files: [file(dir, 'AController.js')], broken: false });
+    watch.start();
+    write(dir, 'BController.js', '1');
+    watch.imported(group('B'), [file(dir, 'BController.js')]);
+    let change = changed();
+    write(dir, 'BController.js', '22');
+    assert.equal(await change, join(dir, 'BController.js'));
+    watch.tried({ before: look(), begunAt: Date.now(), groups: [group('A'), group('B', false)], files: [], broken: true });
+    change = changed();
+    mkdirSync(join(dir, 'lib'));
+    write(dir, 'lib/missing.js', '1');
+    assert.match(await change, /lib\/missing\.js/);
+  });
+
+  it('a file that never settles is told of all the same', async (test) => {
+    const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
+    watch.tried({
+      before: watch.look() ?? new Map(),
+      begunAt: Date.now(),
+      groups: [group('A')],
+      files: [file(dir, 'AController.js')],
+      broken: false,
+    });
+    watch.start();
+    const writing = setInterval(() => writeFileSync(join(dir, 'AController.js'), `${performance.now()}`), 5);
+    test.after(() => clearInterval(writing));
+    assert.equal(await changed(), join(dir, 'AController.js'));
+  });
+
+  it('a folder that goes is logged once, and is no change; one that comes back is', async (test) => {
+    const { dir, watch, lines, changed, logged } = watched(test, { 'AController.js': '1' });
+    watch.tried({
+      before: watch.look() ?? new Map(),
+      begunAt: Date.now(),
+      groups: [group('A')],
+      files: [file(dir, 'AController.js')],
+      broken: false,
+    });
+    watch.start();
+    const line = logged();
+    rmSync(dir, { recursive: true });
+    await line;
+    const change = changed();
+    write(dir, 'AController.js', '22');
+    assert.equal(await change, join(dir, 'AController.js'));
+    assert.deepEqual(
+      lines.map(({ event }) => event),
+      ['folder-vanished', 'folder-back'],
+    );
+  });
+});

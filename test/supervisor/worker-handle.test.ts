@@ -1,0 +1,226 @@
+// One worker as the supervisor sees it, without a process: what it is asked has an end, whatever it does.
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import { createWorkerProcess, type WorkerEvents } from '../../src/supervisor/worker-handle.ts';
+import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
+
+const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };
+const SOCKET = { close() {} };
+
+function create() {
+  const killed: string[] = [];
+  const sent: ToWorker[] = [];
+  const log: string[] = [];
+  const process = { pid: 1 as number | undefined, exitCode: null, signalCode: 'SIGKILL', kill: (signal: string) => killed.push(signal) };
+  const fake = Object.assign(new EventEmitter(), {
+    id: 1,
+    process,
+    isConnected: () => true,
+    send: (message: unknown) => sent.push(unseal<ToWorker>(message) as ToWorker),
+  });
+  const note = (name: string) => () => void log.push(name);
+  const events: WorkerEvents = {
+    left: note('left'),
+    died: (_worker, { reason, during, importing }) => void log.push([during, reason, ...importing].join(': ')),
+    gone: note('gone'),
+    faulty: note('faulty'),
+    imported: (_worker, { file }) => void log.push(`imported ${file}`),
+    read: note('read'),
+  };
+  const worker = createWorkerProcess(fake as never, events, 1000);
+  const say = (message: FromWorker) => fake.emit('message', seal(message));
+  const die = () => {
+    fake.emit('disconnect');
+    fake.emit('exit');
+  };
+  const serve = async () => {
+    say({ kind: 'booted' });
+    const loaded = worker.load(1, ORDER);
+    say({ kind: 'loaded', groups: [], files: [] });
+    await loaded;
+    const listening = worker.listen(SOCKET);
+    say({ kind: 'listening' });
+    await listening;
+  };
+  return { worker, process, say, die, serve, fake, killed, sent, log };
+}
+
+describe('createWorkerProcess', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('goes from booting to gone by way of standby, loading, loaded, serving and draining', async () => {
+    const { worker, say, die } = create();
+    const states: string[] = [worker.state];
+    const note = () => states.push(worker.state);
+    say({ kind: 'booted' });
+    note();
+    void worker.load(1, ORDER);
+    note();
+    say({ kind: 'loaded', groups: [], files: [] });
+    note();
+    void worker.listen(SOCKET);
+    say({ kind: 'listening' });
+    note();
+    worker.drain(1);
+    note();
+    die();
+    note();
+    assert.deepEqual(states, ['booting', 'standby', 'loading', 'loaded', 'serving', 'draining', 'gone']);
+  });
+
+  it('is killed after five pings without an answer, ten while it loads, and any answer begins the count again', async () => {
+    const { worker, say, killed, die, log } = create();
+    say({ kind: 'booted' });
+    const loaded = worker.load(1, ORDER);
+    for (let i = 0; i < 10; i++) worker.ping();
+    assert.deepEqual(killed, []);
+    say({ kind: 'pong' });
+    say({ kind: 'loaded', groups: [], files: [] });
+    assert.equal((await loaded).kind, 'loaded');
+    const listening = worker.listen(SOCKET);
+    say({ kind: 'listening' });
+    assert.equal(await listening, 'listening');
+    for (let i = 0; i < 5; i++) worker.ping();
+    assert.deepEqual(killed, []);
+    worker.ping();
+    assert.deepEqual(killed, ['SIGKILL']);
+    die();
+    assert.deepEqual(log, ['left', 'draining: its event loop did not turn for 5 s', 'gone']);
+    worker.ping();
+  });
+
+  it('load and listen of a worker that is gone end at once, with the file that it was importing', async () => {
+    const { worker, say, die } = create();
+    const loading = worker.load(3, ORDER);
+    say({ kind: 'booted' });
+    say({ kind: 'loading', file: 'AController.js' });
+    assert.ok(worker.stepFor >= 0);
+    die();
+    assert.deepEqual(await loading, { kind: 'ended', file: 'AController.js', reason: 'it was ended by SIGKILL' });
+    assert.equal((await worker.load(4, ORDER)).kind, 'ended');
+    assert.deepEqual(await worker.listen(SOCKET), { code: 'it was ended by SIGKILL' });
+    await worker.importGroup('New');
+    worker.drain(1);
+    worker.quit();
+    assert.equal(worker.state, 'gone');
+  });
+
+  it('is gone when the system refuses to start it: Node then tells of an error, and never of an exit', async () => {
+    const { worker, process, fake, log } = create();
+    const loading = worker.load(1, ORDER);
+    process.pid = undefined;
+    fake.emit('error', Object.assign(new Error('spawn'), { code: 'EAGAIN' }));
+    const reason = 'the system refused to start it (EAGAIN)';
+    assert.deepEqual(await loading, { kind: 'ended', file: undefined, reason });
+    assert.equal(worker.state, 'gone');
+    assert.deepEqual(log, [`booting: ${reason}`, 'gone']);
+  });
+
+  it('an error of its channel is not its end', () => {
+    const { worker, fake } = create();
+    fake.emit('error', Object.assign(new Error('write'), { code: 'EPIPE' }));
+    assert.equal(worker.state, 'booting');
+  });
+
+  /** What is waited for, how it comes to be waited for, and the milliseconds after which the worker is killed. */
+  const ENDS: readonly (readonly [name: string, begin: (made: ReturnType<typeof create>) => unknown, limit: number])[] = [
+    ['it does not boot', () => {}, 30_000],
+    ['it does not load', ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER)], 30_000],
+    [
+      'it does not finish with one of its files',
+      ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER), say({ kind: 'loading', file: 'A.js' })],
+      30_000,
+    ],
+    ['it does not listen', async ({ worker, serve }) => [serve(), void worker.listen(SOCKET)], 10_000],
+    ['it does not drain', ({ worker }) => worker.drain(1000), 3000],
+    ['it does not quit', ({ worker }) => worker.quit(), 2000],
+    [
+      'it does not quit in the middle of a load',
+      ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER), worker.quit()],
+      200,
+    ],
+    ['it has closed its channel before it served', ({ fake }) => fake.emit('disconnect'), 2000],
+  ];
+  for (const [name, begin, limit] of ENDS) {
+    it(`is killed when ${name} in time`, () => {
+      const made = create();
+      begin(made);
+      mock.timers.tick(limit - 1);
+      assert.deepEqual(made.killed, []);
+      mock.timers.tick(1);
+      assert.deepEqual(made.killed, ['SIGKILL']);
+    });
+  }
+
+  it('each file that it begins to import gives it the whole time again', () => {
+    const { worker, say, killed } = create();
+    say({ kind: 'booted' });
+    void worker.load(1, ORDER);
+    for (const file of ['A.js', 'B.js', 'C.js']) {
+      say({ kind: 'loading', file });
+      mock.timers.tick(29_000);
+    }
+    assert.deepEqual(killed, []);
+  });
+
+  it('one that closes its channel while it serves is drained by nobody, and counts as gone from the service at once', async () => {
+    const { worker, serve, fake, killed, log } = create();
+    await serve();
+    fake.emit('disconnect');
+    assert.equal(worker.state, 'draining');
+    assert.deepEqual(log, ['left']);
+    mock.timers.tick(3000);
+    assert.deepEqual(killed, ['SIGKILL']);
+  });
+
+  it('its last words are waited for, and not for long', async () => {
+    const { worker, say, fake } = create();
+    const loading = worker.load(1, ORDER);
+    say({ kind: 'booted' });
+    fake.emit('exit');
+    say({ kind: 'loading', file: 'AController.js' });
+    assert.equal(worker.state, 'loading');
+    mock.timers.tick(200);
+    assert.equal((await loading).kind === 'ended' && worker.state, 'gone');
+  });
+
+  it('names the files of new groups that it was importing when it died', async () => {
+    const { serve, say, die, log } = create();
+    await serve();
+    for (const file of ['AController.js', 'BController.js']) say({ kind: 'loading', file });
+    say({ kind: 'imported', group: { group: 'A', file: 'AController.js', ok: true }, files: [] });
+    die();
+    assert.deepEqual(log, ['imported AController.js', 'left', 'draining: it was ended by SIGKILL: BController.js', 'gone']);
+  });
+
+  it('importGroup ends with the answer, or after two seconds', async () => {
+    const { worker, serve, say } = create();
+    await serve();
+    const imported = worker.importGroup('A');
+    say({ kind: 'imported', group: { group: 'A', file: 'AController.js', ok: false }, files: [] });
+    await imported;
+    const absent = worker.importGroup('B');
+    say({ kind: 'nothing-to-import', group: 'B' });
+    await absent;
+    const hanging = worker.importGroup('C');
+    mock.timers.tick(2000);
+    await hanging;
+  });
+
+  it('what it says out of turn changes nothing, and what a controller sends is none of its words', () => {
+    const { worker, say, fake, log } = create();
+    say({ kind: 'listening' });
+    say({ kind: 'loaded', groups: [], files: [] });
+    fake.emit('message', { kind: 'unfit', reason: 'x' });
+    fake.emit('message', { kind: 'faulty' });
+    assert.equal(worker.state, 'booting');
+    say({ kind: 'booted' });
+    say({ kind: 'booted' });
+    say({ kind: 'faulty' });
+    say({ kind: 'faulty' });
+    assert.equal(worker.state, 'standby');
+    assert.deepEqual(log, ['faulty']);
+  });
+});

@@ -1,0 +1,39 @@
+// How a worker leaves the port, over a real socket.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, it, type TestContext } from 'node:test';
+import { drain } from '../../src/worker/drain.ts';
+
+describe('drain', () => {
+  async function start(test: TestContext) {
+    const server = createServer((_request, response) => response.end('served'));
+    test.after(() => server.close());
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    const ask = () =>
+      fetch(`http://127.0.0.1:${port}`, { headers: { connection: 'close' } }).then(
+        (answer) => answer.text(),
+        (error: Error) => (error.cause as NodeJS.ErrnoException).code,
+      );
+    const begin = (acceptFor: number | null) =>
+      new Promise<void>((onDrained) => drain({ server, setDraining() {} }, { timeout: 20_000, acceptFor, onDrained }));
+    return { ask, begin };
+  }
+
+  it('where others accept, refuses from its beginning on', async (test) => {
+    const { ask, begin } = await start(test);
+    const drained = begin(null);
+    assert.equal(await ask(), 'ECONNREFUSED');
+    await drained;
+  });
+
+  it('where nobody else accepts, serves who still comes, and refuses only then', async (test) => {
+    const { ask, begin } = await start(test);
+    const drained = begin(100);
+    // It connects after the order to leave, and the kernel completes that at once.
+    assert.equal(await ask(), 'served');
+    await drained;
+    assert.equal(await ask(), 'ECONNREFUSED');
+  });
+});

@@ -1,0 +1,13 @@
+// The channel between supervisor and worker is also a controller's.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { seal, unseal } from '../../src/worker/messages.ts';
+
+describe('messages', () => {
+  it('are told from what a controller may send over the same channel', () => {
+    assert.deepEqual(unseal(seal({ kind: 'booted' })), { kind: 'booted' });
+    for (const foreign of [{ kind: 'unfit', reason: 'x' }, { kind: 'faulty' }, { hello: 'parent' }, 'pong', null, 7, undefined]) {
+      assert.equal(unseal(foreign), undefined);
+    }
+  });
+});

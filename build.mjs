@@ -36,6 +36,7 @@ async function main(flags) {
   rmSync(dist, { recursive: true, force: true });
   if (kind === 'separate') tsc('tsconfig.build.json');
   else await bundle();
+  writeFileSync(join(dist, 'docs.html'), await docsPage());
   writeFileSync(STAMP, JSON.stringify({ kind, sources }));
 }
 
@@ -62,6 +63,25 @@ async function bundle() {
   keepTypesOf(TYPED);
 }
 
+/** The page at /api/docs, in one file: its style and its script where page.html has a place for them. */
+async function docsPage() {
+  const { build } = await import('esbuild');
+  const folder = join(root, 'src/docs/page');
+  const style = readFileSync(join(folder, 'page.css'), 'utf8');
+  const { outputFiles } = await build({
+    entryPoints: [join(folder, 'main.js')],
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    charset: 'utf8',
+    write: false,
+  });
+  const parts = { '<style></style>': style, '<script type="module"></script>': outputFiles[0].text };
+  let page = readFileSync(join(folder, 'page.html'), 'utf8');
+  for (const [place, text] of Object.entries(parts)) page = page.replace(place, () => place.replace('><', () => `>\n${text}<`));
+  return page;
+}
+
 /** Whether dist is what a build would give now. By content: a checkout or a copy gives files any time of change. */
 export function isDistCurrent() {
   return readStamp()?.sources === hashSources();
@@ -78,7 +98,7 @@ function readStamp() {
 
 function hashSources() {
   const hash = createHash('sha256');
-  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => /\.(ts|js|css|html)$/.test(name));
   const files = [
     ...sources.sort().map((name) => join('src', name)),
     'build.mjs',

@@ -1,0 +1,88 @@
+// Sends what a form holds, as a curl line would, and shows the answer: status, headers, time and body.
+import { h } from './element.js';
+
+/** Where the paths of the document begin: beside this page, wherever a proxy has put it. */
+export const base = location.origin + location.pathname.replace(/\/api\/docs\/?$/, '');
+
+/** What fetch takes, and `url`. */
+export function requestOf({ path, method, bodyType }, values, authorization) {
+  const headers = authorization === '' ? {} : { Authorization: authorization };
+  const search = new URLSearchParams(entriesOf(values.query));
+  const filled = path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(values.path?.[name] ?? ''));
+  const request = { method, headers, url: base + filled + (search.size > 0 ? `?${search}` : '') };
+  if (values.body === undefined) return request;
+  if (bodyType === 'multipart/form-data') {
+    const body = new FormData();
+    for (const [key, value] of entriesOf(values.body)) body.append(key, value);
+    return { ...request, body };
+  }
+  const isFile = values.body instanceof File;
+  headers['Content-Type'] = isFile ? values.body.type || 'application/octet-stream' : bodyType;
+  return { ...request, body: isFile ? values.body : JSON.stringify(values.body) };
+}
+
+/** A list is a repeated key. */
+const entriesOf = (values = {}) => Object.entries(values).flatMap(([key, value]) => [value].flat().map((one) => [key, one]));
+
+const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+
+export function curlOf({ method, url, headers, body }) {
+  const words = [`curl ${method === (body ? 'POST' : 'GET') ? '' : `-X ${method} `}${quote(url)}`];
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${quote(`${name}: ${value}`)}`);
+  if (typeof body === 'string') words.push(`--data-raw ${quote(body)}`);
+  else if (body instanceof File) words.push(`--data-binary ${quote(`@${body.name}`)}`);
+  else
+    for (const [key, value] of body ?? [])
+      words.push(value.name ? `-F ${quote(`${key}=@${value.name}`)}` : `--form-string ${quote(`${key}=${value}`)}`);
+  return words.join(' \\\n  ');
+}
+
+/** @returns the answer's JSON, if it is JSON */
+export async function send({ url, ...request }, into, signal) {
+  const started = performance.now();
+  try {
+    const response = await fetch(url, { ...request, signal });
+    const measured = h('span');
+    const measure = (bytes) => measured.replaceChildren(`${Math.round(performance.now() - started)} ms, ${bytes} bytes`);
+    const status = h('p.status', h(`b.s${Math.floor(response.status / 100)}`, `${response.status} ${response.statusText}`), measured);
+    const lines = Array.from(response.headers, ([name, value]) => h('div', h('span', `${name}: `), value));
+    const body = h('pre', { tabIndex: 0, 'aria-label': 'Body of the answer' });
+    into.replaceChildren(status, body, h('details', h('summary', `${lines.length} headers`), h('pre', lines)));
+    const type = response.headers.get('content-type') ?? '';
+    if (type.startsWith('text/event-stream')) return await showEvents(response, body, measure);
+    const blob = await response.blob();
+    measure(blob.size);
+    if (/json|text|xml$/.test(type)) return showText(await blob.text(), type, body);
+    const link = h('a', { href: URL.createObjectURL(blob), download: url.split(/[?/]/).at(-1) }, 'Save the file');
+    const image = type.startsWith('image/') ? h('img', { src: link.href, alt: '' }) : '';
+    body.append(...(blob.size === 0 ? ['no body'] : [image, link]));
+  } catch (error) {
+    into.append(h('p.status', h('b.s5', signal.aborted ? 'Stopped' : `No answer: ${error.message}`)));
+  }
+}
+
+async function showEvents(response, body, measure) {
+  const decoder = new TextDecoder();
+  const reader = response.body.getReader();
+  let bytes = 0;
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    bytes += chunk.value.length;
+    measure(bytes);
+    body.append(decoder.decode(chunk.value, { stream: true }));
+    body.scrollTop = body.scrollHeight;
+  }
+}
+
+/** Above this many characters a body is shown in part and without colours. */
+const LONG = 200_000;
+const TOKENS = /("(?:[^"\\]|\\.)*":?|\b(?:true|false|null)\b|-?\d[\d.e+-]*)/;
+
+function showText(text, type, body) {
+  const value = type.includes('json') && text !== '' ? JSON.parse(text) : undefined;
+  const pretty = value === undefined ? text : JSON.stringify(value, null, 2);
+  const kindOf = (part) => (part.endsWith('":') ? 'key' : part.startsWith('"') ? 'text' : 'value');
+  const parts = value === undefined || pretty.length > LONG ? [pretty.slice(0, LONG)] : pretty.split(TOKENS);
+  body.replaceChildren(...parts.map((part, i) => (i % 2 === 0 ? part : h(`span.${kindOf(part)}`, part))));
+  if (pretty.length > LONG) body.append(`\n… ${pretty.length - LONG} characters more`);
+  return value;
+}

@@ -76,7 +76,7 @@ async function docsPage() {
     charset: 'utf8',
     write: false,
   });
-  const parts = { '<style></style>': style, '<script type="module"></script>': outputFiles[0].text };
+  const parts = { '<style></style>': style, '<script type="module"></script>': outputFiles.map((file) => file.text).join('') };
   let page = readFileSync(join(folder, 'page.html'), 'utf8');
   for (const [place, text] of Object.entries(parts)) page = page.replace(place, () => place.replace('><', () => `>\n${text}<`));
   return page;

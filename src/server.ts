@@ -1,9 +1,11 @@
 // The entry of the service, and the supervisor's process. It only wires. A worker's entry is worker.ts: a process loads no
 // more than its own half, because the memory of both is paid by everyone who runs this.
 
+import { isSecure } from './base/config.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
+import type { Certificates } from './https/certificates.ts';
 import type { Operations } from './ops/server.ts';
-import { entryPath } from './own-files.ts';
+import { entryPath, version } from './own-files.ts';
 import { forkEarly } from './supervisor/prefork.ts';
 
 const basics = readProcessBasics();
@@ -14,7 +16,8 @@ async function run(basics: ProcessBasics): Promise<void> {
   const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);
-  await serve({ settings, early, log, flush, operations });
+  const certificates = await createCertificates(basics);
+  await serve({ settings, early, log, flush, operations, certificates });
 }
 
 async function createOperations({ settings, log, sink }: ProcessBasics): Promise<Operations | undefined> {
@@ -22,4 +25,12 @@ async function createOperations({ settings, log, sink }: ProcessBasics): Promise
   if (opsPort === undefined) return undefined;
   const { createOperations } = await import('./ops/server.ts');
   return createOperations({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
+}
+
+async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {
+  if (!isSecure(settings)) return undefined;
+  const { createCertificates } = await import('./https/certificates.ts');
+  const { createTryLock } = await import('./https/order-lock.ts');
+  const { acquireLock } = await import('./credentials/write/lock.ts');
+  return createCertificates({ settings, log, version: version(), tryLock: createTryLock(acquireLock) });
 }

@@ -1,7 +1,12 @@
 // The entry of a worker, which the supervisor starts. It only wires: the worker's life is worker/life.ts, and what it
 // serves with is worker/parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
 import cluster from 'node:cluster';
+import { isSecure, type Settings } from './base/config.ts';
+import { refusal } from './base/errors.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
+import { createRequestIds } from './http/request-id.ts';
+import { rawRefusal } from './http/response.ts';
+import type { TlsServer } from './https/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
 import { runWorker } from './worker/life.ts';
 import { createWorkerParts } from './worker/parts.ts';
@@ -11,17 +16,28 @@ keepTickShape();
 const basics = cluster.isWorker ? readProcessBasics() : complain();
 if (basics !== undefined) await run(basics);
 
-function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
+async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
+  const transport = await createTransport(settings);
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
-      const parts = createWorkerParts({ settings, log, sink, observer: metrics?.observer, ...events });
+      const parts = createWorkerParts({ settings, log, sink, observer: metrics?.observer, transport, ...events });
       return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
     },
+    onSecure: (state) => transport?.use(state),
     log,
     flush,
     drainTimeout: settings.drainTimeout,
   });
+}
+
+/** Undefined: HTTP without TLS. */
+async function createTransport(settings: Settings): Promise<TlsServer | undefined> {
+  if (!isSecure(settings)) return undefined;
+  const { createTlsServer } = await import('./https/tls-server.ts');
+  const requestIds = createRequestIds();
+  const plainRefusal = () => rawRefusal(refusal('HTTPS_REQUIRED'), requestIds.of(undefined));
+  return createTlsServer({ handshakeTimeout: settings.headersTimeout, plainRefusal });
 }
 
 /** Nobody asks a process for numbers that no port shows. */

@@ -9,6 +9,7 @@ interface CatalogueRow {
 
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
+  HTTPS_REQUIRED: { status: 400, message: 'This port speaks HTTPS' },
   MALFORMED_HOST: { status: 400, message: 'The Host header is missing, repeated or not a host' },
   MALFORMED_PATH: { status: 400, message: 'The request target cannot be decoded' },
   TOO_MANY_HEADERS: { status: 400, message: 'The request has more header lines than are read' },

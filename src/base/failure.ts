@@ -10,6 +10,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
   ENOSPC: 'no space is left on the disk',
   EDQUOT: 'the disk quota is used up',
+  EADDRINUSE: 'it is in use by another process',
+  EADDRNOTAVAIL: 'the address is not one of this machine',
   EFBIG: 'the file would be larger than is allowed',
   EMFILE: 'too many files are open',
 };

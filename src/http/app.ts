@@ -1,6 +1,6 @@
 // One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
 // environment; whoever creates it listens.
-import type { Server, ServerResponse } from 'node:http';
+import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/config.ts';
@@ -41,7 +41,17 @@ export interface AppParts {
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   readonly observer?: RequestObserver | undefined;
   readonly routes?: readonly Route[];
+  /** Where connections come from; default: HTTP without TLS. */
+  readonly transport?: Transport | undefined;
 }
+
+export interface Transport {
+  createServer(options: ServerOptions, listener: RequestListener): Server;
+  /** The event of the server that brings a connection on which requests arrive. */
+  readonly connectionEvent: string;
+}
+
+const PLAIN: Transport = { createServer, connectionEvent: 'connection' };
 
 export interface App {
   /** Not listening. */
@@ -58,7 +68,17 @@ export interface App {
 }
 
 /** @throws Error when a route can never be reached */
-export function createApp({ settings, log, requestLog, groups, credentials, identity, observer, routes = ROUTES }: AppParts): App {
+export function createApp({
+  settings,
+  log,
+  requestLog,
+  groups,
+  credentials,
+  identity,
+  observer,
+  routes = ROUTES,
+  transport = PLAIN,
+}: AppParts): App {
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
   const router = createRouter(routes);
   const requestLines = requestLog && createRequestLines(requestLog);
@@ -118,7 +138,7 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
     connections.end(exchange);
   }
 
-  const server = createServer(
+  const server = transport.createServer(
     {
       IncomingMessage: Request,
       // Node checks every 30 s unless it is told to here.
@@ -132,7 +152,7 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
       // Ours is checked in head.ts: Node's answer would be without envelope and CORS.
       requireHostHeader: false,
     },
-    (request, response) => begin(request, response, false),
+    (request, response) => begin(request as Request, response, false),
   );
   // No limit that drops lines in silence; head.ts counts them.
   server.maxHeadersCount = 0;
@@ -144,7 +164,11 @@ export function createApp({ settings, log, requestLog, groups, credentials, iden
     connections.begin(exchange);
     respond.fail(exchange, refusal('EXPECTATION_FAILED'));
   });
-  const connections = trackConnections(server, { keepAliveTimeout: settings.keepAliveTimeout, readTimeout: settings.requestTimeout });
+  const connections = trackConnections(server, {
+    keepAliveTimeout: settings.keepAliveTimeout,
+    readTimeout: settings.requestTimeout,
+    event: transport.connectionEvent,
+  });
   answerClientErrors(server, {
     respond,
     newRequestId: () => requestIds.of(undefined),

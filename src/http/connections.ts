@@ -23,6 +23,8 @@ export interface ConnectionLimits {
   readonly keepAliveTimeout: number;
   /** Milliseconds a client may leave an answer lying without reading on. */
   readonly readTimeout: number;
+  /** Of the server: it brings what a request has for its `socket`, which with TLS is not what was accepted. */
+  readonly event?: string;
 }
 
 export interface Connections {
@@ -39,7 +41,7 @@ const SWEEP = 500;
 const CONNECTION = Symbol('connection');
 type Tracked = Socket & { [CONNECTION]?: Connection };
 
-export function trackConnections(server: Server, { keepAliveTimeout, readTimeout }: ConnectionLimits): Connections {
+export function trackConnections(server: Server, { keepAliveTimeout, readTimeout, event = 'connection' }: ConnectionLimits): Connections {
   // Slots that are used again, and not a Set: one that is added to and deleted from without end leaves its outgrown tables in
   // the old generation, and each keeps the connections that were in it alive until the next full collection.
   const sockets: (Tracked | undefined)[] = [];
@@ -48,7 +50,7 @@ export function trackConnections(server: Server, { keepAliveTimeout, readTimeout
   let sweeps = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  server.on('connection', (socket: Tracked) => {
+  server.on(event, (socket: Tracked) => {
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
     socket[CONNECTION] = { slot, exchange: undefined, open: 0, idleSince: sweeps, slow: false };

@@ -56,11 +56,13 @@ export interface SelfSigned {
 }
 
 export function createSelfSigned({ domain, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
-  const name = sequence(set(sequence(oid(COMMON_NAME), utf8String('gatefold'))));
+  const serial = crypto().randomBytes(16);
+  // Two that are trusted side by side are told apart by their names.
+  const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
   const certificate = signed(
     sequence(
       explicit(0, integer(Buffer.of(2))),
-      integer(crypto().randomBytes(16)),
+      integer(serial),
       algorithm(),
       name,
       sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),

@@ -2,12 +2,14 @@
 // given to serve with, the key of their session tickets, and the warning before a certificate ends.
 import { crypto } from '../base/builtins.ts';
 import type { Settings } from '../base/config.ts';
+import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { createAcmeClient } from './acme-client.ts';
 import { createSend } from './acme-request.ts';
 import { createChallenges } from './challenges.ts';
 import { createHttpPort } from './http-port.ts';
 import { createLivePair, type LivePair } from './live-pair.ts';
+import type { TryLock } from './order-lock.ts';
 import type { CertificateFacts, CertificatePair } from './pair.ts';
 import { warningTime } from './renewal.ts';
 import { createRenewals, type Renewals } from './renewals.ts';
@@ -28,14 +30,13 @@ export interface CertificateStatus {
 
 export interface Certificates {
   /**
-   * Resolves as soon as there is a certificate to serve with, however long that takes.
+   * Resolves as soon as there is a certificate to serve with, however long that takes. PORT must be free until then.
    *
-   * @param port that HTTPS is, or will be, served on
-   * @throws Error one line, when what is set can never serve
+   * @throws Error one line, when what is set cannot serve
    */
-  start(port: number): Promise<void>;
-  /** Workers hold the port from now on. @param onChange whenever they need something else to serve with */
-  serving(onChange: () => void): void;
+  start(): Promise<void>;
+  /** Workers hold the port from now on. @param onChange is called whenever they need something else to serve with */
+  serving(port: number, onChange: () => void): void;
   /** What a worker needs. @throws Error before `start` has resolved */
   state(): SecureState;
   status(): CertificateStatus | undefined;
@@ -45,11 +46,13 @@ export interface Certificates {
 }
 
 export interface CertificatesOptions {
-  readonly settings: Pick<Settings, 'tlsCert' | 'tlsKey' | 'domains' | 'acmeDirectory' | 'acmeContact' | 'httpPort' | 'host' | 'dataDir'>;
+  readonly settings: Pick<
+    Settings,
+    'tlsCert' | 'tlsKey' | 'domains' | 'acmeDirectory' | 'acmeContact' | 'httpPort' | 'port' | 'host' | 'dataDir'
+  >;
   readonly version: string;
   readonly log: Log;
-  /** Undefined: another process has it. */
-  readonly tryLock: (path: string) => Promise<(() => Promise<void>) | undefined>;
+  readonly tryLock: TryLock;
   /** PEM, for tests: trusted by the ACME client alone. */
   readonly ca?: string;
   /** Unix milliseconds. */
@@ -72,22 +75,21 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
   let challenge: SecureChallenge | undefined;
   let onChange: (() => void) | undefined;
   let onFirst: (() => void) | undefined;
-  let httpsPort = 0;
+  let httpsPort = settings.port;
   let warnedAt = 0;
   const httpPort =
     settings.httpPort === undefined ? undefined : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, domains });
 
   return {
-    async start(port) {
-      httpsPort = port;
+    async start() {
       const [certPath, keyPath] = isOrdered ? [folder.certificatePath, folder.certificatePath] : [tlsCert ?? '', tlsKey ?? ''];
       live = createLivePair({ certPath, keyPath, mayBeMissing: isOrdered, log, onPair });
-      await httpPort?.listen();
-      if (isOrdered) renewals = startRenewals(port);
+      await listenHttp();
+      if (isOrdered) renewals = startRenewals();
       timers.push(setInterval(tick, TICK), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       for (const timer of timers) timer.unref();
       if (live.current() === undefined) {
-        const where = settings.httpPort === undefined ? `tls-alpn-01 on port ${port}` : `http-01 on port ${settings.httpPort}`;
+        const where = settings.httpPort === undefined ? `tls-alpn-01 on port ${settings.port}` : `http-01 on port ${settings.httpPort}`;
         log.warn('certificate-awaited', {
           domains,
           directory: settings.acmeDirectory,
@@ -99,7 +101,8 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
       tick();
       await first;
     },
-    serving(changed) {
+    serving(port, changed) {
+      httpsPort = port;
       onChange = changed;
     },
     state() {
@@ -122,7 +125,13 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
     },
   };
 
-  function startRenewals(port: number): Renewals {
+  async function listenHttp(): Promise<void> {
+    await httpPort?.listen().catch((error: unknown) => {
+      throw new Error(`HTTP_PORT: Cannot listen on port ${settings.httpPort}: ${describeFailure(error)}`);
+    });
+  }
+
+  function startRenewals(): Renewals {
     const send = createSend({ userAgent: `gatefold/${version}`, ca });
     const { acmeDirectory: directory, acmeContact } = settings;
     const contact = acmeContact.map((address) => `mailto:${address}`);
@@ -131,7 +140,7 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
       challenge = next;
       onChange?.();
     };
-    const challenges = createChallenges({ httpPort, port, host, isServing: () => onChange !== undefined, publish });
+    const challenges = createChallenges({ httpPort, port: settings.port, host, isServing: () => onChange !== undefined, publish });
     return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored: () => live?.readNow(), log, now });
   }
 

@@ -6,6 +6,7 @@ import { AcmeError } from './acme-request.ts';
 import { adviceFor } from './advice.ts';
 import { createCertificateRequest, createKeyPair } from './certificate-writer.ts';
 import type { Challenges } from './challenges.ts';
+import type { TryLock } from './order-lock.ts';
 import { type CertificateFacts, readPair } from './pair.ts';
 import { adviceInterval, adviceTime, renewalTime, retryPause } from './renewal.ts';
 import type { TlsFolder } from './tls-folder.ts';
@@ -26,8 +27,7 @@ export interface RenewalsOptions {
   readonly folder: TlsFolder;
   readonly client: AcmeClient;
   readonly challenges: Challenges;
-  /** Undefined: another process is ordering. */
-  readonly tryLock: (path: string) => Promise<(() => Promise<void>) | undefined>;
+  readonly tryLock: TryLock;
   /** A new one is in the folder. */
   readonly onStored: () => void;
   readonly log: Log;

@@ -3,7 +3,7 @@
 import type { Family, Sample } from './exposition.ts';
 import { readinessOf } from './readiness.ts';
 import { describeCell, type OperationCounts } from './request-counts.ts';
-import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
+import type { CertificateStatus, ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
 
 export interface MetricRow extends Omit<Family, 'samples'> {
   readonly samples: (service: ServiceStatus, about: About) => Iterable<Sample>;
@@ -142,6 +142,16 @@ export const METRICS: readonly MetricRow[] = [
       { labels: { process: 'supervisor' }, value: logLinesDropped() },
     ],
   ),
+
+  row('gatefold_certificate_expiry_timestamp_seconds', 'gauge', 'When the certificate that is served ends, in Unix time', (service) =>
+    ofCertificate(service, ({ notAfter }) => notAfter / 1000),
+  ),
+  row('gatefold_certificate_reloads_total', 'counter', 'Certificates that went live after the first one', (service) =>
+    ofCertificate(service, ({ reloads }) => reloads),
+  ),
+  row('gatefold_certificate_failures_total', 'counter', 'Certificate files that could not be used, and orders that failed', (service) =>
+    ofCertificate(service, ({ failures }) => failures),
+  ),
 ];
 
 export function familiesOf(service: ServiceStatus, about: About): Family[] {
@@ -154,6 +164,11 @@ function row(name: string, type: Family['type'], help: string, samples: MetricRo
 
 function one(value = 0): Sample[] {
   return [{ value }];
+}
+
+/** Nothing without HTTPS: an end of the certificate in 1970 would set off every alarm. */
+function ofCertificate({ supervisor }: ServiceStatus, measure: (certificate: CertificateStatus) => number): Sample[] {
+  return supervisor?.certificate === undefined ? [] : one(measure(supervisor.certificate));
 }
 
 function eachOperation({ requests }: Totals, samplesOf: (counts: OperationCounts) => Sample[]): Sample[] {

@@ -11,6 +11,13 @@ export interface GroupFailure {
   readonly at?: string;
 }
 
+export interface CertificateStatus {
+  /** Unix milliseconds. */
+  readonly notAfter: number;
+  readonly reloads: number;
+  readonly failures: number;
+}
+
 /** What the supervisor tells about itself. */
 export interface SupervisorStatus {
   /** 0: none serves yet. */
@@ -25,6 +32,8 @@ export interface SupervisorStatus {
   readonly generationsRejected: number;
   readonly died: number;
   readonly replaced: number;
+  /** Undefined: HTTP without TLS. */
+  readonly certificate?: CertificateStatus | undefined;
 }
 
 /** A worker that has reported and is alive. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Settings } from '../base/config.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import type { CertificateStatus, Certificates } from '../https/certificates.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './port.ts';
 import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
@@ -14,7 +15,7 @@ import { createSupervisor } from './supervisor.ts';
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {
   /** @throws Error of the system when its port cannot be had */
-  open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
+  open(supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined): Promise<void>;
   reported(pid: number, metrics: unknown): void;
   stopping(): void;
 }
@@ -28,19 +29,24 @@ export interface ServeOptions {
   readonly flush: () => void;
   /** Undefined: OPS_PORT is off. */
   readonly operations?: Operations | undefined;
+  /** Undefined: HTTP without TLS. */
+  readonly certificates?: Certificates | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;
 }
 
 /** Serves until a signal ends it, and with it the process. */
-export async function serve({ settings, early, log, flush, operations, onServing }: ServeOptions): Promise<void> {
+export async function serve({ settings, early, log, flush, operations, certificates, onServing }: ServeOptions): Promise<void> {
   let supervisor: Supervisor | undefined;
   let stopping = false;
   let stoppingSince = 0;
 
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  process.on('SIGHUP', () => supervisor?.renew());
+  process.on('SIGHUP', () => {
+    certificates?.hurry();
+    supervisor?.renew();
+  });
   // A mistake of ours, or a reader of the output that went away, must not take down the service: the workers are fine.
   process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
   process.stdout.on('error', () => {});
@@ -48,15 +54,20 @@ export async function serve({ settings, early, log, flush, operations, onServing
   try {
     checkFolder(settings.controllersDir, log);
     await openOperations();
+    await awaitCertificate();
+    if (stopping) return;
     const port = await openPort(settings.port, settings.host);
     if (stopping) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
-    supervisor = createSupervisor({ workers, dir, port, drainTimeout, acceptFor, early, log, onMetrics });
+    const secureState = certificates?.state;
+    supervisor = createSupervisor({ workers, dir, port, drainTimeout, acceptFor, early, log, onMetrics, secureState });
+    certificates?.serving(port.number, supervisor.secure);
     await supervisor.start();
     if (stopping) return;
-    process.stdout.write(`gatefold listening on http://${hostAndPort(host, port.number)}\n`);
+    const scheme = certificates === undefined ? 'http' : 'https';
+    process.stdout.write(`gatefold listening on ${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}\n`);
     onServing?.(supervisor);
   } catch (error) {
     supervisor?.kill();
@@ -72,10 +83,20 @@ export async function serve({ settings, early, log, flush, operations, onServing
     const { opsPort, opsHost } = settings;
     if (opsPort === undefined) return;
     await operations
-      ?.open(() => supervisor?.status())
+      ?.open(() => {
+        const status = supervisor?.status();
+        return status && { ...status, certificate: certificates?.status() };
+      })
       .catch((error: NodeJS.ErrnoException) => {
         throw new StartError(`OPS_PORT: ${describeListenError(opsPort, opsHost, error.code ?? String(error))}`);
       });
+  }
+
+  /** Before the port is taken: the first certificate may take a listener on it. */
+  async function awaitCertificate(): Promise<void> {
+    await certificates?.start().catch((error: Error) => {
+      throw new StartError(error.message);
+    });
   }
 
   function stop(signal: NodeJS.Signals): void {

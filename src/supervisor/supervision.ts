@@ -1,5 +1,6 @@
 // What a supervisor is given and what it can be told: the contract between it and the process that it runs in.
 import type { Log } from '../base/log.ts';
+import type { SecureState } from '../https/secure-state.ts';
 import type { Port } from './port.ts';
 import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
@@ -18,6 +19,8 @@ export interface SupervisorOptions {
   /** The first workers, already on their way. */
   readonly early: readonly EarlyWorker[];
   readonly log: Log;
+  /** What a worker needs to serve HTTPS; undefined: HTTP without TLS. */
+  readonly secureState?: (() => SecureState) | undefined;
   /** What a worker has counted. */
   readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
 }
@@ -27,6 +30,8 @@ export interface Supervisor {
   start(): Promise<void>;
   /** A new generation, whether or not the folder has changed. */
   renew(): void;
+  /** `secureState` has changed: tells every worker. */
+  secure(): void;
   /** Drains every worker; resolves when the last one is gone. */
   stop(): Promise<void>;
   /** Ends every worker at once. */

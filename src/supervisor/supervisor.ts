@@ -68,6 +68,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       turn();
     },
     renew: () => want('signal'),
+    secure: () => secure(crew.all()),
     stop() {
       stopping = true;
       watch.stop();
@@ -149,6 +150,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
     if (load.ok) newGroups.imported(worker, load.group);
     else turn();
+  }
+
+  /** Before they listen, and at every change. */
+  function secure(workers: readonly WorkerProcess[]): void {
+    if (options.secureState === undefined) return;
+    const state = options.secureState();
+    for (const worker of workers) worker.send({ kind: 'secure', state });
   }
 
   // One step at a time.
@@ -253,6 +261,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   /** One line when none of them can accept. One that cannot is replaced. */
   async function listen(workers: readonly WorkerProcess[]): Promise<string | undefined> {
+    secure(workers);
     const outcomes = await Promise.all(workers.map((worker) => worker.listen(options.port.socket)));
     for (const worker of workers) if (worker.state === 'loaded') worker.quit();
     const failures = outcomes.filter((outcome) => outcome !== 'listening');

@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
+import type { SecureState } from '../https/secure-state.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from './messages.ts';
 
@@ -38,6 +39,8 @@ export interface WorkerOptions {
   }) => WorkerParts | Promise<WorkerParts>;
   /** What can be done before the folder is known, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
+  /** What it needs to serve HTTPS: before it listens, and whenever that changes. */
+  readonly onSecure?: (state: SecureState) => void;
   readonly log: Log;
   /** Has every log line on its way; the process ends next. */
   readonly flush: () => void;
@@ -53,7 +56,7 @@ const METRICS_GRACE = 500;
 /** The supervisor waits 2 s at most for the others to import a new group; this long for one that is stuck itself. */
 const LONGEST_SHARING = 3000;
 
-export async function runWorker({ createParts, prepare, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
+export async function runWorker({ createParts, prepare, onSecure, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
   let parts: WorkerParts | undefined;
   let draining = false;
   let faults = 0;
@@ -96,6 +99,8 @@ export async function runWorker({ createParts, prepare, log, flush, drainTimeout
         return unshared.get(order.group)?.();
       case 'skip':
         return parts?.groups.skip(order.file, order.reason);
+      case 'secure':
+        return onSecure?.(order.state);
       case 'listen':
         return listen(socket as Server);
       case 'drain':

@@ -1,6 +1,8 @@
 // What the supervisor and its workers say to each other over the IPC channel: one union for each direction. A controller
 // may use the same channel for its own ends, so our messages stand in an envelope that tells them from all others.
 
+import type { SecureState } from '../https/secure-state.ts';
+
 /** A file that an import read, or looked for in vain (`'absent'`), and its state when it was read. */
 export interface LoadedFile {
   readonly path: string;
@@ -37,6 +39,8 @@ export type ToWorker =
   | { readonly kind: 'shared'; readonly group: string }
   /** This file ended another worker while that imported it: it must not be touched until it changes. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }
+  /** What to serve HTTPS with. A private key is in it: nothing may log this message. */
+  | { readonly kind: 'secure'; readonly state: SecureState }
   /** The socket to accept on comes with it. */
   | { readonly kind: 'listen' }
   /**

@@ -5,7 +5,7 @@ import type { DeferringSink, Log } from '../base/log.ts';
 import { createCredentials } from '../credentials/credentials.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
-import { type App, createApp } from '../http/app.ts';
+import { type App, createApp, type Transport } from '../http/app.ts';
 import type { CallerTable } from '../http/gateway.ts';
 import type { RequestObserver } from '../http/response.ts';
 import { createIdentity } from '../identity/handler.ts';
@@ -16,6 +16,8 @@ export interface WorkerPartsOptions {
   /** Where the lines of the requests go. */
   readonly sink: DeferringSink;
   readonly observer?: RequestObserver | undefined;
+  /** Default: HTTP without TLS. */
+  readonly transport?: Transport | undefined;
   /** A brand-new group is about to be imported in place. */
   readonly onImporting?: (file: string) => void;
   /** A brand-new group was imported in place; with every file imported so far. It answers once this has settled. */
@@ -41,6 +43,7 @@ export function createWorkerParts({
   log,
   sink,
   observer,
+  transport,
   onImporting,
   onImported,
   onFile,
@@ -58,7 +61,7 @@ export function createWorkerParts({
   const identity = createIdentity({ dataDir, log, accounts: credentials });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   return {
-    app: createApp({ settings, log, requestLog, groups, credentials: withCallers(credentials), identity, observer }),
+    app: createApp({ settings, log, requestLog, groups, credentials: withCallers(credentials), identity, observer, transport }),
     groups,
     credentials,
     identity,

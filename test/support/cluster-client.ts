@@ -2,6 +2,7 @@
 // well-formed one. Client libraries retry in silence; this one never does.
 import { connect, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
+import { connect as connectSecurely, type TLSSocket } from 'node:tls';
 
 export interface Answer {
   readonly status: number;
@@ -28,8 +29,18 @@ export interface LoadOptions {
   readonly path?: string;
   /** Milliseconds between an answer and the next request; 0: none. */
   readonly pause?: number;
+  /** HTTPS; default: HTTP without TLS. */
+  readonly tls?: TlsOptions;
   /** What is wrong with an answer, if anything. */
   readonly check?: (answer: Answer) => string | undefined;
+}
+
+export interface TlsOptions {
+  readonly servername: string;
+  /** PEM: the roots that are trusted, and no others. */
+  readonly ca: string | readonly string[];
+  /** Told of each connection when it stands. */
+  readonly onSecure?: (socket: TLSSocket) => void;
 }
 
 export interface Load {
@@ -41,7 +52,7 @@ export interface Load {
 
 export function startLoad(
   test: Pick<TestContext, 'after'>,
-  { port, connections, mode, path = '/api/test', pause = 0, check = mustBe200 }: LoadOptions,
+  { port, connections, mode, path = '/api/test', pause = 0, tls, check = mustBe200 }: LoadOptions,
 ): Load {
   const begun = performance.now();
   const failures: Failure[] = [];
@@ -51,7 +62,7 @@ export function startLoad(
   const clients = Array.from({ length: connections }, async () => {
     let connection: Connection | undefined;
     while (!stopped) {
-      if (connection === undefined || connection.isClosed()) connection = openConnection(port);
+      if (connection === undefined || connection.isClosed()) connection = openConnection(port, tls);
       const outcome = await connection.ask(request(path, mode));
       if ('kind' in outcome) {
         failures.push({ ...outcome, at: Math.round(performance.now() - begun) });
@@ -95,8 +106,8 @@ export function startLoad(
 }
 
 /** One request on a connection of its own. @throws Error when there is no whole answer */
-export async function ask(port: number, path: string, method = 'GET'): Promise<Answer> {
-  const connection = openConnection(port);
+export async function ask(port: number, path: string, method = 'GET', tls?: TlsOptions): Promise<Answer> {
+  const connection = openConnection(port, tls);
   const outcome = await connection.ask(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
   connection.close();
   if ('kind' in outcome) throw new Error(`${outcome.kind}: ${outcome.detail}`);
@@ -114,8 +125,8 @@ export interface Connection {
   readonly socket: Socket;
 }
 
-export function openConnection(port: number): Connection {
-  const socket = connect({ port, host: '127.0.0.1' });
+export function openConnection(port: number, tls?: TlsOptions): Connection {
+  const socket = tls === undefined ? connect({ port, host: '127.0.0.1' }) : openSecurely(port, tls);
   let received = '';
   let ended: Omit<Failure, 'at'> | undefined;
   let isConnected = false;
@@ -156,6 +167,12 @@ export function openConnection(port: number): Connection {
     isClosed: () => ended !== undefined,
     close: () => socket.destroy(),
   };
+}
+
+function openSecurely(port: number, { servername, ca, onSecure }: TlsOptions): TLSSocket {
+  const socket = connectSecurely({ port, host: '127.0.0.1', servername, ca: [ca].flat(), ALPNProtocols: ['http/1.1'] });
+  socket.on('secureConnect', () => onSecure?.(socket));
+  return socket;
 }
 
 function request(path: string, mode: LoadOptions['mode']): string {

@@ -27,6 +27,9 @@ export interface Service {
   readonly lines: LogLine[];
   /** The first line of this event, past or to come, that satisfies the test. */
   logged(event: string, test?: (line: LogLine) => boolean): Promise<LogLine>;
+  /** All of standard output and of standard error. */
+  output(): string;
+  errors(): string;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
 }
 
@@ -79,8 +82,6 @@ export async function startService(test: TestContext, options: ServiceOptions = 
 
 export interface SpawnedService extends Omit<Service, 'port'> {
   readonly listening: Promise<number>;
-  output(): string;
-  errors(): string;
 }
 
 export function spawnService(
@@ -110,7 +111,7 @@ export function spawnService(
   const listening = new Promise<number>((resolve) => {
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
-      const match = /^gatefold listening on http:\/\/\S+:(\d+)$/m.exec(output);
+      const match = /^gatefold listening on https?:\/\/\S+:(\d+)$/m.exec(output);
       if (match !== null) resolve(Number(match[1]));
     });
   });

@@ -1,0 +1,239 @@
+// HTTPS as it is run: the built service, its workers, its rolls, and certificates that change under load. Every lost or cut
+// request is counted, as ever.
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { ask, json, startLoad } from '../support/cluster-client.ts';
+import { controller, createFolder, spawnService, startService, write } from '../support/cluster-server.ts';
+import { freePorts, type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
+import { makePair, type TestPair } from '../support/tls.ts';
+
+const FILES = { 'TestController.js': controller(0) };
+
+/** In two steps, the certificate first, as certbot and people do. */
+function install(folder: string, { cert, key }: TestPair): { TLS_CERT: string; TLS_KEY: string } {
+  const [TLS_CERT, TLS_KEY] = [join(folder, 'cert.pem'), join(folder, 'key.pem')] as const;
+  for (const [path, text] of [
+    [TLS_CERT, cert],
+    [TLS_KEY, key],
+  ] as const) {
+    writeFileSync(`${path}.new`, text, { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  }
+  return { TLS_CERT, TLS_KEY };
+}
+
+function connectTo(port: number, options: ConnectionOptions): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', ALPNProtocols: ['http/1.1'], ...options }, () => resolve(socket));
+    socket.once('error', reject);
+  });
+}
+
+describe('HTTPS by files', () => {
+  test('rolls and a renewed pair under load lose nothing, on new connections and on open ones; then a pair that does not fit', async (test) => {
+    const dir = createFolder(test, FILES);
+    const first = makePair('localhost');
+    const second = makePair('localhost');
+    const env = install(dirname(dir), first);
+    const service = await startService(test, { dir, env });
+    assert.match(service.process.spawnfile, /node/);
+    const seen = new Set<string>();
+    const tls = {
+      servername: 'localhost',
+      ca: [first.cert, second.cert],
+      onSecure: (socket: TLSSocket) => seen.add(socket.getPeerX509Certificate()?.fingerprint256 ?? ''),
+    };
+    const loads = [
+      startLoad(test, { port: service.port, connections: 4, mode: 'kept-alive', pause: 2, tls }),
+      startLoad(test, { port: service.port, connections: 4, mode: 'one request a connection', pause: 2, tls }),
+    ];
+    await loads[1]?.until(() => true);
+    console.log(2);
+    write(dir, 'TestController.js', controller(1));
+    await loads[1]?.until(({ body }) => json({ body } as never).value === 1);
+    install(dirname(dir), second);
+    await service.logged('certificate-loaded', ({ reloads }) => reloads === 1);
+    write(dir, 'TestController.js', controller(2));
+    let run = 0;
+    await loads[1]?.until(({ body }) => {
+      run = json({ body } as never).value === 2 ? run + 1 : 0;
+      return run > 50;
+    });
+    for (const load of loads) {
+      const { answers, failures } = await load.stop();
+      assert.deepEqual(failures, []);
+      assert.ok(answers > 50, `${answers} answers`);
+    }
+    assert.deepEqual(seen, new Set([first, second].map(({ cert }) => new X509Certificate(cert).fingerprint256)));
+
+    writeFileSync(env.TLS_KEY, makePair('localhost').key);
+    const { error } = await service.logged('certificate-reload-failed');
+    assert.match(String(error), /the key does not belong to the certificate$/);
+    const socket = await connectTo(service.port, { ca: second.cert, servername: 'localhost' });
+    assert.equal(socket.authorized, true);
+    socket.destroy();
+    assert.deepEqual(secretsIn(service.errors() ?? '', [first, second]), []);
+  });
+
+  test('a session of one worker is resumed by any other, of this generation and of the next', async (test) => {
+    const dir = createFolder(test, FILES);
+    const pair = makePair('localhost');
+    const service = await startService(test, { dir, env: install(dirname(dir), pair) });
+    const visit = async (session?: Buffer) => {
+      const socket = await connectTo(service.port, {
+        ca: pair.cert,
+        servername: 'localhost',
+        ...(session === undefined ? {} : { session }),
+      });
+      const resumed = socket.isSessionReused();
+      let ticket: Buffer | undefined;
+      socket.on('session', (received) => {
+        ticket = received;
+      });
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      let text = '';
+      socket.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+      });
+      socket.write('GET /api/test HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+      await closed;
+      return { resumed, ticket, pid: /"pid":(\d+)/.exec(text)?.[1] };
+    };
+    let { ticket } = await visit();
+    let resumed = 0;
+    const pids = new Set<string | undefined>();
+    for (let count = 0; count < 40; count++) {
+      if (count === 20) {
+        service.process.kill('SIGHUP');
+        await service.logged('generation-serving', ({ generation }) => generation === 2);
+      }
+      const outcome = await visit(ticket);
+      if (outcome.resumed) resumed++;
+      pids.add(outcome.pid);
+      ticket = outcome.ticket ?? ticket;
+    }
+    assert.ok(pids.size >= 3, `answered by ${[...pids]}`);
+    assert.equal(resumed, 40);
+  });
+
+  test('a start without a usable pair ends with one line', async (test) => {
+    const dir = createFolder(test, FILES);
+    const env = install(dirname(dir), { ...makePair('localhost'), key: makePair('localhost').key });
+    const service = spawnService(test, { dir, env });
+    assert.equal((await service.exited).code, 1);
+    assert.match(service.errors(), /^gatefold: Cannot use .*cert\.pem with .*key\.pem: the key does not belong to the certificate$/m);
+  });
+});
+
+describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
+  test('obtains, serves, redirects; a restart serves at once; further names are ordered while the old certificate serves; nothing leaks', async (test) => {
+    const pebble = await startPebble();
+    test.after(() => pebble.close());
+    const dir = createFolder(test, FILES);
+    const [port = 0, ops = 0] = await freePorts(2);
+    const env = acmeSettings(pebble, {
+      PORT: String(port),
+      HTTP_PORT: String(pebble.httpPort),
+      DOMAINS: 'api.example.com',
+      OPS_PORT: String(ops),
+    });
+    const service = await startService(test, { dir, env });
+    assert.equal(service.port, port);
+    assert.ok(service.lines.some(({ event }) => event === 'certificate-awaited'));
+    const ca = await pebble.root();
+    const answer = await ask(port, '/api/test', 'GET', { servername: 'api.example.com', ca });
+    assert.equal(json(answer).value, 0);
+
+    const redirect = await fetchPlain(pebble.httpPort, '/api/test?a=1', 'API.example.com:80');
+    assert.deepEqual([redirect.status, redirect.location], [308, `https://api.example.com:${port}/api/test?a=1`]);
+    const metrics = await fetchPlain(ops, '/metrics', 'localhost');
+    assert.match(metrics.text, /^gatefold_certificate_expiry_timestamp_seconds \d+$/m);
+
+    const folder = join(dirname(dir), 'data/tls');
+    for (const file of readdirSync(folder)) assert.equal(statSync(join(folder, file)).mode & 0o777, 0o600, file);
+    const stored = readFileSync(join(folder, 'certificate.pem'), 'utf8');
+    const account = readFileSync(join(folder, 'account.key'), 'utf8');
+    for (const pid of [service.process.pid, json(answer).pid]) {
+      const shown = readFileSync(`/proc/${pid}/environ`, 'latin1') + readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+      assert.deepEqual(secretsIn(shown, [{ key: stored }, { key: account }]), []);
+    }
+    assert.deepEqual(secretsIn(service.errors() + metrics.text, [{ key: stored }, { key: account }]), []);
+    service.process.kill('SIGTERM');
+    await service.exited;
+
+    // It serves what it has before anything is ordered: the directory is away.
+    await pebble.stop();
+    const again = await startService(test, { dir, env: { ...env, DOMAINS: 'api.example.com,www.example.com' } });
+    assert.equal((await ask(port, '/api/test', 'GET', { servername: 'api.example.com', ca })).status, 200);
+    const failed = await again.logged('certificate-order-failed');
+    assert.match(String(failed.to_do), /ACME_DIRECTORY/);
+    await pebble.restart();
+    const load = startLoad(test, {
+      port,
+      connections: 4,
+      mode: 'one request a connection',
+      pause: 2,
+      tls: { servername: 'api.example.com', ca: [ca, await pebble.root()] },
+    });
+    await load.until(() => true);
+    again.process.kill('SIGHUP');
+    await again.logged('certificate-loaded', ({ reloads }) => reloads === 1);
+    const renewed = await ask(port, '/api/test', 'GET', { servername: 'www.example.com', ca: await pebble.root() });
+    assert.equal(renewed.status, 200);
+    assert.deepEqual((await load.stop()).failures, []);
+  });
+
+  test('by tls-alpn-01 where HTTP_PORT is off: first in the supervisor, then in the workers, under load', async (test) => {
+    const pebble = await startPebble();
+    test.after(() => pebble.close());
+    const dir = createFolder(test, FILES);
+    const env = acmeSettings(pebble, { PORT: String(pebble.tlsPort), HTTP_PORT: 'off', DOMAINS: 'api.example.com' });
+    const service = await startService(test, { dir, env });
+    const ca = await pebble.root();
+    const load = startLoad(test, {
+      port: service.port,
+      connections: 4,
+      mode: 'one request a connection',
+      pause: 2,
+      tls: { servername: 'api.example.com', ca },
+    });
+    await load.until(() => true);
+    const file = join(dirname(dir), 'data/tls/certificate.pem');
+    assert.ok(existsSync(file));
+    // What is gone is ordered anew; the workers hold the port, and answer the challenge beside everybody else.
+    renameSync(file, `${file}.old`);
+    service.process.kill('SIGHUP');
+    await service.logged('certificate-loaded', ({ reloads }) => reloads === 1);
+    assert.deepEqual((await load.stop()).failures, []);
+  });
+});
+
+function acmeSettings(pebble: Pebble, env: Record<string, string>): Record<string, string> {
+  return { ACME_DIRECTORY: pebble.directory, ACME_CONTACT: 'ops@example.com', NODE_EXTRA_CA_CERTS: pebble.caFile, ...env };
+}
+
+/** Lines of private keys that stand in a text. */
+function secretsIn(text: string, pairs: readonly { key: string }[]): string[] {
+  const lines = pairs.flatMap(({ key }) => /-----BEGIN[A-Z ]* PRIVATE KEY-----\n([^-]+)/.exec(key)?.[1]?.trim().split('\n') ?? []);
+  assert.ok(lines.length >= pairs.length);
+  return lines.filter((line) => line.length > 20 && text.includes(line));
+}
+
+function fetchPlain(
+  port: number,
+  path: string,
+  host: string,
+): Promise<{ status?: number | undefined; location?: string | undefined; text: string }> {
+  return new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port, path, headers: { Host: host }, agent: false }, async (response) => {
+      let text = '';
+      for await (const chunk of response.setEncoding('utf8')) text += chunk;
+      resolve({ status: response.statusCode, location: response.headers.location, text });
+    }).on('error', reject);
+  });
+}

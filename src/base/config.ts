@@ -34,6 +34,7 @@ export interface Settings {
   readonly requestTimeout: number;
   readonly drainTimeout: number;
   readonly maxInFlight: number;
+  readonly maxConnections: number;
   /** `undefined`: no operations port. */
   readonly opsPort: number | undefined;
   readonly opsHost: string;
@@ -149,6 +150,13 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains 
       fallback: '1000',
       parse: wholeNumber(1, 1_000_000),
       about: 'Requests under way in one worker; more are refused with 503 OVERLOADED',
+    },
+    {
+      key: 'maxConnections',
+      name: 'MAX_CONNECTIONS',
+      fallback: '10000',
+      parse: wholeNumber(1, 1_000_000),
+      about: 'Connections of one worker; beyond it the one that has idled longest is ended',
     },
     { key: 'opsPort', name: 'OPS_PORT', fallback: 'off', parse: portOrOff, about: 'Port of /livez, /readyz and /metrics; off: none' },
     { key: 'opsHost', name: 'OPS_HOST', fallback: '127.0.0.1', parse: hostName, about: 'Address of the operations port' },

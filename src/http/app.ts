@@ -82,7 +82,15 @@ export function createApp({
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
   const router = createRouter(routes);
   const requestLines = requestLog && createRequestLines(requestLog);
-  const respond = createResponder({ log, requestLines, bodyLimit, development, observer, onSettled: finish });
+  const respond = createResponder({
+    log,
+    requestLines,
+    bodyLimit,
+    development,
+    observer,
+    onSettled: finish,
+    isFollowed: (exchange) => connections.isFollowed(exchange),
+  });
   const atHand = createRequestAtHand();
   const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand });
   const requestIds = createRequestIds();
@@ -107,7 +115,6 @@ export function createApp({
 
   function serve(exchange: Exchange): void {
     const { request, head } = exchange;
-    exchange.requestId = requestIds.of(head.requestId);
     try {
       checkHead(request, head);
       const target = request.url as string;
@@ -125,12 +132,23 @@ export function createApp({
     }
   }
 
-  function begin(request: Request, response: ServerResponse, expectsContinue: boolean): void {
+  function begin(request: Request, response: ServerResponse, expectation?: 'continue' | 'unknown'): void {
+    // Another one on its connection has not had its answer.
+    if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
+    else start(request, response, expectation);
+  }
+
+  function start(request: Request, response: ServerResponse, expectation: 'continue' | 'unknown' | undefined): void {
     const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
-    exchange.expectsContinue = expectsContinue;
+    if (!connections.begin(exchange)) return;
     inFlight++;
-    connections.begin(exchange);
-    serve(exchange);
+    exchange.requestId = requestIds.of(exchange.head.requestId);
+    exchange.expectsContinue = expectation === 'continue';
+    // Node's parser drops what has come behind such a request.
+    if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
+    if (request.broken !== undefined) respond.fail(exchange, refusal(request.broken));
+    else if (expectation === 'unknown') respond.fail(exchange, refusal('EXPECTATION_FAILED'));
+    else serve(exchange);
   }
 
   function finish(exchange: Exchange): void {
@@ -152,28 +170,16 @@ export function createApp({
       // Ours is checked in head.ts: Node's answer would be without envelope and CORS.
       requireHostHeader: false,
     },
-    (request, response) => begin(request as Request, response, false),
+    (request, response) => begin(request as Request, response),
   );
   // No limit that drops lines in silence; head.ts counts them.
   server.maxHeadersCount = 0;
-  server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, true));
-  server.on('checkExpectation', (request: Request, response: ServerResponse) => {
-    const exchange = new Exchange(request, response, performance.now());
-    exchange.requestId = requestIds.of(exchange.head.requestId);
-    inFlight++;
-    connections.begin(exchange);
-    respond.fail(exchange, refusal('EXPECTATION_FAILED'));
-  });
-  const connections = trackConnections(server, {
-    keepAliveTimeout: settings.keepAliveTimeout,
-    readTimeout: settings.requestTimeout,
-    event: transport.connectionEvent,
-  });
-  answerClientErrors(server, {
-    respond,
-    newRequestId: () => requestIds.of(undefined),
-    exchangeOn: connections.exchangeOn,
-  });
+  server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, 'continue'));
+  server.on('checkExpectation', (request: Request, response: ServerResponse) => begin(request, response, 'unknown'));
+  const { keepAliveTimeout, requestTimeout: readTimeout, maxConnections } = settings;
+  const event = transport.connectionEvent;
+  const connections = trackConnections(server, { keepAliveTimeout, readTimeout, maxConnections, event });
+  answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
 
   return {
     server,

@@ -1,9 +1,10 @@
 // What Node's parser gives up on, and connections that never become a request: answered in the same envelope as
 // everything else, once a connection, then closed.
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, refusal } from '../base/errors.ts';
-import type { Exchange } from './exchange.ts';
+import type { Connections } from './connections.ts';
+import type { Request } from './head.ts';
 import { type Responder, rawRefusal } from './response.ts';
 
 /** Node's error code → ours; any other is a request that is not HTTP. */
@@ -19,30 +20,39 @@ const LINGER = 1000;
 export interface ClientErrorParts {
   readonly respond: Responder;
   readonly newRequestId: () => string;
-  /** The exchange under way on a connection, undefined when there is none. */
-  readonly exchangeOn: (socket: Duplex) => Exchange | undefined;
+  readonly connections: Pick<Connections, 'of'>;
 }
 
-export function answerClientErrors(server: Server, { respond, newRequestId, exchangeOn }: ClientErrorParts): void {
+/** One request has one answer, and what is no request has at most one on its connection. */
+export function answerClientErrors(server: Server, { respond, newRequestId, connections }: ClientErrorParts): void {
   const refused = new WeakSet<Duplex>();
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (refused.has(socket)) return;
+    const { exchange, last, isHeld } = connections.of(socket);
+    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+    // It is we who do not read on.
+    if (refused.has(socket) || (isLate && isHeld)) return;
     refused.add(socket);
-    const code = CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
-    const exchange = exchangeOn(socket);
-    if (exchange === undefined) return end(socket, rawRefusal(refusal(code), newRequestId()));
-    const { request, response } = exchange;
-    // The mistake is in the body of a request under way: that one is refused. Or it stands behind a request: its answer
-    // comes first, and the refusal after it, unless that answer can still say itself that the connection ends.
-    if (!request.complete) respond.fail(exchange, refusal(code === 'REQUEST_TIMEOUT' ? code : 'MALFORMED_REQUEST'));
-    const follows = request.complete && response.headersSent;
-    if (!response.headersSent) response.shouldKeepAlive = false;
-    response.once('finish', () => end(socket, follows ? rawRefusal(refusal(code), newRequestId()) : ''));
+    const code = CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
+    const refuse = () => end(socket, rawRefusal(refusal(code), newRequestId()));
+    if (last === undefined) return refuse();
+    const request = last.req as Request;
+    if (!request.complete) {
+      // The mistake is in the body of the last request: that one is refused, unless it has its answer.
+      const inBody = isLate ? code : 'MALFORMED_REQUEST';
+      if (last !== exchange?.response) request.broken = inBody;
+      else respond.fail(exchange, refusal(inBody));
+      return whenOut(last, () => end(socket, ''));
+    }
+    // It stands behind a request: the answer comes first, and the refusal after it, unless that answer can still say itself
+    // that the connection ends, or has said so.
+    const follows = last.headersSent && last.shouldKeepAlive;
+    last.shouldKeepAlive = last.headersSent && last.shouldKeepAlive;
+    whenOut(last, follows ? refuse : () => end(socket, ''));
   });
 
   // CONNECT would make this server a proxy; it is the one method that Node does not hand over as a request.
@@ -50,6 +60,11 @@ export function answerClientErrors(server: Server, { respond, newRequestId, exch
     socket.on('error', () => {});
     end(socket, rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), 'Allow: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS\r\n'));
   });
+}
+
+function whenOut(response: ServerResponse, then: () => void): void {
+  if (response.writableFinished) then();
+  else response.once('finish', then);
 }
 
 function end(socket: Duplex, text: string): void {

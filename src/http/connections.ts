@@ -1,7 +1,11 @@
-// The connections of one server: which request each is busy with, and the sweep that ends those that idle too long or
-// whose client does not read. One sweep a second for all of them: Node's own keep-alive timer is set and cleared on every
-// request, which costs 4 percent of it (bench/NOTES.md).
-import type { Server } from 'node:http';
+// The connections of one server: which request each is busy with, which wait behind it, and the sweep that ends those that
+// idle too long or whose client does not read. One sweep a second for all of them: Node's own keep-alive timer is set and
+// cleared on every request, which costs 4 percent of it (docs/PERFORMANCE.md).
+//
+// A connection has one request under way. Those that a client sends before it has its answer wait, unread as far as may be,
+// until the last byte of the answer before theirs is out: so nobody fills the memory or a turn of the event loop by one write,
+// and a connection that ends never ends between a request and its answer (RFC 9112, 9.3.2 wants this of unsafe methods anyway).
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
 
@@ -10,8 +14,10 @@ interface Connection {
   readonly slot: number;
   /** The exchange last begun. */
   exchange: Exchange | undefined;
-  /** Requests begun and not answered: pipelined ones are under way together. */
-  open: number;
+  /** Requests that wait for theirs. */
+  waiting: number;
+  /** The response of the request that came last, if it waits or has waited. */
+  lastWaiting: ServerResponse | undefined;
   /** The sweep's count when the last answer was given, or when the connection came. */
   idleSince: number;
   /** Its client reads slowly: Node's own timer, which knows of progress within one write, watches it. */
@@ -25,35 +31,60 @@ export interface ConnectionLimits {
   readonly readTimeout: number;
   /** Of the server: it brings what a request has for its `socket`, which with TLS is not what was accepted. */
   readonly event?: string;
+  /** Beyond it the one that has idled longest is ended, or if none idles the new one. */
+  readonly maxConnections: number;
 }
 
 export interface Connections {
-  begin(exchange: Exchange): void;
+  /** @returns whether it is to be served: nothing behind a request whose answer ends the connection is */
+  begin(exchange: Exchange): boolean;
   end(exchange: Exchange): void;
-  /** The exchange last begun on a connection, undefined when it has been answered to the last byte. */
-  exchangeOn(socket: object): Exchange | undefined;
+  /** Keeps a request back until those ahead of it on its connection have their answers; then calls `start`. */
+  defer(response: ServerResponse, start: () => void): void;
+  /** Whether requests wait behind this one. */
+  isFollowed(exchange: Exchange): boolean;
+  of(socket: object): ConnectionState;
+}
+
+export interface ConnectionState {
+  /** The exchange last begun. */
+  readonly exchange: Exchange | undefined;
+  /** The response of the request that came last, which may not have begun. */
+  readonly last: ServerResponse | undefined;
+  /** Requests wait, so reading has stopped. */
+  readonly isHeld: boolean;
 }
 
 /** Milliseconds between two sweeps: what the decided second allows. */
 const SWEEP = 500;
+/**
+ * Requests that wait in this process, each some 3 KB. One read of 64 KiB may bring 2,500 to a connection before reading stops;
+ * the connection that brings more than this in all is cut.
+ */
+export const MOST_WAITING = 50_000;
 
 /** A property of ours on Node's socket: a Map look-up a request costs more. */
 const CONNECTION = Symbol('connection');
 type Tracked = Socket & { [CONNECTION]?: Connection };
 
-export function trackConnections(server: Server, { keepAliveTimeout, readTimeout, event = 'connection' }: ConnectionLimits): Connections {
+export function trackConnections(
+  server: Server,
+  { keepAliveTimeout, readTimeout, maxConnections, event = 'connection' }: ConnectionLimits,
+): Connections {
   // Slots that are used again, and not a Set: one that is added to and deleted from without end leaves its outgrown tables in
   // the old generation, and each keeps the connections that were in it alive until the next full collection.
   const sockets: (Tracked | undefined)[] = [];
   const freeSlots: number[] = [];
   const idleSweeps = Math.max(1, Math.ceil(keepAliveTimeout / SWEEP));
   let sweeps = 0;
+  let waiting = 0;
   let timer: NodeJS.Timeout | undefined;
 
   server.on(event, (socket: Tracked) => {
+    if (sockets.length - freeSlots.length >= maxConnections && !endOldestIdle()) return void socket.destroy();
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
-    socket[CONNECTION] = { slot, exchange: undefined, open: 0, idleSince: sweeps, slow: false };
+    socket[CONNECTION] = { slot, exchange: undefined, waiting: 0, lastWaiting: undefined, idleSince: sweeps, slow: false };
     socket.on('close', forget);
     timer ??= setInterval(sweep, SWEEP).unref();
   });
@@ -62,8 +93,11 @@ export function trackConnections(server: Server, { keepAliveTimeout, readTimeout
     const connection = this[CONNECTION] as Connection;
     const { slot, exchange } = connection;
     // What a closed connection holds, the engine goes on copying from one collection to the next, on Node 24 and later at times
-    // all of it: up to 10 µs of a connection's cost (bench/NOTES.md).
+    // all of it: up to 10 µs of a connection's cost (docs/PERFORMANCE.md).
     connection.exchange = undefined;
+    connection.lastWaiting = undefined;
+    waiting -= connection.waiting;
+    connection.waiting = 0;
     sockets[slot] = undefined;
     freeSlots.push(slot);
     if (freeSlots.length === sockets.length) {
@@ -85,27 +119,74 @@ export function trackConnections(server: Server, { keepAliveTimeout, readTimeout
       if (slow !== connection.slow) socket.setTimeout(slow ? readTimeout : 0);
       connection.slow = slow;
       if (slow) connection.idleSince = sweeps;
-      else if (connection.open === 0 && connection.exchange !== undefined && sweeps - connection.idleSince > idleSweeps) {
-        // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
-        socket.destroy();
-      }
+      // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
+      else if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();
     }
+  }
+
+  function isIdle({ exchange, waiting }: Connection): boolean {
+    return waiting === 0 && (exchange === undefined || exchange.settled);
+  }
+
+  /** A look through all of them, for each connection that is one too many: 0.1 ms at 10,000. */
+  function endOldestIdle(): boolean {
+    let oldest: Tracked | undefined;
+    let since = Number.POSITIVE_INFINITY;
+    for (const socket of sockets) {
+      const connection = socket?.[CONNECTION];
+      if (socket === undefined || connection === undefined || connection.idleSince >= since) continue;
+      if (!isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
+      oldest = socket;
+      since = connection.idleSince;
+    }
+    oldest?.destroy();
+    return oldest !== undefined;
+  }
+
+  /** Reading the body of one request resumes the socket, also when the next ones have come already. */
+  function hold(this: Tracked): void {
+    if ((this[CONNECTION] as Connection).waiting > 0) this.pause();
   }
 
   return {
     begin(exchange) {
       const connection = (exchange.request.socket as Tracked)[CONNECTION] as Connection;
+      if (connection.exchange?.response.shouldKeepAlive === false) return false;
       connection.exchange = exchange;
-      connection.open++;
+      return true;
     },
     end(exchange) {
-      const connection = (exchange.request.socket as Tracked)[CONNECTION] as Connection;
-      connection.open--;
-      connection.idleSince = sweeps;
+      ((exchange.request.socket as Tracked)[CONNECTION] as Connection).idleSince = sweeps;
     },
-    exchangeOn(socket) {
-      const exchange = (socket as Tracked)[CONNECTION]?.exchange;
-      return exchange?.response.writableFinished ? undefined : exchange;
+    defer(response, start) {
+      const socket = response.req.socket as Tracked;
+      const connection = socket[CONNECTION] as Connection;
+      if (socket.destroyed) return;
+      if (waiting >= MOST_WAITING) return void socket.destroy();
+      if (connection.lastWaiting === undefined) socket.on('resume', hold);
+      connection.lastWaiting = response;
+      connection.waiting++;
+      waiting++;
+      socket.pause();
+      // Node gives a response its socket when the last byte of the one before it is out. One request a turn of the event loop:
+      // whoever else has sent something comes between.
+      response.once('socket', () =>
+        setImmediate(() => {
+          if (socket.destroyed) return;
+          waiting--;
+          if (--connection.waiting === 0) socket.resume();
+          start();
+        }),
+      );
+    },
+    isFollowed: (exchange) => ((exchange.request.socket as Tracked)[CONNECTION] as Connection).waiting > 0,
+    of(socket) {
+      const connection = (socket as Tracked)[CONNECTION];
+      return {
+        exchange: connection?.exchange,
+        last: connection?.waiting ? connection.lastWaiting : connection?.exchange?.response,
+        isHeld: connection !== undefined && connection.waiting > 0,
+      };
     },
   };
 }

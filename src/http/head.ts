@@ -2,7 +2,7 @@
 // anything: it hands on the few header values that later steps ask for.
 import type { Socket } from 'node:net';
 import { IncomingMessage } from '../base/builtins.ts';
-import { refusal } from '../base/errors.ts';
+import { type ErrorCode, refusal } from '../base/errors.ts';
 
 /** The header values the service reads, as sent: Node has trimmed SP and HTAB, and nothing else is ever trimmed. */
 export interface RequestHead {
@@ -17,6 +17,8 @@ export interface RequestHead {
   readonly transferEncoding: string | undefined;
   readonly requestId: string | undefined;
   readonly expect: string | undefined;
+  /** It asks for another protocol. */
+  readonly hasUpgrade: boolean;
 }
 
 /** More lines than this are refused: Node 20 drops those past 1,000 in silence, and an `Authorization` with them. */
@@ -37,6 +39,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
   let transferEncoding: string | undefined;
   let requestId: string | undefined;
   let expect: string | undefined;
+  let hasUpgrade = false;
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
     const value = raw[i + 1] as string;
@@ -49,6 +52,9 @@ export function scanHead(raw: readonly string[]): RequestHead {
         break;
       case 6:
         if (is(name, 'Expect', 'expect')) expect = value;
+        break;
+      case 7:
+        if (is(name, 'Upgrade', 'upgrade')) hasUpgrade = true;
         break;
       case 12:
         if (is(name, 'Content-Type', 'content-type')) contentType ??= value;
@@ -82,6 +88,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
     transferEncoding,
     requestId,
     expect,
+    hasUpgrade,
   };
 }
 
@@ -101,12 +108,15 @@ function joined(before: string | undefined, value: string): string {
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;
   received: boolean;
+  /** What is wrong with its body, noticed while it waited for its turn. */
+  broken: ErrorCode | undefined;
 
   /** Spelt out: the implicit one hands on its arguments by a spread, which the engine cannot compile into its caller. */
   constructor(socket: Socket) {
     super(socket);
     this.scanned = undefined;
     this.received = false;
+    this.broken = undefined;
   }
 
   /** The first look at the head by us; from here on `headers` is Node's own. */

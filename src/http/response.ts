@@ -22,6 +22,8 @@ export interface ResponderOptions {
   readonly observer?: RequestObserver | undefined;
   /** Told of every exchange once, when its answer has been given. */
   readonly onSettled: (exchange: Exchange) => void;
+  /** Whether requests wait behind this one on its connection. */
+  readonly isFollowed: (exchange: Exchange) => boolean;
 }
 
 export interface Responder {
@@ -32,7 +34,7 @@ export interface Responder {
   preflight(exchange: Exchange): void;
   /** Whatever was thrown: an HttpError reaches the client, anything else is a 500 whose cause goes to the log. */
   fail(exchange: Exchange, thrown: unknown): void;
-  /** From now on every answer ends its connection. */
+  /** From now on every answer ends its connection, unless another request waits on it. */
   setDraining(): void;
 }
 
@@ -49,7 +51,6 @@ const CORS = [
 ];
 const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, 'Access-Control-Expose-Headers', '*'];
 const NO_STORE = ['Cache-Control', 'no-store'];
-const CLOSE = ['Connection', 'close'];
 const NONE: readonly string[] = [];
 /** Header names that an HttpError may not bring: they are ours, or they frame the message. */
 const OWN_HEADERS = new Set(
@@ -64,11 +65,20 @@ const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
   'MALFORMED_REQUEST',
   'REQUEST_TIMEOUT',
   'HTTP_VERSION_NOT_SUPPORTED',
+  'EXPECTATION_FAILED',
 ]);
 /** Milliseconds that a client gets to read its refusal while it is still sending. */
 const LINGER = 2000;
 
-export function createResponder({ log, requestLines, bodyLimit, development, observer, onSettled }: ResponderOptions): Responder {
+export function createResponder({
+  log,
+  requestLines,
+  bodyLimit,
+  development,
+  observer,
+  onSettled,
+  isFollowed,
+}: ResponderOptions): Responder {
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
   // 19 percent of a request (bench/NOTES.md). Safe because writeHead() has read it when it returns.
@@ -77,16 +87,16 @@ export function createResponder({ log, requestLines, bodyLimit, development, obs
 
   /**
    * @param extra further header lines, flat
-   * @param last the connection ends with this answer
+   * @param last the connection ends with this answer; Node adds the header line that says so
    */
   function send(exchange: Exchange, status: number, body: string, usual: string[], extra: readonly string[] = NONE, last = false): void {
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
-    const close = draining || last;
+    if (last || (draining && !isFollowed(exchange))) response.shouldKeepAlive = false;
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
-    response.writeHead(status, extra === NONE && !close ? usual : [...usual, ...extra, ...(close ? CLOSE : NONE)]);
-    if (close && isStillSending(exchange)) endAfterRequest(exchange, body);
+    response.writeHead(status, extra === NONE ? usual : [...usual, ...extra]);
+    if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
     else endWith(response, body);
     settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
   }
@@ -119,11 +129,8 @@ export function createResponder({ log, requestLines, bodyLimit, development, obs
   }
 
   function preflight(exchange: Exchange): void {
-    const headers = [...CORS, 'Access-Control-Max-Age', '86400', 'X-Request-Id', exchange.requestId, 'Content-Length', '0'];
-    if (draining) headers.push(...CLOSE);
-    exchange.response.writeHead(200, headers);
-    exchange.response.end();
-    settle(exchange, 200, 0);
+    const headers = [...CORS, 'Access-Control-Max-Age', '86400', 'X-Request-Id', '', 'Content-Length', ''];
+    send(exchange, 200, '', headers, NONE, isUnread(exchange));
   }
 
   function fail(exchange: Exchange, thrown: unknown): void {
@@ -131,10 +138,15 @@ export function createResponder({ log, requestLines, bodyLimit, development, obs
     const error = isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown });
     logRefusal(exchange, error);
     const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
-    const unread = exchange.head.transferEncoding !== undefined || Number(exchange.head.contentLength ?? 0) > bodyLimit;
-    const close = CLOSING.has(error.code) || (unread && isStillSending(exchange));
+    const close = CLOSING.has(error.code) || isUnread(exchange);
     const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
     send(exchange, error.status, envelope(error, exchange.requestId, detail), uncached, headers, close);
+  }
+
+  /** More of the body may come than is worth reading for the sake of the connection. */
+  function isUnread(exchange: Exchange): boolean {
+    const { transferEncoding, contentLength } = exchange.head;
+    return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {
@@ -200,7 +212,16 @@ function envelopeStart(error: HttpError): string {
 export function rawRefusal(error: HttpError, requestId: string, extra = ''): string {
   const { status } = error;
   const body = envelope(error, requestId);
-  const headers = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', requestId, 'Content-Length', String(Buffer.byteLength(body)), ...CLOSE];
+  const headers = [
+    ...JSON_HEADERS,
+    ...NO_STORE,
+    'X-Request-Id',
+    requestId,
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    'Connection',
+    'close',
+  ];
   let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n${extra}`;
   for (let i = 0; i < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
   return `${lines}\r\n${body}`;

@@ -21,6 +21,7 @@ test('parseSettings gives the decided defaults', () => {
     requestTimeout: 60_000,
     drainTimeout: 30_000,
     maxInFlight: 1000,
+    maxConnections: 10_000,
     opsPort: undefined,
     opsHost: '127.0.0.1',
     domains: [],

@@ -15,7 +15,7 @@ import { startService } from '../support/service.ts';
 test('of a connection that has closed, the server forgets the exchange', async (t) => {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
   server.on('clientError', (_error, socket) => socket.destroy());
-  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000 });
+  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxConnections: 10 });
   t.after(() => {
     server.close();
     server.closeAllConnections();
@@ -28,12 +28,12 @@ test('of a connection that has closed, the server forgets the exchange', async (
   const { socket } = request;
   const exchange = new Exchange(request, response, 0);
   connections.begin(exchange);
-  assert.equal(connections.exchangeOn(socket), exchange);
+  assert.equal(connections.of(socket).exchange, exchange);
 
   // It never gets an answer. What closed connections keep alive, the engine copies about at each collection.
   client.destroy();
   await once(socket, 'close');
-  assert.equal(connections.exchangeOn(socket), undefined);
+  assert.equal(connections.of(socket).exchange, undefined);
 });
 
 // The first comes in one piece, which is not copied, the second in many.

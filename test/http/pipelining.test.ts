@@ -1,0 +1,259 @@
+// What stands behind a request on its connection: it is never dropped without a word, never executed without an answer, never
+// answered twice, and however much a client sends at once, it costs others nothing. Raw sockets only.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { type Service, startService } from '../support/service.ts';
+
+const controllers = {
+  'CountController.mjs': `
+    let count = 0;
+    export const events = new EventTarget();
+    export default class {
+      index() { count++; events.dispatchEvent(new Event('called')); return { count }; }
+      created(data) { count++; events.dispatchEvent(new Event('posted')); return { posted: data }; }
+      total() { return { count }; }
+      big() { count++; return 'x'.repeat(1_000_000); }
+      async held() { count++; await new Promise((done) => events.addEventListener('release', done, { once: true })); return { held: true }; }
+    }`,
+};
+
+let service: Service;
+let events: EventTarget;
+before(async () => {
+  service = await startService({ controllers, settings: { BODY_LIMIT: '1000' }, expectedErrors: ['request-failed'] });
+  events = ((await import(`file://${service.dir}/CountController.mjs`)) as { events: EventTarget }).events;
+});
+after(() => service.close());
+
+const get = (path: string, lines = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
+const post = (body: string) => `POST /api/count HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+const total = async () => ((await (await fetch(`${service.url}/api/count/total`)).json()) as { count: number }).count;
+
+/** Status and `Connection` of each answer, in order. */
+function answersIn(text: string): string[] {
+  return Array.from(
+    text.matchAll(/HTTP\/1\.1 (\d+) .*?\r\n\r\n/gs),
+    ([head, status]) => `${status} ${/^Connection: (.*)\r$/im.exec(head)?.[1]}`,
+  );
+}
+
+async function open(t: { after(fn: () => void): void }, bytes: string): Promise<Socket & { text: string }> {
+  const socket = Object.assign(connect(service.port, '127.0.0.1'), { text: '' });
+  t.after(() => void socket.destroy());
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write(bytes);
+  return socket;
+}
+
+const collected = (socket: Socket & { text: string }) => {
+  socket.setEncoding('latin1');
+  socket.on('data', (chunk) => {
+    socket.text += chunk;
+  });
+  return socket;
+};
+
+describe('many requests in one write', () => {
+  test('are all answered, and others come between', async (t) => {
+    const start = await total();
+    const first = once(events, 'called');
+    const socket = collected(await open(t, get('/api/count').repeat(500)));
+    await first;
+    assert.ok((await total()) - start < 500, 'all have run before anybody else had a turn');
+    while (answersIn(socket.text).length < 500) await once(socket, 'data');
+    assert.equal((await total()) - start, 500);
+    assert.deepEqual(
+      Array.from(socket.text.matchAll(/"count":(\d+)/g), ([, count]) => Number(count)),
+      Array.from({ length: 500 }, (_, i) => start + i + 1),
+    );
+  });
+
+  test('whose answers nobody reads do not run ahead of their reader', async (t) => {
+    const start = await total();
+    const socket = await open(t, get('/api/count/big').repeat(200));
+    socket.pause();
+    let before = -1;
+    for (let now = start; now !== before; now = await total()) {
+      before = now;
+      for (let i = 0; i < 20; i++) await total();
+    }
+    assert.ok(before - start < 50, `${before - start} answers of 1 MB are kept for a client that reads none`);
+  });
+
+  test('of a slow operation are one request under way', async (t) => {
+    const start = await total();
+    const socket = collected(await open(t, get('/api/count/held').repeat(20)));
+    for (let done = 0; done < 20; done++) {
+      while ((await total()) - start <= done) await new Promise(setImmediate);
+      assert.equal(service.app.inFlight(), 1);
+      events.dispatchEvent(new Event('release'));
+    }
+    while (answersIn(socket.text).length < 20) await once(socket, 'data');
+  });
+
+  test('with bodies are not read far ahead', async (t) => {
+    const start = await total();
+    let ahead = 0;
+    let most = 0;
+    const came = ({ method }: { method?: string }) => {
+      if (method === 'POST') most = Math.max(most, ++ahead);
+    };
+    service.app.server.on('request', came);
+    events.addEventListener('posted', () => ahead--);
+    t.after(() => service.app.server.off('request', came));
+    const socket = await open(t, post('{"a":1}').repeat(6000));
+    socket.resume();
+    while ((await total()) - start < 6000);
+    // One read of 64 KiB holds a thousand of them.
+    assert.ok(most < 2500, `${most} requests were held`);
+  });
+});
+
+describe('what the connection ends with', () => {
+  test('a draining worker answers all that waits, and says close in the last answer', async (t) => {
+    const draining = await startService({ controllers });
+    t.after(draining.close);
+    const { events } = (await import(`file://${draining.dir}/CountController.mjs`)) as { events: EventTarget };
+    const answered = draining.raw(get('/api/count/held') + post('{"id":1}') + post('{"id":2}'), 4);
+    while (draining.app.inFlight() === 0) await new Promise(setImmediate);
+    draining.app.setDraining();
+    // The controller is imported in the turn after the request came.
+    for (let i = 0; i < 5; i++) await fetch(`${draining.url}/api/count/total`);
+    events.dispatchEvent(new Event('release'));
+    const text = await answered;
+    assert.deepEqual(answersIn(text), ['200 keep-alive', '200 keep-alive', '200 close']);
+    assert.match(text, /"held":true[\s\S]*"id":1[\s\S]*"id":2/);
+  });
+
+  const inner = get('/api/count?smuggled');
+  const upgrade = get('/api/count/total', 'Connection: Upgrade\r\nUpgrade: websocket\r\n');
+  const rows: [name: string, bytes: string[], answers: string[], executed: number][] = [
+    ['an upgrade', [upgrade], ['200 close'], 0],
+    ['a request in the same segment behind an upgrade is not executed', [upgrade + get('/api/count')], ['200 close'], 0],
+    [
+      'a body whose head stood behind an upgrade is not taken for a request',
+      [`${upgrade}POST /api/count HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length}\r\n\r\n`, inner],
+      ['200 close'],
+      0,
+    ],
+    ['a request behind Connection: close', [get('/api/count', 'Connection: close\r\n') + get('/api/count')], ['200 close'], 1],
+    ['a request later than Connection: close', [get('/api/count', 'Connection: close\r\n'), get('/api/count')], ['200 close'], 1],
+    ['nonsense behind Connection: close', [`${get('/api/count', 'Connection: close\r\n')}nonsense\r\n\r\n`], ['200 close'], 1],
+    ['nonsense behind two requests', [`${get('/api/count') + get('/api/count')}nonsense\r\n\r\n`], ['200 keep-alive', '200 close'], 2],
+    [
+      'a bad chunk in the body of a request that waits',
+      [`${get('/api/count')}POST /api/count HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`],
+      ['200 keep-alive', '400 close'],
+      1,
+    ],
+  ];
+  for (const [name, segments, answers, executed] of rows) {
+    test(name, async (t) => {
+      const start = await total();
+      const socket = collected(await open(t, ''));
+      const closed = once(socket, 'close');
+      for (const [i, segment] of segments.entries()) {
+        if (i > 0) await once(socket, 'data');
+        socket.write(segment);
+      }
+      await closed;
+      assert.deepEqual(answersIn(socket.text), answers, socket.text);
+      assert.equal((await total()) - start, executed);
+    });
+  }
+
+  test('a request whose body is not read to its end', async (t) => {
+    const head = (line: string, length: string) => `${line} HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`;
+    const rows: [bytes: string[], answer: string][] = [
+      [[head('OPTIONS /api/count', 'Transfer-Encoding: chunked'), 'zz\r\n'], '200 close'],
+      [[head('OPTIONS /api/count', 'Content-Length: 5000000000')], '200 close'],
+      [[`${head('POST /api/absent', 'Transfer-Encoding: chunked')}3\r\nabc\r\n`], '404 close'],
+      [[`${head('POST /api/absent', 'Content-Length: 1001')}abc`], '404 close'],
+      [[head('POST /api/count', 'Content-Length: 1001')], '413 close'],
+      [[`${head('POST /api/count', 'Transfer-Encoding: chunked')}3e9\r\n${'1'.repeat(1001)}\r\n`], '413 close'],
+      [[head('POST /api/count', 'Expect: tea\r\nContent-Length: 3')], '417 close'],
+    ];
+    // Together, since each connection is read for a while after its answer before it ends.
+    await Promise.all(
+      rows.map(async ([[first = '', second], answer]) => {
+        const socket = collected(await open(t, first));
+        const closed = once(socket, 'close');
+        await once(socket, 'data');
+        if (second !== undefined) socket.write(second);
+        await closed;
+        assert.deepEqual(answersIn(socket.text), [answer], first);
+      }),
+    );
+  });
+
+  test('a body that never comes behind a 404 is no second answer', async (t) => {
+    const slow = await startService({ settings: { REQUEST_TIMEOUT: '100ms', HEADERS_TIMEOUT: '50ms' } });
+    t.after(slow.close);
+    const text = await slow.raw('POST /api/absent HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc', 2);
+    assert.deepEqual(answersIn(text), ['404 keep-alive']);
+  });
+
+  test('a request refused on its own connection is followed by the next one', async () => {
+    const text = await service.raw(`POST /api/absent HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc${get('/api/count')}`, 2);
+    assert.deepEqual(answersIn(text), ['404 keep-alive', '200 keep-alive']);
+  });
+
+  test('a head that is late because reading has stopped is not blamed on the client', async (t) => {
+    const sockets: Socket[] = [];
+    const remember = (socket: Socket) => sockets.push(socket);
+    service.app.server.on('connection', remember);
+    const socket = collected(await open(t, get('/api/count/held') + get('/api/count')));
+    while (service.app.inFlight() === 0) await new Promise(setImmediate);
+    service.app.server.off('connection', remember);
+    const start = await total();
+    const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    service.app.server.emit('clientError', late, sockets[0]);
+    events.dispatchEvent(new Event('release'));
+    while (answersIn(socket.text).length < 2) await once(socket, 'data');
+    assert.deepEqual(answersIn(socket.text), ['200 keep-alive', '200 keep-alive']);
+    assert.equal((await total()) - start, 1);
+  });
+});
+
+describe('MAX_CONNECTIONS', () => {
+  test('ends the connection that has idled longest, and none that is busy', async (t) => {
+    const small = await startService({ controllers, settings: { MAX_CONNECTIONS: '3' } });
+    t.after(small.close);
+    const { events } = (await import(`file://${small.dir}/CountController.mjs`)) as { events: EventTarget };
+    const dial = async (bytes: string) => {
+      const socket = collected(Object.assign(connect(small.port, '127.0.0.1'), { text: '' }));
+      t.after(() => void socket.destroy());
+      socket.on('error', () => {});
+      socket.write(bytes);
+      if (!bytes.includes('held')) while (!socket.text.includes('}')) await once(socket, 'data');
+      return socket;
+    };
+    const busy = await dial(get('/api/count/held'));
+    const older = await dial(get('/api/count'));
+    const newer = await dial(get('/api/count'));
+    const closed = once(older, 'close');
+    const newest = await dial(get('/api/count'));
+    await closed;
+    assert.deepEqual([newer.destroyed, newest.destroyed, busy.destroyed], [false, false, false]);
+    events.dispatchEvent(new Event('release'));
+    while (!busy.text.includes('held')) await once(busy, 'data');
+  });
+
+  test('refuses a new one when none idles', async (t) => {
+    const small = await startService({ controllers, settings: { MAX_CONNECTIONS: '1' } });
+    t.after(small.close);
+    const { events } = (await import(`file://${small.dir}/CountController.mjs`)) as { events: EventTarget };
+    const busy = small.raw(get('/api/count/held'));
+    while (small.app.inFlight() === 0) await new Promise(setImmediate);
+    const refused = connect(small.port, '127.0.0.1');
+    refused.on('error', () => {});
+    await once(refused, 'close');
+    // The controller may still have been on its way.
+    const timer = setInterval(() => events.dispatchEvent(new Event('release')), 10);
+    assert.match(await busy, /"held":true/);
+    clearInterval(timer);
+  });
+});

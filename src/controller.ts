@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 export { HttpError, type HttpErrorOptions } from './base/errors.ts';
 export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
 
-/** The application that a request's credential belongs to (SDK mode). No secret is in it. */
+/** The application that a request's credential belongs to. No secret is in it. */
 export interface CallingApplication {
   readonly id: string;
   readonly name: string;
@@ -39,7 +39,7 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly query: Shape extends { readonly query: infer Query } ? Query : Record<string, string | string[]>;
   /** The request id: the client's `X-Request-Id` when it is well formed, else a new one. */
   readonly requestId: string;
-  /** In SDK mode alone. */
+  /** Of a request with a registered credential alone. */
   readonly application?: CallingApplication;
   /** What the segments named in its route are, decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;

@@ -10,6 +10,7 @@ import { createLog, type DeferringSink } from './base/log.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
 import type { CallingApplication, ControllerParams } from './controller.ts';
+import { groupNameOf } from './groups/naming.ts';
 import type { Caller, CallerTable } from './http/gateway.ts';
 import { createWorkerParts } from './worker/parts.ts';
 
@@ -42,7 +43,9 @@ export interface TestCaller {
 export interface TestCredential {
   /** What the operation sees as `params.application`. */
   readonly application: Partial<CallingApplication>;
-  /** The group that serves its requests; default: `Sdk`. */
+  /** The groups that it may call by their URLs. */
+  readonly groups?: readonly string[] | '*';
+  /** Without `groups`: the one group that serves all its requests; default: `Sdk`. */
   readonly handler?: string;
   /** The verbs it may use; default: all. */
   readonly methods?: readonly string[];
@@ -93,7 +96,7 @@ export async function startTest({
   const sink: DeferringSink = { write, defer: (compose) => compose(write), flush: () => {} };
   const log = createLog({ level: settings.logLevel, sink });
   const handedOut = new Map<string, Caller>();
-  const parts = createWorkerParts({ settings, log, sink, withCallers: (table) => amongThem(handedOut, table) });
+  const parts = await createWorkerParts({ settings, log, sink, withCallers: (table) => amongThem(handedOut, table) });
   const { server } = parts.app;
 
   async function close(): Promise<void> {
@@ -122,7 +125,7 @@ export async function startTest({
     port,
     lines,
     ...callerOf(url),
-    as({ application, handler = 'Sdk', methods }) {
+    as({ application, groups, handler = groups === undefined ? 'Sdk' : undefined, methods }) {
       const id = `test${String(handedOut.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
       handedOut.set(authorization, {
@@ -130,6 +133,7 @@ export async function startTest({
         row: {
           application: { id, name: 'test', ...application },
           handler,
+          groups: groups === undefined || groups === '*' ? groups : new Set(groups.map((name) => groupNameOf(name) ?? name)),
           methods: methods && new Set(methods.map((method) => method.toUpperCase())),
         },
       });

@@ -21,7 +21,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
-      const parts = createWorkerParts({ settings, log, sink, observer: metrics?.observer, transport, ...events });
+      const parts = await createWorkerParts({ settings, log, sink, observer: metrics?.observer, transport, ...events });
       return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
     },
     onSecure: (state) => transport?.use(state),

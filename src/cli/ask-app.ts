@@ -43,8 +43,9 @@ export interface Verdict {
   /** The group that was looked for, as it was named; undefined: none was. */
   readonly sought?: string;
   readonly group?: string;
-  /** In SDK mode: the row's name. */
+  /** Of a credential: the row's name, and its handler group, if it has one. */
   readonly application?: string;
+  readonly handler?: string;
 }
 
 export interface Asked {
@@ -112,7 +113,8 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
     operation: exchange?.operation ?? '',
     ...(sought === undefined ? {} : { sought }),
     ...(group === undefined ? {} : { group }),
-    ...(exchange?.application === undefined ? {} : { application: exchange.application.name }),
+    ...(exchange?.caller === undefined ? {} : { application: exchange.caller.application.name }),
+    ...(exchange?.caller?.handler === undefined ? {} : { handler: exchange.caller.handler }),
   };
 }
 

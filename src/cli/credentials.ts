@@ -1,41 +1,46 @@
 // `gatefold credentials issue|list|rotate|revoke|check`: what each takes, what its flags mean, and what it prints. What happens
 // to the table is credentials/write/changes.ts; what may be shown of it is credentials/listing.ts.
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
+import { describeFailure } from '../base/failure.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { parseSpan, parseTime } from '../credentials/instant.ts';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
 import { compile } from '../credentials/live-table.ts';
-import { checkSessionToken, deriveSessionKey, hasSessionShape } from '../credentials/session.ts';
-import { readSessionKey } from '../credentials/session-key.ts';
-import { isHandlerName } from '../credentials/table.ts';
+import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
+import { isHandlerName, isScope } from '../credentials/table.ts';
 import { readContent } from '../credentials/table-file.ts';
-import { tokenFault } from '../credentials/token.ts';
+import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { groupNameOf, listControllers } from '../groups/naming.ts';
 import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
 import { alignColumns, plain } from './ink.ts';
 
 const ISSUE: Command = {
   name: 'credentials issue',
-  usage: '--name NAME [--methods GET,POST] [--expires ISO-DATE|90d] [--handler GROUP] [--description TEXT]',
+  usage: '--name NAME [--methods GET,POST] [--expires ISO-DATE|90d] [--groups LIST] [--scopes LIST] …',
   about: 'Make a credential and print its token, this once',
   help: [
     '--name NAME            Who will use it',
     '--methods LIST         The HTTP methods it may use, with commas; default: all',
-    '--expires WHEN         A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (12h, 90d, 2w); default: never',
-    '--handler GROUP        The handler group that answers it; default: Sdk',
+    '--expires WHEN         A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
+    '--groups LIST          The handler groups it may call by their URLs, with commas, or *',
+    '--handler GROUP        Instead of --groups: the one group that answers all its calls; default: Sdk',
+    '--scopes LIST          What it has leave for, with commas: orders:read,orders:write; controllers see it',
     '--description TEXT     A note; controllers see it',
   ],
   options: {
     name: { type: 'string' },
     methods: { type: 'string' },
     expires: { type: 'string' },
+    groups: { type: 'string' },
     handler: { type: 'string' },
+    scopes: { type: 'string' },
     description: { type: 'string' },
   },
   operands: [],
-  reads: ['dataDir'],
+  reads: ['controllersDir', 'dataDir'],
   run: issue,
 };
 
@@ -54,7 +59,7 @@ const ROTATE: Command = {
   name: 'credentials rotate',
   usage: 'ID [--overlap 7d]',
   about: 'Make a new secret under the same id and print its token, this once',
-  help: ['--overlap SPAN         How long the old secret stays good (12h, 7d, 2w); default: it ends at once'],
+  help: ['--overlap SPAN         How long the old secret stays good (30m, 12h, 7d); default: it ends at once'],
   options: { overlap: { type: 'string' } },
   operands: ['ID'],
   reads: ['dataDir'],
@@ -88,24 +93,50 @@ export const command: CommandGroup = {
   commands: [ISSUE, LIST, ROTATE, REVOKE, CHECK],
 };
 
-async function issue({ options, settings: { dataDir }, now }: Call): Promise<Answer> {
-  const { name, description, handler, methods, expires } = options;
+async function issue({ options, settings, now }: Call): Promise<Answer> {
+  const { name, description, groups, handler, scopes, methods, expires } = options;
   if (name === undefined) throw new UsageError('--name is missing');
+  if (groups !== undefined && handler !== undefined) throw new UsageError('--groups and --handler exclude each other');
   const request = {
     name: plainText(name, '--name'),
     description: description === undefined ? undefined : plainText(description, '--description'),
-    handler: handler === undefined ? undefined : handlerOf(handler),
-    methods: methods === undefined ? undefined : methodsOf(methods),
+    groups: groups === undefined ? undefined : groups === '*' ? ('*' as const) : listOf(groups, '--groups', groupOf),
+    handler: handler === undefined ? undefined : groupOf(handler, '--handler'),
+    scopes: scopes === undefined ? undefined : listOf(scopes, '--scopes', scopeOf),
+    methods: methods === undefined ? undefined : listOf(methods, '--methods', methodOf),
     expiresAt: expires === undefined ? undefined : expiryOf(expires, now),
   };
   const { token, row } = createRow(request, now);
-  await updateTable(dataDir, (table) => table.append(row));
+  makeFolder(settings.dataDir);
+  await updateTable(settings.dataDir, (table) => table.append(row));
   const { hash: _hash, ...shown } = row;
   return {
     json: { ...shown, token: token.token },
     text: `Issued ${token.id} (${request.name}), ${untilWhen(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
+    complaints: missingGroups(request.groups === undefined ? [request.handler ?? 'Sdk'] : request.groups, settings.controllersDir),
     ifUnprinted: `the row ${token.id} was made: revoke it`,
   };
+}
+
+/** Whoever sets out has no folder yet. Its tables are secrets. */
+function makeFolder(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Refused(`Cannot make ${dir}: ${describeFailure(error)}`);
+  }
+}
+
+/** The token is good all the same: the controller may come later. */
+function missingGroups(names: readonly string[] | '*', dir: string): string[] {
+  if (names === '*') return [];
+  try {
+    const known = listControllers(dir);
+    const missing = names.filter((name) => !known.has(groupNameOf(name) ?? ''));
+    return missing.map((name) => `there is no handler group ${name} in ${dir} yet`);
+  } catch (error) {
+    return [`whether there is a handler group ${names.join(', ')} was not checked: ${dir}: ${describeFailure(error)}`];
+  }
 }
 
 async function rotate({ options, operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
@@ -138,9 +169,9 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(settings) : undefined;
-  const fault = isSession ? undefined : tokenFault(token);
-  const shape = isSession ? hasSessionShape(token) : fault !== 'shape';
-  const checksum = shape && (isSession ? key !== undefined && 'rowId' in checkSessionToken(key, token, 0) : fault === undefined);
+  const shape = isSession ? hasSessionShape(token) : hasTokenShape(token);
+  const isSigned = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
+  const checksum = shape && (isSession ? isSigned() : parseToken(token) !== undefined);
   const table = compile(tablePath(dataDir), readContent(tablePath(dataDir)));
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const live = caller.kind === 'row';
@@ -190,16 +221,24 @@ function plainText(text: string, flag: string): string {
   return text;
 }
 
-function handlerOf(text: string): string {
-  if (!isHandlerName(text)) throw new UsageError(`--handler: ${JSON.stringify(text)} is not the name of a handler group`);
+function listOf(text: string, flag: string, parse: (item: string, flag: string) => string): string[] {
+  return [...new Set(text.split(',').map((item) => parse(item.trim(), flag)))];
+}
+
+function groupOf(text: string, flag: string): string {
+  if (!isHandlerName(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not the name of a handler group`);
   return text;
 }
 
-function methodsOf(text: string): string[] {
-  const methods = text.split(',').map((method) => method.trim().toUpperCase());
-  const unknown = methods.find((method) => !METHODS.includes(method));
-  if (unknown !== undefined) throw new UsageError(`--methods: ${JSON.stringify(unknown)} is not an HTTP method`);
-  return [...new Set(methods)];
+function scopeOf(text: string, flag: string): string {
+  if (!isScope(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not a scope such as orders:write`);
+  return text;
+}
+
+function methodOf(text: string, flag: string): string {
+  const method = text.toUpperCase();
+  if (!METHODS.includes(method)) throw new UsageError(`${flag}: ${JSON.stringify(method)} is not an HTTP method`);
+  return method;
 }
 
 function expiryOf(text: string, now: number): number {
@@ -212,11 +251,11 @@ function expiryOf(text: string, now: number): number {
 
 function overlapOf(text: string): number {
   const span = parseSpan(text);
-  if (span === undefined) throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 12h, 7d or 2w`);
+  if (span === undefined) throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 30m, 12h or 7d`);
   return span;
 }
 
-const HEADER = ['ID', 'NAME', 'STATE', 'EXPIRES', 'METHODS', 'HANDLER'];
+const HEADER = ['ID', 'NAME', 'STATE', 'EXPIRES', 'METHODS', 'HANDLER', 'GROUPS', 'SCOPES'];
 
 function drawTable(rows: readonly Listed[]): string {
   const lines = rows.map((row) => [
@@ -226,6 +265,8 @@ function drawTable(rows: readonly Listed[]): string {
     row.expires_at ?? ifGood(row, 'never'),
     row.methods?.join(',') ?? ifGood(row, 'all'),
     row.handler ?? '-',
+    row.groups === '*' ? '*' : (row.groups?.join(',') ?? '-'),
+    row.scopes?.join(',') ?? '-',
   ]);
   return alignColumns([HEADER, ...lines.map((line) => line.map(shorten))])
     .map((line) => line.join('  ').trimEnd())

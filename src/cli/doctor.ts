@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
 import { createLog } from '../base/log.ts';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
-import { readSessionKey } from '../credentials/session-key.ts';
+import { readSessionKey } from '../credentials/session.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
@@ -177,7 +177,7 @@ function checkCredentials({ settings: { dataDir, sessionKey }, now, inspection }
   if (live.some(({ literal }) => literal) && mode !== undefined && (mode & 0o044) !== 0) {
     report('warning', 'it has literal header values, and others than its owner can read it', path);
   }
-  const lines = [...rows.flatMap((row) => linesOf(row, now)), ...missingHandlers(live, inspection)];
+  const lines = [...rows.flatMap((row) => linesOf(row, now)), ...missingGroups(live, inspection)];
   for (const [level, message] of lines.slice(0, MAX_NAMED)) report(level, message, path);
   const unnamed = lines.slice(MAX_NAMED);
   if (unnamed.length > 0) {
@@ -201,12 +201,13 @@ function linesOf(row: Listed, now: number): Line[] {
   return lines;
 }
 
-/** The requests of such a row are 500s. */
-function missingHandlers(live: readonly Listed[], inspection: Inspection | Error): Line[] {
+/** The requests of such a row are 404s or 500s. */
+function missingGroups(live: readonly Listed[], inspection: Inspection | Error): Line[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));
-  const missing = new Set(live.map(({ handler }) => handler).filter((handler) => !served.has(groupNameOf(handler ?? '') ?? '')));
-  return Array.from(missing, (handler) => ['wrong', `credentials name the handler group ${handler}, which is not in the folder`] as const);
+  const named = live.flatMap(({ handler, groups }) => (handler === undefined ? (groups === '*' ? [] : (groups ?? [])) : [handler]));
+  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
+  return Array.from(missing, (name) => ['wrong', `credentials name the handler group ${name}, which is not in the folder`] as const);
 }
 
 function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {

@@ -94,9 +94,9 @@ function groupText(group: LoadedGroup | undefined, { sought }: Verdict, cwd: str
   return sought === undefined ? 'not looked for' : `none for ${JSON.stringify(sought)}`;
 }
 
-function operationText({ operation, slugs, page, application }: Verdict): string {
+function operationText({ operation, slugs, page, handler }: Verdict): string {
   if (parseRouteName(operation) !== undefined) return `${operation}, a route of the group`;
-  const isNamed = slugs[0] === operation || (application !== undefined && page === operation);
+  const isNamed = slugs[0] === operation || (handler !== undefined && page === operation);
   return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
 }
 
@@ -131,7 +131,7 @@ function whyNoGroup(page: string, groups: readonly LoadedGroup[], dir: string, c
 }
 
 function remarks({ question, verdict, inspection }: Explained, group: LoadedGroup | undefined): string[] {
-  const { slugs, operation, passed, called, status, application, sought, route } = verdict;
+  const { slugs, operation, passed, called, status, application, handler, route } = verdict;
   const [slug] = slugs;
   const notes = passed.map((row) => `the row ${rowText(row)} fits the path and does not take ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
@@ -140,7 +140,7 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
     if (hidden !== undefined) notes.push(`${slug} is no operation: ${hidden.reason}`);
     else if (!isStrict(group)) notes.push(text);
   }
-  if (application !== undefined) notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${sought}`);
+  if (handler !== undefined) notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
   if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {
     notes.push('no identity provider is configured, so it answers 503');
   }

@@ -1,18 +1,21 @@
 // The registered credentials of one worker: the table kept true to the file within a second, session tokens, registration.
-// It wires the parts of this room; what a header value means is identify.ts, what goes live is memory-table.ts.
+// It wires the parts of this room; what a header value means is identify.ts, what goes live is live-table.ts.
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
-import { createMemoryTable, type TableStatus } from './live-table.ts';
-import { createSessionToken, deriveSessionKey, type Session } from './session.ts';
-import { makeSessionKey, readSessionKey } from './session-key.ts';
+import { createLiveTable, type TableStatus } from './live-table.ts';
+import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table.ts';
 import { pollContent, readContent } from './table-file.ts';
-import { createRow, ownsLiveRow } from './write/changes.ts';
+import { countLiveRows, createRow, ownsLiveRow } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /** With the second look at what is bad, and the reading itself, well within the second that is promised. */
 const POLL_MS = 250;
+/** A token that no row has may be of a row that was written a moment ago: so many looks at the file a second find out. */
+const LOOKS_A_SECOND = 20;
+/** One identity may register so many applications that are live at a time. */
+export const MOST_APPLICATIONS = 100;
 
 export interface Registration {
   readonly owner: Owner;
@@ -21,13 +24,19 @@ export interface Registration {
 }
 
 export interface Credentials {
-  /** Synchronous and never throws: it stands on the path of every request with an Authorization header. */
-  identify(authorization: string): Caller;
-  /** @throws Error when there is no session key and none can be made */
+  /**
+   * It stands on the path of every request with an Authorization header, never throws, and never rejects. A promise only
+   * when the file has to be looked at first.
+   */
+  identify(authorization: string): Caller | Promise<Caller>;
+  /** @throws HttpError `SESSION_UNAVAILABLE` when there is no session key and none can be made */
   issueSession(rowId: string): Session;
-  /** Live rows alone. */
-  findByOwner(owner: Owner): CredentialRow[];
-  /** @throws HttpError `ALREADY_REGISTERED`, `REGISTRATION_UNAVAILABLE`, `INVALID_REQUEST_DATA` for what no row can hold */
+  /** Live rows alone, those written a moment ago among them. */
+  findByOwner(owner: Owner): Promise<CredentialRow[]>;
+  /**
+   * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`, `INVALID_REQUEST_DATA` for what
+   *   no row can hold
+   */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
   status(): TableStatus;
   /** Stops polling. */
@@ -44,25 +53,43 @@ export interface CredentialsOptions {
 }
 
 /** @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on that */
-export function createCredentials({ dataDir, sessionKey, log, now = Date.now }: CredentialsOptions): Credentials {
+export async function createCredentials({ dataDir, sessionKey, log, now = Date.now }: CredentialsOptions): Promise<Credentials> {
   const path = tablePath(dataDir);
-  const table = createMemoryTable({ path, first: readContent(path), log });
+  const table = await createLiveTable({ path, first: readContent(path), log });
   const keys = createKeyHolder(dataDir, sessionKey, log);
   const poller = pollContent({ path, intervalMs: POLL_MS, onContent: table.consider });
+  const mayLook = createAllowance(LOOKS_A_SECOND);
+
+  const identifyNow = (authorization: string): Caller =>
+    identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find });
 
   return {
-    identify: (authorization) => identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find }),
-    issueSession: (rowId) => createSessionToken(keys.findOrMake(), rowId, now()),
-    findByOwner: (owner) => findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined),
+    identify(authorization) {
+      const caller = identifyNow(authorization);
+      if (caller.kind !== 'refused' || !caller.isUnknown || !mayLook()) return caller;
+      return poller.look().then(() => identifyNow(authorization));
+    },
+    issueSession(rowId) {
+      try {
+        return createSessionToken(keys.findOrMake(), rowId, now());
+      } catch (error) {
+        throw refusal('SESSION_UNAVAILABLE', undefined, { cause: error });
+      }
+    },
+    async findByOwner(owner) {
+      if (mayLook()) await poller.look();
+      return findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined);
+    },
     async register(request) {
       try {
         const issued = createRow(request, now());
-        await updateTable(dataDir, (editable) => {
-          if (ownsLiveRow(editable, request.owner, request.name, now())) throw refusal('ALREADY_REGISTERED');
-          editable.append(issued.row);
+        await updateTable(dataDir, ({ rows, append }) => {
+          if (ownsLiveRow(rows, request.owner, request.name, now())) throw refusal('ALREADY_REGISTERED');
+          if (countLiveRows(rows, request.owner, now()) >= MOST_APPLICATIONS) throw refusal('TOO_MANY_APPLICATIONS');
+          append(issued.row);
         });
         // The client may use its token on the very next request.
-        poller.readNow();
+        await poller.look();
         const row = table.current().rows.get(issued.token.id);
         if (row === undefined) throw new Error('The row was written, but the table was changed again at once and does not have it');
         return { row, token: issued.token.token };
@@ -73,6 +100,20 @@ export function createCredentials({ dataDir, sessionKey, log, now = Date.now }: 
     },
     status: table.status,
     close: poller.close,
+  };
+}
+
+/** Answers yes so many times a second. */
+function createAllowance(perSecond: number): () => boolean {
+  let since = Number.NEGATIVE_INFINITY;
+  let used = 0;
+  return () => {
+    const now = performance.now();
+    if (now - since >= 1000) {
+      since = now;
+      used = 0;
+    }
+    return ++used <= perSecond;
   };
 }
 

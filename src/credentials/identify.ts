@@ -1,10 +1,9 @@
 // Who calls: an Authorization value held against a table. Synchronous and pure; the table, the clock and the session key
 // are brought. It does not know what the gateway does with the answer, and its reasons are for the log alone.
 import { crypto } from '../base/builtins.ts';
-import { digestOf } from './secret-digest.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';
-import { parseToken } from './token.ts';
+import { parseToken, sha256 } from './token.ts';
 
 export type Caller =
   /** It matches a live row: SDK mode. */
@@ -12,7 +11,16 @@ export type Caller =
   /** It matches no row and is not of our making: the gateway delegates. */
   | { readonly kind: 'foreign' }
   /** It is of our making, or a row's literal value, and that row is not live: 401. */
-  | { readonly kind: 'refused'; readonly reason: string };
+  | Refusal;
+
+export interface Refusal {
+  readonly kind: 'refused';
+  readonly reason: string;
+  /** Of the row, when the shape of the token told it. */
+  readonly id?: string;
+  /** No row has the id: the file may have one since the table was read. */
+  readonly isUnknown?: true;
+}
 
 export interface IdentifyContext {
   readonly table: CredentialTable;
@@ -30,29 +38,33 @@ export function identifyCaller(authorization: string, context: IdentifyContext):
   if (caller.kind === 'row' || context.table.literals.size === 0) return caller;
   // Node decodes header values as Latin-1: back to the bytes that were on the wire.
   const key = literalKey(Buffer.from(authorization, 'latin1'));
-  return context.table.literals.has(key) ? liveOrRefused(context.table.literals.get(key), context.now) : caller;
+  if (!context.table.literals.has(key)) return caller;
+  const row = context.table.literals.get(key);
+  return row === undefined ? refused('its row is quarantined') : liveOrRefused(row, row.id, context.now);
 }
 
 function identifyOwnShape(authorization: string, context: IdentifyContext): Caller {
-  const start = tokenStart(authorization);
-  if (authorization.startsWith('gfk_', start)) return identifyToken(authorization, start, context);
-  if (authorization.startsWith('gfs_', start)) return identifySession(authorization.slice(start), context);
-  return isMangled(authorization) ? refused('it looks like a token of ours, damaged') : FOREIGN;
+  const token = authorization.replace(BEARER, '');
+  if (token.startsWith('gfk_')) return identifyToken(token, context);
+  if (token.startsWith('gfs_')) return identifySession(token, context);
+  return isMangled(authorization) ? refused('it looks like a damaged token') : FOREIGN;
 }
 
-function identifyToken(authorization: string, start: number, { table, now }: IdentifyContext): Caller {
-  const token = parseToken(authorization, start);
+function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
+  const token = parseToken(text);
   if (token === undefined) return refused('its shape or checksum is wrong');
-  const row = table.rows.get(token.id);
-  const digest = digestOf(token.secret);
+  const { id } = token;
+  const row = table.rows.get(id);
+  const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
   // An id that nobody has costs the same comparison, so the time tells no one which ids exist.
   const isCurrent = timingSafeEqual(digest, row?.digest ?? NOBODY);
-  if (row?.digest === undefined) return refused('no row has its id');
-  if (isCurrent) return liveOrRefused(row, now);
+  if (row?.digest === undefined) return unknown(id, 'no row has its id');
+  if (isCurrent) return liveOrRefused(row, id, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
-  if (previous === undefined) return refused('its secret is not that of the row');
-  return previous.expiresAt > now ? liveOrRefused(row, now) : refused('its secret was rotated and the overlap is over');
+  // A rotation that has not been read yet looks the same.
+  if (previous === undefined) return unknown(id, 'its secret is not that of the row');
+  return previous.expiresAt > now ? liveOrRefused(row, id, now) : refused('its secret was rotated and the overlap is over', id);
 }
 
 function identifySession(token: string, { table, now, sessionKey }: IdentifyContext): Caller {
@@ -60,13 +72,14 @@ function identifySession(token: string, { table, now, sessionKey }: IdentifyCont
   const key = sessionKey();
   if (key === undefined) return refused('there is no session key');
   const check = checkSessionToken(key, token, now);
-  return 'reason' in check ? refused(check.reason) : liveOrRefused(table.rows.get(check.rowId), now);
+  if ('reason' in check) return refused(check.reason);
+  const row = table.rows.get(check.rowId);
+  return row === undefined ? unknown(check.rowId, 'its row is gone or quarantined') : liveOrRefused(row, check.rowId, now);
 }
 
-function liveOrRefused(row: CredentialRow | undefined, now: number): Caller {
-  if (row === undefined) return refused('its row is gone or quarantined');
+function liveOrRefused(row: CredentialRow, id: string, now: number): Caller {
   const reason = whyNotLive(row, now);
-  return reason === undefined ? { kind: 'row', row } : refused(reason);
+  return reason === undefined ? { kind: 'row', row } : refused(reason, id);
 }
 
 export function whyNotLive(row: CredentialRow, now: number): string | undefined {
@@ -74,22 +87,16 @@ export function whyNotLive(row: CredentialRow, now: number): string | undefined 
   return row.expiresAt > now ? undefined : 'its row has expired';
 }
 
-function refused(reason: string): Caller {
-  return { kind: 'refused', reason };
+function refused(reason: string, id?: string): Refusal {
+  return id === undefined ? { kind: 'refused', reason } : { kind: 'refused', reason, id };
 }
 
-/**
- * Behind the scheme, if it is Bearer: that is case-insensitive and one or more SP follow it (RFC 9110, 11.1 and 11.4), while
- * the token is case-sensitive. A place and no copy, which would be read through a pointer for each character.
- */
-function tokenStart(value: string): number {
-  // As everybody writes it.
-  if (value.startsWith('Bearer gf')) return 7;
-  if (value.charCodeAt(6) !== 0x20 || value.slice(0, 6).toLowerCase() !== 'bearer') return 0;
-  let start = 7;
-  while (value.charCodeAt(start) === 0x20) start++;
-  return start;
+function unknown(id: string, reason: string): Refusal {
+  return { kind: 'refused', reason, id, isUnknown: true };
 }
+
+/** The scheme is case-insensitive and one or more SP follow it (RFC 9110, 11.1 and 11.4); the token is case-sensitive. */
+const BEARER = /^bearer +/i;
 
 // A damaged token of ours must not become an anonymous call: another scheme in front, quotes, U+00A0, wrong case. But a foreign token may
 // hold "gfk_" by chance (one JWT in some thousands does), so the prefix counts only where a token of anybody's can begin, and inside

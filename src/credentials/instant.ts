@@ -11,13 +11,13 @@ export function parseTime(text: string): number | undefined {
   return new Date(time).getUTCDate() === Number(match?.[1]) ? time : undefined;
 }
 
-const SPAN_UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+const SPAN_UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 const CENTURY = 36_525 * 86_400_000;
 
-/** Milliseconds of `30m`, `12h`, `90d` or `2w`, a hundred years at most; `undefined` when the text is no such span. */
+/** Milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, a hundred years at most; `undefined` when the text is no such span. */
 export function parseSpan(text: string): number | undefined {
-  const match = /^([1-9]\d{0,7})([mhdw])$/.exec(text);
+  const match = /^([1-9]\d{0,7})([smhdw])$/.exec(text);
   const span = match === null ? Number.NaN : Number(match[1]) * (SPAN_UNITS[match[2] as string] as number);
   return span <= CENTURY ? span : undefined;
 }

@@ -1,9 +1,10 @@
 // The table as a person may see it: every row with its state, the quarantined ones too, and nothing that opens a door:
 // no hash, no literal header value. It draws nothing; that is the command.
 import { whyNotLive } from './identify.ts';
-import { compile } from './live-table.ts';
-import { type CredentialRow, isRawRow, type Owner, parseRows } from './table.ts';
-import { decodeContent, readContent } from './table-file.ts';
+import { compileContent } from './live-table.ts';
+import { atOnce } from './slices.ts';
+import type { CredentialRow, Owner, RawRow } from './table.ts';
+import { readContent } from './table-file.ts';
 
 export interface Listed {
   readonly id?: string;
@@ -12,6 +13,8 @@ export interface Listed {
   /** Why it is quarantined. */
   readonly reason?: string;
   readonly handler?: string;
+  readonly groups?: readonly string[] | '*';
+  readonly scopes?: readonly string[];
   /** Absent: all. */
   readonly methods?: readonly string[];
   readonly created_at?: string;
@@ -27,20 +30,19 @@ export interface Listed {
 
 /** @throws Error one line, when the table cannot be read */
 export function listCredentials(path: string, now: number): Listed[] {
-  const content = readContent(path);
-  const table = compile(path, content);
-  const raws = new Map<unknown, Record<string, unknown>>();
-  if (content.kind === 'bytes') for (const raw of parseRows(decodeContent(content.bytes))) if (isRawRow(raw)) raws.set(raw.id, raw);
+  const raws = new Map<string, RawRow>();
+  const table = atOnce(compileContent(path, readContent(path), (row, raw) => raws.set(row.id, raw)));
   const rows = [...table.rows.values()].map((row) => listRow(row, raws.get(row.id) ?? {}, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }
 
-function listRow(row: CredentialRow, raw: Record<string, unknown>, now: number): Listed {
+function listRow(row: CredentialRow, raw: RawRow, now: number): Listed {
   const overlap = Math.max(...row.previous.map((earlier) => earlier.expiresAt));
   return {
     ...row.application,
     state: row.revoked ? 'revoked' : whyNotLive(row, now) === undefined ? 'live' : 'expired',
-    handler: row.handler,
+    ...(row.handler === undefined ? {} : { handler: row.handler }),
+    ...(row.groups === undefined ? {} : { groups: row.groups === '*' ? ('*' as const) : [...row.groups] }),
     ...(row.methods === undefined ? {} : { methods: [...row.methods] }),
     ...(typeof raw.created_at === 'string' ? { created_at: raw.created_at } : {}),
     ...(row.expiresAt === Number.POSITIVE_INFINITY ? {} : { expires_at: new Date(row.expiresAt).toISOString() }),

@@ -1,8 +1,9 @@
 // The table in memory: takes what the file holds, decides what goes live, and says so in the log. Each load builds a whole table
 // and swaps one reference; when the new content is bad the last good table stays. It reads no file and holds no timer.
 import type { Log } from '../base/log.ts';
-import { type CredentialTable, EMPTY_TABLE, parseTable, type Quarantined } from './table.ts';
-import { decodeContent, type FileContent } from './table-file.ts';
+import { atOnce, inSlices, type Sliced } from './slices.ts';
+import { type CredentialTable, compileTable, EMPTY_TABLE, type Quarantined } from './table.ts';
+import type { FileContent } from './table-file.ts';
 
 /** A log line a row is enough for so many rows; then only their number. */
 const MAX_NAMED = 20;
@@ -16,14 +17,14 @@ export interface TableStatus {
   readonly lastFailure?: string;
 }
 
-export interface MemoryTable {
+export interface LiveTable {
   current(): CredentialTable;
-  /** To be called with every content that was read, changed or not. */
-  consider(content: FileContent): void;
+  /** To be called with every content that was read, changed or not, one after the other. Resolves when it is live, or refused. */
+  consider(content: FileContent): Promise<void>;
   status(): TableStatus;
 }
 
-export interface MemoryTableOptions {
+export interface LiveTableOptions {
   /** For messages. */
   readonly path: string;
   readonly first: FileContent;
@@ -31,8 +32,8 @@ export interface MemoryTableOptions {
 }
 
 /** @throws Error one line, when the first content is not a table */
-export function createMemoryTable({ path, first, log }: MemoryTableOptions): MemoryTable {
-  let table = compile(path, first);
+export async function createLiveTable({ path, first, log }: LiveTableOptions): Promise<LiveTable> {
+  let table = await inSlices(compileContent(path, first));
   let liveKey = first.key;
   let suspectKey: string | undefined;
   let failed: { readonly key: string; readonly message: string } | undefined;
@@ -45,7 +46,7 @@ export function createMemoryTable({ path, first, log }: MemoryTableOptions): Mem
    * A change to a good table is live at once. Anything else must be found twice in a row, so that neither a moment without a
    * file nor one of the many states of a file that is written in place counts; then it is reported, once.
    */
-  function consider(content: FileContent): void {
+  async function consider(content: FileContent): Promise<void> {
     if (content.key === liveKey) {
       suspectKey = failed = undefined;
       return;
@@ -55,7 +56,7 @@ export function createMemoryTable({ path, first, log }: MemoryTableOptions): Mem
     suspectKey = content.key;
     if (content.kind !== 'bytes' && !isConfirmed) return;
     try {
-      table = compile(path, content);
+      table = await inSlices(compileContent(path, content));
     } catch (error) {
       if (isConfirmed) fail(content.key, (error as Error).message);
       return;
@@ -103,12 +104,17 @@ export function createMemoryTable({ path, first, log }: MemoryTableOptions): Mem
   };
 }
 
-/** No file is an empty table. */
+/** For whoever keeps nobody waiting. @throws Error one line */
 export function compile(path: string, content: FileContent): CredentialTable {
+  return atOnce(compileContent(path, content));
+}
+
+/** No file is an empty table. */
+export function* compileContent(path: string, content: FileContent, onRow?: Parameters<typeof compileTable>[1]): Sliced<CredentialTable> {
   if (content.kind === 'missing') return EMPTY_TABLE;
   try {
     if (content.kind === 'unreadable') throw new Error(content.reason);
-    return parseTable(decodeContent(content.bytes));
+    return yield* compileTable(content.bytes(), onRow);
   } catch (error) {
     throw new Error(`Cannot read ${path}: ${(error as Error).message}`);
   }

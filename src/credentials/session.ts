@@ -1,6 +1,10 @@
-// Session tokens, `gfs_<claims>.<mac>`: bound to a row, good for an hour, checked with nothing but the session key, so
-// every worker and every machine that has the key accepts them. Whether the row is live is asked afterwards, elsewhere.
+// Session tokens, `gfs_<claims>.<mac>`: bound to a row, good for an hour, checked with nothing but the session key, so every
+// worker and every machine that has the key accepts them. Whether the row is live is asked afterwards, elsewhere. The key is a
+// setting, or the file `session.key` in the data folder, made once, on first need.
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
+import { describeFailure, errorCode } from '../base/failure.ts';
 
 export const SESSION_LIFETIME_SECONDS = 3600;
 
@@ -48,4 +52,57 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
 // Over the text, not over what it decodes to: no second spelling of the claims can pass.
 function macOf(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(PREFIX).update(claims).digest();
+}
+
+const MIN_KEY_LENGTH = 32;
+
+/**
+ * The text of the key file, `undefined` when there is none.
+ *
+ * @throws Error one line, when the file cannot be read or is too short to be a key
+ */
+export function readSessionKey(dataDir: string): string | undefined {
+  const path = join(dataDir, 'session.key');
+  let text: string;
+  try {
+    // To open a FIFO would wait for its writer for ever.
+    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
+    text = readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
+  }
+  if (text.length < MIN_KEY_LENGTH) {
+    throw new Error(
+      `Cannot use ${path}: it has ${text.length} characters, a key has ${MIN_KEY_LENGTH} or more; remove it to have one made`,
+    );
+  }
+  return text;
+}
+
+/**
+ * The text of the key file, which is made when there is none. Processes that come here at once agree on one key: each writes
+ * its own under a name of its own, and `link` lets exactly one of them have the real name, whole.
+ *
+ * @throws Error one line
+ */
+export function makeSessionKey(dataDir: string): string {
+  const path = join(dataDir, 'session.key');
+  const draft = join(dataDir, `.session.key.${process.pid}-${crypto().randomBytes(6).toString('hex')}.tmp`);
+  try {
+    const file = openSync(draft, 'wx', 0o600);
+    try {
+      writeSync(file, `${crypto().randomBytes(32).toString('base64url')}\n`);
+      fsyncSync(file);
+      linkSync(draft, path);
+    } finally {
+      closeSync(file);
+      unlinkSync(draft);
+    }
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw new Error(`Cannot make ${path}: ${describeFailure(error)}`);
+  }
+  const text = readSessionKey(dataDir);
+  if (text === undefined) throw new Error(`Cannot make ${path}: it vanished as it was made`);
+  return text;
 }

@@ -2,14 +2,18 @@
 // A bad row is left out by name, the good ones go live. It does not know where the text comes from, nor what time it is.
 import type { CallingApplication } from '../controller.ts';
 import { parseTime } from './instant.ts';
+import { atOnce, type Sliced } from './slices.ts';
+import { readTableText } from './table-text.ts';
 import { sha256 } from './token.ts';
 
 /** A row, compiled. Times are Unix milliseconds; `Infinity`: never. */
 export interface CredentialRow {
   readonly id: string;
   readonly name: string;
-  /** The handler group its requests go to. */
-  readonly handler: string;
+  /** The handler group that its requests go to, whatever the URL says; `undefined`: the row has `groups`. */
+  readonly handler: string | undefined;
+  /** The groups it may call by URL, as they are named: `Orders`. */
+  readonly groups: ReadonlySet<string> | '*' | undefined;
   /** The verbs allowed, upper case; `undefined`: all. */
   readonly methods: ReadonlySet<string> | undefined;
   /** SHA-256 of the secret; `undefined` for a row that carries a literal `authorization`. */
@@ -48,10 +52,20 @@ class BadRow extends Error {}
  * @throws Error one line, when the text is not a table at all
  */
 export function parseTable(text: string): CredentialTable {
-  const rows = new Map<string, CredentialRow | undefined>();
-  const literals = new Map<string, CredentialRow | undefined>();
-  const quarantined: Quarantined[] = [];
-  const methodSets: MethodSets = new Map();
+  return atOnce(compileTable(Buffer.from(text)));
+}
+
+/**
+ * The same in slices. `onRow` gets what the file says of each good row, where somebody wants to know.
+ *
+ * @throws Error one line, when the bytes are not a table at all
+ */
+export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: RawRow) => void): Sliced<CredentialTable> {
+  let rows = new Map<string, CredentialRow | undefined>();
+  let literals = new Map<string, CredentialRow | undefined>();
+  let quarantined: Quarantined[] = [];
+  let index = 0;
+  const sets: SharedSets = new Map();
 
   // A key that comes twice belongs to nobody: which row is meant cannot be told, and one of the two may be the revoked one.
   const claim = (map: Map<string, CredentialRow | undefined>, key: string, row: CredentialRow | undefined, field: string) => {
@@ -66,22 +80,34 @@ export function parseTable(text: string): CredentialTable {
     return isTaken ? undefined : row;
   };
 
-  parseRows(text).forEach((raw, index) => {
+  function add(raw: unknown): void {
     let row: CredentialRow | undefined;
     try {
-      row = compileRow(raw, index, methodSets);
+      row = compileRow(raw, index, sets);
     } catch (error) {
       if (!(error instanceof BadRow)) throw error;
       const id = isRawRow(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
       quarantined.push({ name: labelOf(raw, index), ...id, reason: error.message });
     }
+    index++;
     if (!isRawRow(raw)) return;
     const id = row?.id ?? raw.id;
     if (typeof id === 'string') row = claim(rows, id, row, 'id');
     if (typeof raw.authorization === 'string') claim(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
-  });
+    if (row !== undefined) onRow?.(row, raw);
+  }
 
+  yield* readTableText(bytes, {
+    begin() {
+      rows = new Map();
+      literals = new Map();
+      quarantined = [];
+      index = 0;
+    },
+    row: add,
+  });
   for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
+  yield;
   for (const [id, row] of rows) if (row === undefined) rows.delete(id);
   return { rows: rows as Map<string, CredentialRow>, literals, quarantined };
 }
@@ -96,29 +122,10 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
   return found;
 }
 
-/**
- * The rows of a table's text, as JSON has them.
- *
- * @throws Error one line, without a word of the text
- */
-export function parseRows(text: string): readonly unknown[] {
-  let document: unknown;
-  try {
-    document = JSON.parse(withoutByteOrderMark(text));
-  } catch {
-    // The parser's own message quotes the text, and the text may hold literal header values.
-    throw new Error(`it is not JSON (${text.length === 0 ? 'it is empty' : `${text.length} characters`})`);
-  }
-  const rows = isRawRow(document) && Object.hasOwn(document, 'production') ? document.production : undefined;
-  if (!Array.isArray(rows)) throw new Error('it has no list "production"');
-  return rows;
-}
+/** A row as the file has it. */
+export type RawRow = Readonly<Record<string, unknown>>;
 
-export function withoutByteOrderMark(text: string): string {
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-}
-
-export function isRawRow(value: unknown): value is Record<string, unknown> {
+export function isRawRow(value: unknown): value is RawRow {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -134,7 +141,7 @@ export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }
 
-function compileRow(raw: unknown, index: number, methodSets: MethodSets): CredentialRow {
+function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
   if (!isRawRow(raw)) throw new BadRow('it is not an object');
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new BadRow('it has both "hash" and "authorization"');
@@ -144,12 +151,16 @@ function compileRow(raw: unknown, index: number, methodSets: MethodSets): Creden
   const name = hasLiteral && raw.name === undefined ? id : parseText(raw.name, 'name');
   const application: { -readonly [K in keyof CallingApplication]: CallingApplication[K] } = { id, name };
   if (!isAbsent(raw.description)) application.description = parseText(raw.description, 'description');
+  if (!isAbsent(raw.scopes)) application.scopes = parseScopes(raw.scopes);
   if (!isAbsent(raw.owner)) application.owner = parseOwner(raw.owner);
+  const hasGroups = !isAbsent(raw.groups);
+  if (hasGroups && !isAbsent(raw.handler)) throw new BadRow('it has both "handler" and "groups"');
   return {
     id,
     name,
-    handler: isAbsent(raw.handler) ? 'Sdk' : parseHandler(raw.handler),
-    methods: isAbsent(raw.methods) ? undefined : parseMethods(raw.methods, methodSets),
+    handler: hasGroups ? undefined : isAbsent(raw.handler) ? 'Sdk' : parseHandler(raw.handler),
+    groups: hasGroups ? parseGroups(raw.groups, sets) : undefined,
+    methods: isAbsent(raw.methods) ? undefined : parseMethods(raw.methods, sets),
     digest: hasLiteral ? undefined : parseHash(raw.hash),
     previous: isAbsent(raw.previous) ? NONE : parsePrevious(raw.previous),
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
@@ -191,16 +202,44 @@ export function isHandlerName(value: unknown): value is string {
 }
 
 /** Few combinations, many rows: they share their sets. */
-type MethodSets = Map<string, ReadonlySet<string>>;
+type SharedSets = Map<string, ReadonlySet<string>>;
 
-// A method is a token of RFC 9110 (5.6.2) and case-sensitive, but nobody who writes "get" means a method of his own.
-function parseMethods(value: unknown, sets: MethodSets): ReadonlySet<string> {
-  const isMethod = (item: unknown): item is string => typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
-  if (!Array.isArray(value) || !value.every(isMethod)) throw new BadRow('"methods" is not a list of HTTP methods');
-  const key = value.join(' ');
-  const set = sets.get(key) ?? new Set(value.map((method) => method.toUpperCase()));
+function shareSet(sets: SharedSets, kind: string, items: readonly string[]): ReadonlySet<string> {
+  const key = `${kind} ${items.join(' ')}`;
+  const set = sets.get(key) ?? new Set(items);
   sets.set(key, set);
   return set;
+}
+
+// A method is a token of RFC 9110 (5.6.2) and case-sensitive, but nobody who writes "get" means a method of his own.
+function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
+  const isMethod = (item: unknown): item is string => typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
+  if (!Array.isArray(value) || !value.every(isMethod)) throw new BadRow('"methods" is not a list of HTTP methods');
+  return shareSet(
+    sets,
+    'methods',
+    value.map((method) => method.toUpperCase()),
+  );
+}
+
+function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*' {
+  if (value === '*') return '*';
+  if (!Array.isArray(value) || !value.every(isHandlerName)) throw new BadRow('"groups" is neither "*" nor a list of handler groups');
+  return shareSet(
+    sets,
+    'groups',
+    value.map((name) => name.charAt(0).toUpperCase() + name.slice(1)),
+  );
+}
+
+function parseScopes(value: unknown): readonly string[] {
+  if (!Array.isArray(value) || !value.every(isScope)) throw new BadRow('"scopes" is not a list of scopes');
+  return Object.freeze(value);
+}
+
+/** RFC 6749, 3.3: printable, without space, quote and backslash. */
+export function isScope(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
 
 // The last of 43 characters holds two bits too many, which must be zero: else two texts would be one digest.

@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { type DataSink, readBody } from './body.ts';
+import { checkOperation } from './credential-rights.ts';
 import type { RequestAtHand } from './current-exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { parseQuery, type Query, withoutPrototype } from './form.ts';
@@ -41,6 +42,7 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
   function dispatch(exchange: Exchange, group: Group, second?: string): void {
     exchange.group = group.name;
     const { operation, path } = chooseOperation(exchange.verb, group, exchange.slugs, second);
+    if (exchange.caller !== undefined) checkOperation(exchange.caller, operation.name);
     exchange.operation = operation.name;
     exchange.path = path;
     call(exchange, { operation, answer: respond.result });

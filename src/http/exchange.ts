@@ -2,6 +2,7 @@
 // line of the request is made of.
 import type { ServerResponse } from 'node:http';
 import type { CallingApplication } from '../controller.ts';
+import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { ResolvedPath } from './router.ts';
 
@@ -25,7 +26,10 @@ export class Exchange {
   /** What the segments named in the route of its operation are. */
   path: Readonly<Record<string, string>> = NO_PATH;
   operation = '';
-  application: CallingApplication | undefined;
+  /** The row of the credential that it came with, in SDK mode or for one of its groups. */
+  caller: CallerRow | undefined;
+  /** The id of that row; of a credential that is refused, where its token told one; else ''. */
+  credential = '';
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
   /** The one answer has been given. */
@@ -42,6 +46,10 @@ export class Exchange {
     this.response = response;
     this.startedAt = startedAt;
     this.head = request.receive();
+  }
+
+  get application(): CallingApplication | undefined {
+    return this.caller?.application;
   }
 
   get verb(): string {

@@ -1,30 +1,23 @@
 // The gateway: the reference's seven steps, in its order (reference 1).
 
-import { refusal } from '../base/errors.ts';
-import type { CallingApplication } from '../controller.ts';
+import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
+import { type CallerRow, checkGroup, checkVerb } from './credential-rights.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Exchange } from './exchange.ts';
 import type { Responder } from './response.ts';
 import type { RouteMatch } from './router.ts';
 
-/** What the gateway reads of a row of the registered-credentials table. */
-export interface CallerRow {
-  readonly application: CallingApplication;
-  /** The handler group that the row's requests go to. */
-  readonly handler: string;
-  /** Verbs allowed; undefined: all. */
-  readonly methods: ReadonlySet<string> | undefined;
-}
-
 export type Caller =
   | { readonly kind: 'row'; readonly row: CallerRow }
   | { readonly kind: 'foreign' }
-  | { readonly kind: 'refused'; readonly reason: string };
+  /** `id`: of the row, where the token told it. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly id?: string };
 
 export interface CallerTable {
-  identify(authorization: string): Caller;
+  /** A promise only where the table has to be looked at first. Neither throws nor rejects. */
+  identify(authorization: string): Caller | Promise<Caller>;
 }
 
 export interface GatewayParts {
@@ -46,31 +39,42 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     exchange.page = match.page;
     exchange.slugs = match.slugs;
     // 4. SDK mode.
-    if (authorization !== undefined) {
-      const caller = credentials.identify(authorization);
-      if (caller.kind === 'refused') throw invalidCredential(caller.reason);
-      if (caller.kind === 'row') return serveApplication(exchange, caller.row);
-    }
-    // 5. Delegation, 6. absent group.
-    withGroup(exchange, exchange.page, (group) => {
-      if (group !== undefined) dispatcher.dispatch(exchange, group);
-      else respond.fail(exchange, refusal(authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND'));
-    });
+    if (authorization === undefined) return delegate(exchange, 'GROUP_NOT_FOUND');
+    const caller = credentials.identify(authorization);
+    if (!(caller instanceof Promise)) return serveCaller(exchange, caller);
+    caller.then((found) => serveCaller(exchange, found)).catch((error) => respond.fail(exchange, error));
     // 7. Exception: whatever is thrown above reaches respond.fail, here or in app.ts.
   };
 
-  /** The row's group serves the request, never the group in the URL; there the first segment may name the operation. */
+  function serveCaller(exchange: Exchange, caller: Caller): void {
+    if (caller.kind === 'foreign') return delegate(exchange, 'DELEGATED_GROUP_NOT_FOUND');
+    if (caller.kind === 'row') return serveApplication(exchange, caller.row);
+    exchange.credential = caller.id ?? '';
+    throw invalidCredential(caller.reason);
+  }
+
+  /** 5. Delegation, 6. absent group. */
+  function delegate(exchange: Exchange, ifAbsent: ErrorCode): void {
+    withGroup(exchange, exchange.page, (group) => {
+      if (group === undefined) throw refusal(ifAbsent);
+      dispatcher.dispatch(exchange, group);
+    });
+  }
+
   function serveApplication(exchange: Exchange, row: CallerRow): void {
-    const { verb } = exchange;
-    exchange.application = row.application;
-    if (row.methods !== undefined && !row.methods.has(verb) && !(verb === 'HEAD' && row.methods.has('GET'))) {
-      throw refusal('METHOD_NOT_ALLOWED', 'This application may not use the method', {
-        headers: { Allow: Array.from(row.methods).join(', ') },
-      });
+    const { handler } = row;
+    exchange.caller = row;
+    exchange.credential = row.application.id;
+    checkVerb(row, exchange.verb);
+    if (handler === undefined) {
+      checkGroup(row, exchange.page);
+      return delegate(exchange, 'GROUP_NOT_FOUND');
     }
-    withGroup(exchange, row.handler, (group) => {
-      if (group === undefined)
-        throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(`the row's handler is ${row.handler}`) });
+    // The row's group serves the request, never the group in the URL; there the first segment may name the operation.
+    withGroup(exchange, handler, (group) => {
+      if (group === undefined) {
+        throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(`the row's handler is ${handler}`) });
+      }
       dispatcher.dispatch(exchange, group, exchange.page);
     });
   }

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import type { ControllerParams } from '../controller.ts';
+import type { CallingApplication, ControllerParams } from '../controller.ts';
 import type { Fetch } from './fetch-json.ts';
 import { type VerifiedToken, verifyIdToken } from './id-token.ts';
 import { type IdentityRequest, parseRegister, parseSignIn } from './identity-request.ts';
@@ -12,10 +12,7 @@ import { createKeySets, KeysUnavailable } from './jwks.ts';
 import { mayRegister } from './provider-rows.ts';
 import { createProviders } from './providers.ts';
 
-export interface Owner {
-  readonly issuer: string;
-  readonly subject: string;
-}
+export type Owner = NonNullable<CallingApplication['owner']>;
 
 export interface OwnedRow {
   /** The row's id in the credentials table. */
@@ -25,11 +22,11 @@ export interface OwnedRow {
 
 /** What the identity room needs of the credentials room; whoever starts the service puts the two together. */
 export interface Accounts {
-  /** `expiresAt`: Unix time in seconds. */
+  /** `expiresAt`: Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
   issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
   /** The live rows of the owner (neither revoked nor expired), the oldest first. */
-  findByOwner(owner: Owner): readonly OwnedRow[];
-  /** Durable when it resolves. @throws HttpError ALREADY_REGISTERED when the owner has a row of this name */
+  findByOwner(owner: Owner): Promise<readonly OwnedRow[]>;
+  /** Durable when it resolves. @throws HttpError ALREADY_REGISTERED, TOO_MANY_APPLICATIONS, REGISTRATION_UNAVAILABLE */
   register(request: {
     readonly owner: Owner;
     readonly name: string;
@@ -77,7 +74,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
   async function signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
     const request = parseSignIn(data, params);
     const { provider, identity } = await verify(request);
-    const rows = accounts.findByOwner({ issuer: identity.issuer, subject: identity.subject });
+    const rows = await accounts.findByOwner({ issuer: identity.issuer, subject: identity.subject });
     if (rows.length === 0) throw refusal('NOT_REGISTERED');
     const row = chooseRow(rows, request.application);
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application of this id or name');

@@ -2,7 +2,7 @@
 
 import type { Settings } from '../base/config.ts';
 import type { DeferringSink, Log } from '../base/log.ts';
-import { createCredentials } from '../credentials/credentials.ts';
+import { type Credentials, createCredentials } from '../credentials/credentials.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
 import { type App, createApp, type Transport } from '../http/app.ts';
@@ -31,14 +31,14 @@ export interface WorkerPartsOptions {
 export interface WorkerParts {
   readonly app: App;
   readonly groups: Groups;
-  readonly credentials: ReturnType<typeof createCredentials>;
+  readonly credentials: Credentials;
   readonly identity: ReturnType<typeof createIdentity>;
   /** Stops what watches the tables. */
   close(): void;
 }
 
 /** @throws Error one line, when a table is there and cannot be read */
-export function createWorkerParts({
+export async function createWorkerParts({
   settings,
   log,
   sink,
@@ -48,7 +48,7 @@ export function createWorkerParts({
   onImported,
   onFile,
   withCallers = (table) => table,
-}: WorkerPartsOptions): WorkerParts {
+}: WorkerPartsOptions): Promise<WorkerParts> {
   const { dataDir, sessionKey, logLevel } = settings;
   const groups: Groups = createGroups({
     dir: settings.controllersDir,
@@ -57,7 +57,7 @@ export function createWorkerParts({
     onFile,
     onImported: (load) => onImported?.(load, groups.closure()),
   });
-  const credentials = createCredentials({ dataDir, sessionKey, log });
+  const credentials = await createCredentials({ dataDir, sessionKey, log });
   const identity = createIdentity({ dataDir, log, accounts: credentials });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   return {

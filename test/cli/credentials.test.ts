@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
@@ -68,7 +68,8 @@ function bench(t: TestContext, folder = createFolder(t)) {
 test('issue prints the token alone on its line, and the table has its hash and no more', async (t) => {
   const { table, run } = bench(t);
   const { code, out, err } = await run('issue --name Orders --methods get,POST,GET --expires 90d --handler orders --description note');
-  assert.deepEqual([code, err], [0, '']);
+  assert.equal(code, 0);
+  assert.match(err, /^gatefold credentials issue: there is no handler group orders in \S+\/controllers yet\n$/);
   const token = out.split('\n').find((line) => TOKEN.test(line)) ?? '';
   const [, id, secret = ''] = token.split('_');
   assert.equal(out, `Issued ${id} (Orders), it expires 2027-02-19T12:00:00.000Z. The token, shown this once:\n\n${token}\n\n`);
@@ -100,6 +101,36 @@ test('issue --json prints one value with id, name and token, and no hash', async
   for (const [text, iso] of times) assert.equal((await run(`issue --name n --json --expires=${text}`)).json.expires_at, iso);
 });
 
+test('issue --groups and --scopes: what the row has, what list shows, and what is not there', async (t) => {
+  const { run, table } = bench(t);
+  const one = await run('issue --name one --groups test,order,test --scopes orders:read,orders:write --json');
+  assert.equal(one.code, 0);
+  assert.match(one.err, /^gatefold credentials issue: there is no handler group order in \S+ yet\n$/);
+  assert.deepEqual(Object.keys(one.json), ['id', 'name', 'groups', 'scopes', 'created_at', 'token']);
+  const all = await run('issue --name all --groups * --expires 45s');
+  assert.deepEqual([all.code, all.err], [0, '']);
+  assert.deepEqual(
+    table().map(({ handler, groups, scopes, expires_at }) => ({ handler, groups, scopes, expires_at })),
+    [
+      { handler: undefined, groups: ['test', 'order'], scopes: ['orders:read', 'orders:write'], expires_at: undefined },
+      { handler: undefined, groups: '*', scopes: undefined, expires_at: '2026-11-21T12:00:45.000Z' },
+    ],
+  );
+  const { out } = await run('list');
+  assert.match(out, /one +live +never +all +- +Test,Order +orders:read,orders:write$/m);
+  assert.match(out, /all +live +\S+ +all +- +\* +-$/m);
+});
+
+test('issue makes the folder when there is none, for its owner alone', async (t) => {
+  const { folder, run } = bench(t);
+  const data = join(folder, 'deep/data');
+  const { code } = await run(`issue --name n --data-dir ${data}`);
+  assert.deepEqual([code, readdirSync(data), statSync(data).mode & 0o777], [0, ['production.json'], 0o700]);
+  writeFileSync(join(folder, 'file'), '');
+  const { err } = await run(`issue --name n --data-dir ${folder}/file`);
+  assert.match(err, /Cannot make \S+\/file: /);
+});
+
 test('list: a table for people, an array for programs, and no hash, no literal value, no control character', async (t) => {
   const { folder, run } = bench(t);
   assert.equal((await run('list')).out, 'There are no credentials.\n');
@@ -119,14 +150,14 @@ test('list: a table for people, an array for programs, and no hash, no literal v
   assert.deepEqual(
     lines.map((line) => line.replaceAll(/ {2,}/g, ' | ')),
     [
-      'ID | NAME | STATE | EXPIRES | METHODS | HANDLER',
-      `${live.id} | live | live | never | GET,POST | Sdk`,
-      `${expired.id} | expired | expired | 2026-01-01T00:00:00.000Z | all | Sdk`,
-      `${revoked.id} | revoked\ufffd[2J\ufffd | revoked | never | all | orders`,
-      `${rotated.id} | rotated | live | never | all | Sdk`,
-      'old | old | live | never | all | Sdk',
-      `${bad.id} | bad | quarantined: "methods" is not a list of HTTP methods | - | - | -`,
-      '- | row 7 | quarantined: it is not an object | - | - | -',
+      'ID | NAME | STATE | EXPIRES | METHODS | HANDLER | GROUPS | SCOPES',
+      `${live.id} | live | live | never | GET,POST | Sdk | - | -`,
+      `${expired.id} | expired | expired | 2026-01-01T00:00:00.000Z | all | Sdk | - | -`,
+      `${revoked.id} | revoked\ufffd[2J\ufffd | revoked | never | all | orders | - | -`,
+      `${rotated.id} | rotated | live | never | all | Sdk | - | -`,
+      'old | old | live | never | all | Sdk | - | -',
+      `${bad.id} | bad | quarantined: "methods" is not a list of HTTP methods | - | - | - | - | -`,
+      '- | row 7 | quarantined: it is not an object | - | - | - | - | -',
       '',
     ],
   );
@@ -246,13 +277,17 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     ['issue --name n --methods GET,FETCH', /--methods: "FETCH" is not an HTTP method/],
     ['issue --name n --methods=', /--methods: "" is not an HTTP method/],
     ['issue --name n --handler ../x', /--handler: "\.\.\/x" is not the name of a handler group/],
+    ['issue --name n --groups a,../x', /--groups: "\.\.\/x" is not the name of a handler group/],
+    ['issue --name n --groups=', /--groups: "" is not the name of a handler group/],
+    ['issue --name n --groups a --handler b', /--groups and --handler exclude each other/],
+    ['issue --name n --scopes a,"', /--scopes: "\\"" is not a scope such as orders:write/],
     ['issue --name n --expires soon', /--expires: "soon" is not a time such as 2030-01-31 or 90d/],
     ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is over already/],
     ['issue --name n --data-dir=', /--data-dir: "" is not a path/],
     ['issue --name n --data-dir=\0', /--data-dir: "\\u0000" is not a path/],
     ['rotate', /missing ID/],
     ['rotate a b', /too many arguments/],
-    ['rotate a --overlap 7', /--overlap: "7" is not a span such as 12h, 7d or 2w/],
+    ['rotate a --overlap 7', /--overlap: "7" is not a span such as 30m, 12h or 7d/],
     ['revoke', /missing ID/],
     ['list all', /too many arguments/],
     ['check', /there is no token on standard input/, '\n'],
@@ -279,10 +314,10 @@ test('refused: exit 1, one line on standard error without a stack, the table as 
   for (const words of ['issue --name n', `rotate ${row.id}`, `revoke ${row.id}`, 'list', 'check']) {
     const { code, out, err } = await run(words, { stdin: row.token });
     assert.deepEqual([code, out], [1, ''], words);
-    assert.match(err, /^gatefold credentials \w+: Cannot (read|write) \S+production\.json: it is not JSON \(15 characters\)\n$/, words);
+    assert.match(err, /^gatefold credentials \w+: Cannot (read|write) \S+production\.json: it is not JSON \(15 bytes\)\n$/, words);
   }
   assert.equal(readFileSync(path, 'utf8'), '{"production":[');
-  for (const words of ['list', 'issue --name n']) {
+  for (const words of ['list', `rotate ${row.id}`, `revoke ${row.id}`]) {
     const { code, err } = await run(`${words} --data-dir ${folder}/none`);
     assert.equal(code, 1);
     assert.match(err, /: the folder does not exist\n$/);
@@ -380,6 +415,8 @@ test('docs/CREDENTIALS.md: its shell examples run, in their order', async (t) =>
   const bin = createFolder(t);
   const data = join(folder, 'data');
   mkdirSync(data);
+  mkdirSync(join(folder, 'controllers'));
+  for (const group of ['Sdk', 'Order']) writeFileSync(join(folder, 'controllers', `${group}Controller.mjs`), '');
   symlinkSync(process.execPath, join(bin, 'node'));
   const words = [process.execPath, ...LOADER, CLI].map((word) => `"${word}"`).join(' ');
   writeFileSync(join(bin, 'gatefold'), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });

@@ -18,6 +18,7 @@ const ROWS = [
   { id: 'live00000000', name: 'Live', hash: HASH, handler: 'a', methods: ['GET', 'POST'] },
   { id: 'old000000000', name: 'Old', hash: HASH, expires_at: '2020-01-01' },
   { id: 'gone00000000', name: 'Gone', hash: HASH, revoked_at: '2020-01-01' },
+  { id: 'some00000000', name: 'Some', hash: HASH, groups: ['a'] },
   { id: 'lost00000000', name: 'Lost', hash: HASH, handler: 'Nowhere' },
 ];
 const FILES = {
@@ -159,6 +160,8 @@ describe('explain', () => {
       called: 'hello',
       says: ['hello, named by the path', 'the credential "Live" sends every request to the group a'],
     },
+    'a credential for groups': { ask: ['GET', '/api/a/hello', 'some00000000'], called: 'hello', says: ['hello, named by the path'] },
+    'a credential for other groups': { ask: ['GET', '/api/nope', 'some00000000'], refused: '403 GROUP_NOT_ALLOWED' },
     'a credential that may not use the verb': {
       ask: ['PUT', '/api/a', 'live00000000'],
       refused: '405 METHOD_NOT_ALLOWED',

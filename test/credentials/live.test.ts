@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
-import { createMemoryTable } from '../../src/credentials/live-table.ts';
+import { createLiveTable } from '../../src/credentials/live-table.ts';
 import { type FileContent, pollContent, readContent } from '../../src/credentials/table-file.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
 import { createFolder, createMemoryLog, type MemoryLog, makeRow, tableText, until, writeTable } from '../support/credentials-bench.ts';
@@ -29,28 +29,28 @@ interface Bench {
   readonly credentials: Credentials;
 }
 
-function start(t: TestContext, folder = createFolder(t), sessionKey?: string): Bench {
+async function start(t: TestContext, folder = createFolder(t), sessionKey?: string): Promise<Bench> {
   const log = createMemoryLog();
-  const credentials = createCredentials({ dataDir: folder, sessionKey, log });
+  const credentials = await createCredentials({ dataDir: folder, sessionKey, log });
   t.after(() => credentials.close());
   return { folder, file: join(folder, 'production.json'), log, credentials };
 }
 
-function kindOf(credentials: Credentials, token: string): string {
-  return credentials.identify(`Bearer ${token}`).kind;
+async function kindOf(credentials: Credentials, token: string): Promise<string> {
+  return (await credentials.identify(`Bearer ${token}`)).kind;
 }
 
-function becomes(credentials: Credentials, token: string, kind: string): Promise<void> {
-  return until(() => kindOf(credentials, token) === kind);
+async function becomes(credentials: Credentials, token: string, kind: string): Promise<void> {
+  while ((await kindOf(credentials, token)) !== kind) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
 const KEY = 'a key of thirty-two characters, at least';
 
 test('createCredentials: no file is an empty table, and the file is live when it comes', async (t) => {
-  const { folder, credentials } = start(t);
+  const { folder, credentials } = await start(t);
   const one = makeRow();
-  assert.equal(kindOf(credentials, one.token), 'refused');
-  assert.equal(credentials.identify('Basic eA==').kind, 'foreign');
+  assert.equal(await kindOf(credentials, one.token), 'refused');
+  assert.equal((await credentials.identify('Basic eA==')).kind, 'foreign');
   assert.equal(credentials.status().rows, 0);
   writeTable(folder, one.row);
   await becomes(credentials, one.token, 'row');
@@ -62,7 +62,7 @@ test('createCredentials refuses to start, with one line, on what cannot be used'
     [
       'a torn table',
       (folder) => writeFileSync(join(folder, 'production.json'), '{"production":['),
-      /^Cannot read .*production\.json: it is not JSON \(15 characters\)$/,
+      /^Cannot read .*production\.json: it is not JSON \(15 bytes\)$/,
     ],
     ['an empty table file', (folder) => writeFileSync(join(folder, 'production.json'), ''), /it is not JSON \(it is empty\)$/],
     ['a table that is not UTF-8', (folder) => writeFileSync(join(folder, 'production.json'), Buffer.from([0xff])), /it is not UTF-8$/],
@@ -77,17 +77,17 @@ test('createCredentials refuses to start, with one line, on what cannot be used'
   for (const [name, prepare, message] of rows) {
     const folder = createFolder(t);
     prepare(folder);
-    assert.throws(() => createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() }), { message }, name);
+    await assert.rejects(createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() }), { message }, name);
   }
 });
 
 test('createCredentials refuses to start on a table that it may not read', {
   skip: process.getuid?.() === 0 && 'root may read everything',
-}, (t) => {
+}, async (t) => {
   const folder = createFolder(t);
   writeTable(folder);
   chmodSync(join(folder, 'production.json'), 0);
-  assert.throws(() => createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog() }), /permission denied$/);
+  await assert.rejects(createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog() }), /permission denied$/);
 });
 
 /** Ways to get a new text into place. */
@@ -139,11 +139,11 @@ for (const [name, write] of WAYS) {
     const folder = createFolder(t);
     const [one, two] = [makeRow(), makeRow()];
     writeTable(folder, one.row);
-    const { file, credentials } = start(t, folder);
-    assert.equal(kindOf(credentials, one.token), 'row');
+    const { file, credentials } = await start(t, folder);
+    assert.equal(await kindOf(credentials, one.token), 'row');
     write(file, tableText(two.row));
     await becomes(credentials, two.token, 'row');
-    assert.equal(kindOf(credentials, one.token), 'refused');
+    assert.equal(await kindOf(credentials, one.token), 'refused');
   });
 }
 
@@ -160,8 +160,8 @@ test('a change is live: the swap of a mounted secret', async (t) => {
   }
   symlinkSync('..1', join(folder, '..data'));
   symlinkSync('..data/production.json', join(folder, 'production.json'));
-  const { credentials } = start(t, folder);
-  assert.equal(kindOf(credentials, one.token), 'row');
+  const { credentials } = await start(t, folder);
+  assert.equal(await kindOf(credentials, one.token), 'row');
   symlinkSync('..2', join(folder, '..data_tmp'));
   renameSync(join(folder, '..data_tmp'), join(folder, '..data'));
   await becomes(credentials, two.token, 'row');
@@ -172,7 +172,7 @@ test('a large table is live after each change too, and a change right after a ch
   const padding = makeRow({ description: 'x'.repeat(900), padding: 'x'.repeat(100_000) });
   const rows = Array.from({ length: 4 }, () => makeRow());
   writeTable(folder, padding.row, rows[0]?.row);
-  const { credentials, file } = start(t, folder);
+  const { credentials, file } = await start(t, folder);
   for (const { row, token } of rows.slice(1)) {
     const { atime, mtime } = statSync(file);
     writeFileSync(file, tableText(padding.row, row));
@@ -185,13 +185,13 @@ test('a bad text leaves the last good table, is logged once, and is over when th
   const folder = createFolder(t);
   const [one, two] = [makeRow(), makeRow()];
   writeTable(folder, one.row);
-  const { file, log, credentials } = start(t, folder);
+  const { file, log, credentials } = await start(t, folder);
   const failures = () => log.lines.filter((line) => line.event === 'credentials-reload-failed');
   truncateSync(file, 20);
   await until(() => failures().length === 1);
-  assert.equal(kindOf(credentials, one.token), 'row');
+  assert.equal(await kindOf(credentials, one.token), 'row');
   const { lastFailure, reloadFailures } = credentials.status();
-  assert.match(lastFailure ?? '', /production\.json: it is not JSON \(20 characters\)$/);
+  assert.match(lastFailure ?? '', /production\.json: it is not JSON \(20 bytes\)$/);
   assert.equal(reloadFailures, 1);
   writeFileSync(file, '{"production":5}');
   await until(() => failures().length === 2);
@@ -207,11 +207,11 @@ test('what cannot be read leaves the last good table', async (t) => {
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
-  const { file, log, credentials } = start(t, folder);
+  const { file, log, credentials } = await start(t, folder);
   rmSync(file);
   mkdirSync(file);
   await until(() => log.lines.some((line) => line.event === 'credentials-reload-failed'));
-  assert.equal(kindOf(credentials, one.token), 'row');
+  assert.equal(await kindOf(credentials, one.token), 'row');
   assert.match(credentials.status().lastFailure ?? '', /it is not a regular file$/);
 });
 
@@ -219,7 +219,7 @@ test('a file that vanishes is an empty table, whose tokens are refused and not a
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
-  const { file, log, credentials } = start(t, folder);
+  const { file, log, credentials } = await start(t, folder);
   rmSync(file);
   await becomes(credentials, one.token, 'refused');
   assert.equal(log.lines.at(-1)?.fields.missing, true);
@@ -241,7 +241,7 @@ test('readContent: the key is that of the content, however short, and of nothing
   assert.equal(new Set(keys).size, contents.length + 2);
 });
 
-test('createMemoryTable: what is not a good table must be seen twice in a row, and a good one is live at once', (t) => {
+test('createLiveTable: what is not a good table must be seen twice in a row, and a good one is live at once', async (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'production.json');
   const content = (text: string): FileContent => {
@@ -268,14 +268,14 @@ test('createMemoryTable: what is not a good table must be seen twice in a row, a
     ['a bad disk', [unreadable, unreadable, unreadable], { rows: 1, failures: 1, reloads: 0 }],
   ];
   for (const [name, contents, expected] of rows) {
-    const table = createMemoryTable({ path, first: good, log: createMemoryLog() });
-    for (const item of contents) table.consider(item);
+    const table = await createLiveTable({ path, first: good, log: createMemoryLog() });
+    for (const item of contents) await table.consider(item);
     const { rows, reloadFailures, reloads } = table.status();
     assert.deepEqual({ rows, failures: reloadFailures, reloads }, expected, name);
   }
 });
 
-test('createMemoryTable warns of quarantined and literal rows by name, once, and never of their values', (t) => {
+test('createLiveTable warns of quarantined and literal rows by name, once, and never of their values', async (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'production.json');
   const bad = { ...makeRow().row, name: 'bad one', methods: 5 };
@@ -285,16 +285,16 @@ test('createMemoryTable warns of quarantined and literal rows by name, once, and
     return readContent(path);
   };
   const log = createMemoryLog();
-  const table = createMemoryTable({ path, first: content(bad, literal), log });
+  const table = await createLiveTable({ path, first: content(bad, literal), log });
   const warnings = () => log.lines.filter((line) => line.level === 'warn').map(({ event, fields }) => [event, fields]);
   const first = [
     ['credentials-row-quarantined', { name: 'bad one', reason: '"methods" is not a list of HTTP methods' }],
     ['credentials-literal-rows', { count: 1, names: ['old one'] }],
   ];
   assert.deepEqual(warnings(), first);
-  table.consider(content(bad, literal, makeRow().row));
+  await table.consider(content(bad, literal, makeRow().row));
   assert.deepEqual(warnings(), first);
-  table.consider(content(...Array.from({ length: 25 }, (_, i) => ({ name: `bad ${i}` }))));
+  await table.consider(content(...Array.from({ length: 25 }, (_, i) => ({ name: `bad ${i}` }))));
   assert.equal(warnings().length, 2 + 20 + 1);
   assert.deepEqual(warnings().at(-1), ['credentials-row-quarantined', { more: 5 }]);
   assert.doesNotMatch(JSON.stringify(log.lines), /c2VjcmV0|sha256/);
@@ -314,7 +314,7 @@ test('pollContent leaves a file alone once its stat is old, reads a small one ag
       polls++;
       return now;
     };
-    const poller = pollContent({ path, intervalMs: 1, onContent: () => reads++, clock });
+    const poller = pollContent({ path, intervalMs: 1, onContent: () => void reads++, clock });
     const afterPolls = (count: number) => {
       const enough = polls + count;
       return until(() => polls > enough);
@@ -335,20 +335,20 @@ test('pollContent leaves a file alone once its stat is old, reads a small one ag
   }
 });
 
-test('pollContent: a read that began before readNow does not speak after it, and none speaks after close', async (t) => {
+test('pollContent: a read that began before a look does not speak after it, and none speaks after close', async (t) => {
   const path = join(createFolder(t), 'file');
   writeFileSync(path, 'old');
   const seen: string[] = [];
   const poller = pollContent({
     path,
     intervalMs: 1,
-    onContent: (content) => seen.push(content.kind === 'bytes' ? content.bytes.toString() : content.kind),
+    onContent: (content) => void seen.push(content.kind === 'bytes' ? content.bytes().toString() : content.kind),
   });
   await until(() => seen.length > 2);
   for (let i = 0; i < 50; i++) {
     writeFileSync(path, `new ${i}`);
-    seen.length = 0;
-    poller.readNow();
+    await poller.look();
+    seen.splice(0, seen.length - 1);
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
     assert.deepEqual(new Set(seen), new Set([`new ${i}`]));
   }
@@ -362,77 +362,83 @@ test('issueSession: a token good on every worker of the folder, until its row en
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
-  const [here, there] = [start(t, folder), start(t, folder)];
+  const [here, there] = [await start(t, folder), await start(t, folder)];
   assert.deepEqual(readdirSync(folder), ['production.json']);
   const { token, expiresAt } = here.credentials.issueSession(one.id);
   assert.ok(Math.abs(expiresAt - Date.now() / 1000 - 3600) < 60);
-  for (const { credentials } of [here, there, start(t, folder)]) {
-    const caller = credentials.identify(`Bearer ${token}`);
+  for (const { credentials } of [here, there, await start(t, folder)]) {
+    const caller = await credentials.identify(`Bearer ${token}`);
     assert.equal(caller.kind === 'row' ? caller.row.id : caller.kind, one.id);
   }
   writeTable(folder, { ...one.row, revoked_at: '2026-01-01T00:00:00Z' });
   await becomes(there.credentials, token, 'refused');
 });
 
-test('issueSession: machines that share the setting, or the file as a setting, take each other’s tokens', (t) => {
+test('issueSession: machines that share the setting, or the file as a setting, take each other’s tokens', async (t) => {
   const one = makeRow();
   const folders = [createFolder(t), createFolder(t), createFolder(t)];
   for (const folder of folders) writeTable(folder, one.row);
-  const [a, b] = folders.slice(0, 2).map((folder) => start(t, folder, KEY).credentials) as [Credentials, Credentials];
-  assert.equal(kindOf(b, a.issueSession(one.id).token), 'row');
-  assert.equal(kindOf(start(t, folders[1], `${KEY}!`).credentials, a.issueSession(one.id).token), 'refused');
-  const withFile = start(t, folders[2]).credentials;
+  const [a, b] = (await Promise.all(folders.slice(0, 2).map((folder) => start(t, folder, KEY)))).map(({ credentials }) => credentials) as [
+    Credentials,
+    Credentials,
+  ];
+  assert.equal(await kindOf(b, a.issueSession(one.id).token), 'row');
+  assert.equal(await kindOf((await start(t, folders[1], `${KEY}!`)).credentials, a.issueSession(one.id).token), 'refused');
+  const withFile = (await start(t, folders[2])).credentials;
   const { token } = withFile.issueSession(one.id);
   const text = readFileSync(join(folders[2] as string, 'session.key'), 'utf8').trim();
-  assert.equal(kindOf(start(t, folders[0], text).credentials, token), 'row');
+  assert.equal(await kindOf((await start(t, folders[0], text)).credentials, token), 'row');
 });
 
-test('a session key that is torn while the server runs: session tokens are refused, and the log says so once', (t) => {
+test('a session key that is torn while the server runs: session tokens are refused, and the log says so once', async (t) => {
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
-  const { log, credentials } = start(t, folder);
-  const { token } = start(t, createFolder(t), KEY).credentials.issueSession(one.id);
-  assert.deepEqual(credentials.identify(token), { kind: 'refused', reason: 'there is no session key' });
+  const { log, credentials } = await start(t, folder);
+  const { token } = (await start(t, createFolder(t), KEY)).credentials.issueSession(one.id);
+  assert.deepEqual(await credentials.identify(token), { kind: 'refused', reason: 'there is no session key' });
   writeFileSync(join(folder, 'session.key'), 'torn');
-  for (let i = 0; i < 3; i++) assert.equal(credentials.identify(token).kind, 'refused');
-  assert.throws(() => credentials.issueSession(one.id), /it has 4 characters/);
+  for (let i = 0; i < 3; i++) assert.equal((await credentials.identify(token)).kind, 'refused');
+  assert.throws(
+    () => credentials.issueSession(one.id),
+    (error: Error & { code?: string }) => error.code === 'SESSION_UNAVAILABLE' && /it has 4 characters/.test(String(error.cause)),
+  );
   assert.equal(log.lines.filter((line) => line.event === 'session-key-unusable').length, 1);
 });
 
 const OWNER = { issuer: 'https://issuer.example', subject: 's-1' };
 
 test('register writes a row of the owner, and its own worker sees it at once', async (t) => {
-  const { credentials: here, folder } = start(t);
+  const { credentials: here, folder } = await start(t);
   const { row, token } = await here.register({ owner: OWNER, name: 'app', description: 'd' });
-  assert.equal(kindOf(here, token), 'row');
+  assert.equal(await kindOf(here, token), 'row');
   assert.deepEqual(row.application, { id: row.id, name: 'app', description: 'd', owner: OWNER });
-  assert.deepEqual(here.findByOwner(OWNER), [row]);
+  assert.deepEqual(await here.findByOwner(OWNER), [row]);
   await assert.rejects(here.register({ owner: OWNER, name: 'app' }), { code: 'ALREADY_REGISTERED', status: 409 });
   const second = await here.register({ owner: OWNER, name: 'app 2' });
   await here.register({ owner: { ...OWNER, subject: 's-2' }, name: 'app' });
   assert.deepEqual(
-    here.findByOwner(OWNER).map(({ id }) => id),
+    (await here.findByOwner(OWNER)).map(({ id }) => id),
     [row.id, second.row.id],
   );
   await updateTable(folder, (table) => table.change(0, { revoked_at: '2026-01-01T00:00:00Z' }));
   await becomes(here, token, 'refused');
   assert.deepEqual(
-    here.findByOwner(OWNER).map(({ id }) => id),
+    (await here.findByOwner(OWNER)).map(({ id }) => id),
     [second.row.id],
   );
   await here.register({ owner: OWNER, name: 'app' });
 });
 
 test('register: the same name asked for ten times at once is one row and nine refusals', async (t) => {
-  const { credentials } = start(t);
+  const { credentials } = await start(t);
   const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => credentials.register({ owner: OWNER, name: 'app' })));
   assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1);
   for (const outcome of outcomes) if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'ALREADY_REGISTERED');
 });
 
 test('register: what cannot be stored is 503 with the cause for the log, what no row can hold is 400', async (t) => {
-  const { credentials, file } = start(t);
+  const { credentials, file } = await start(t);
   await assert.rejects(credentials.register({ owner: OWNER, name: '' }), { code: 'INVALID_REQUEST_DATA', status: 400 });
   writeFileSync(file, '{"production":');
   await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), (error: Error & { code?: string }) => {
@@ -444,7 +450,7 @@ test('register: what cannot be stored is 503 with the cause for the log, what no
 });
 
 test('register: a row that somebody removes before the client has its token is 503', async (t) => {
-  const { credentials, folder } = start(t);
+  const { credentials, folder } = await start(t);
   const registering = credentials.register({ owner: OWNER, name: 'app' });
   // The first change after it, in the queue for the same lock or in the moment after: whichever wins, no token is given for nothing.
   const removing = updateTable(folder, () => {}).then(() => writeTable(folder));
@@ -456,21 +462,21 @@ test('register: a row that somebody removes before the client has its token is 5
 test('createCredentials asks the clock that it is given', async (t) => {
   const folder = createFolder(t);
   let now = Date.parse('2026-11-21T00:00:00Z');
-  const credentials = createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog(), now: () => now });
+  const credentials = await createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog(), now: () => now });
   t.after(() => credentials.close());
   const { row, token } = await credentials.register({ owner: OWNER, name: 'app' });
   assert.equal(JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production[0].created_at, '2026-11-21T00:00:00.000Z');
   const session = credentials.issueSession(row.id);
   assert.equal(session.expiresAt, now / 1000 + 3600);
   now += 3_600_000;
-  assert.deepEqual([kindOf(credentials, session.token), kindOf(credentials, token)], ['refused', 'row']);
+  assert.deepEqual([await kindOf(credentials, session.token), await kindOf(credentials, token)], ['refused', 'row']);
 });
 
 test('close stops the polling', async (t) => {
-  const { folder, credentials } = start(t);
+  const { folder, credentials } = await start(t);
   credentials.close();
   const one = makeRow();
   writeTable(folder, one.row);
   await new Promise((resolve) => setTimeout(resolve, 600));
-  assert.equal(kindOf(credentials, one.token), 'refused');
+  assert.equal(await kindOf(credentials, one.token), 'refused');
 });

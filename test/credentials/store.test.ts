@@ -65,7 +65,7 @@ test('updateTable writes nothing when the change refuses or changes nothing', as
 
 test('updateTable refuses to write over what it cannot parse or read, and leaves it as it is', async (t) => {
   const rows: [string, string | Buffer, RegExp][] = [
-    ['torn', '{"production":[{"id":', /^Cannot write .*production\.json: it is not JSON \(21 characters\)$/],
+    ['torn', '{"production":[{"id":', /^Cannot write .*production\.json: it is not JSON \(21 bytes\)$/],
     ['empty', '', /: it is not JSON \(it is empty\)$/],
     ['another document', '[]', /: it has no list "production"$/],
     ['not UTF-8', Buffer.from('{"production":[{"name":"\xff"}]}', 'latin1'), /: it is not UTF-8$/],

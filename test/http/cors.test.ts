@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { createLog } from '../../src/base/log.ts';
-import { createCredentials } from '../../src/credentials/credentials.ts';
+import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
@@ -64,12 +64,12 @@ describe('a page of another origin can read', { skip: CHROMIUM === undefined ? '
   let origin: Server;
   let service: Service;
   let data: string;
-  let credentials: ReturnType<typeof createCredentials>;
+  let credentials: Credentials;
 
   before(async () => {
     data = mkdtempSync(join(tmpdir(), 'gatefold-cors-'));
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
-    credentials = createCredentials({ dataDir: data, sessionKey: undefined, log });
+    credentials = await createCredentials({ dataDir: data, sessionKey: undefined, log });
     service = await startService({ parts: { credentials }, settings: { BODY_LIMIT: '1000' }, expectedErrors: ['request-failed'] });
     origin = createServer((_request, response) =>
       response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>page</title>'),

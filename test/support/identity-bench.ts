@@ -60,7 +60,7 @@ export function makeAccounts(): Accounts & { readonly sessions: string[] } {
       sessions.push(rowId);
       return { token: `gfs_for_${rowId}`, expiresAt: 1_780_003_600 };
     },
-    findByOwner: (owner) => rows.filter(isOf(owner)).map(({ id, application }) => ({ id, application })),
+    findByOwner: async (owner) => rows.filter(isOf(owner)).map(({ id, application }) => ({ id, application })),
     async register({ owner, name }) {
       if (rows.some((row) => isOf(owner)(row) && row.application.name === name)) throw refusal('ALREADY_REGISTERED');
       const id = `row${rows.length + 1}`;

@@ -1,30 +1,22 @@
 // What happens to a table: a row is issued, rotated or revoked. Each is a change for store.ts to write; the rows are those of
 // the file, in the file's words. It makes tokens and hands them out once; it knows neither files nor requests.
 
-import { isRawRow, type Owner, parseTable } from '../table.ts';
+import { isRawRow, type Owner, parseTable, type RawRow } from '../table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
+import type { EditableTable } from './editable-table.ts';
 import { ChangeRefused } from './store.ts';
-import type { EditableTable } from './table-text.ts';
 
 export interface NewRow {
   readonly name: string;
   readonly description?: string | undefined;
   readonly handler?: string | undefined;
+  /** Excludes `handler`. */
+  readonly groups?: readonly string[] | '*' | undefined;
+  readonly scopes?: readonly string[] | undefined;
   readonly methods?: readonly string[] | undefined;
   readonly owner?: Owner | undefined;
   /** Unix milliseconds. */
   readonly expiresAt?: number | undefined;
-}
-
-/** The fields of a row as the file has them; only what concerns changes is listed. */
-export interface RawRow {
-  readonly id?: unknown;
-  readonly name?: unknown;
-  readonly hash?: unknown;
-  readonly owner?: unknown;
-  readonly expires_at?: unknown;
-  readonly revoked_at?: unknown;
-  readonly previous?: unknown;
 }
 
 export interface Issued {
@@ -44,7 +36,9 @@ export function createRow(request: NewRow, now: number, randomBytes?: RandomByte
     id: token.id,
     name: request.name,
     hash: hashSecret(token.secret),
-    handler: request.handler ?? 'Sdk',
+    handler: request.handler ?? (request.groups === undefined ? 'Sdk' : undefined),
+    groups: request.groups,
+    scopes: request.scopes,
     methods: request.methods,
     created_at: toIso(now),
     expires_at: request.expiresAt === undefined ? undefined : toIso(request.expiresAt),
@@ -113,13 +107,19 @@ function indexesOf(table: EditableTable, id: string): number[] {
 }
 
 /** Whether the owner has a live row of this name. One whose state cannot be told counts. */
-export function ownsLiveRow(table: EditableTable, owner: Owner, name: string, now: number): boolean {
-  return table.rows.some((raw) => {
-    if (!isRawRow(raw) || raw.name !== name || !isRawRow(raw.owner)) return false;
-    if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;
-    const isRevoked = raw.revoked_at !== undefined && raw.revoked_at !== null;
-    return !isRevoked && !(typeof raw.expires_at === 'string' && Date.parse(raw.expires_at) <= now);
-  });
+export function ownsLiveRow(rows: readonly unknown[], owner: Owner, name: string, now: number): boolean {
+  return rows.some((raw) => isLiveRowOf(raw, owner, now) && raw.name === name);
+}
+
+export function countLiveRows(rows: readonly unknown[], owner: Owner, now: number): number {
+  return rows.reduce<number>((count, raw) => count + Number(isLiveRowOf(raw, owner, now)), 0);
+}
+
+function isLiveRowOf(raw: unknown, owner: Owner, now: number): raw is RawRow {
+  if (!isRawRow(raw) || !isRawRow(raw.owner)) return false;
+  if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;
+  const isRevoked = raw.revoked_at !== undefined && raw.revoked_at !== null;
+  return !isRevoked && !(typeof raw.expires_at === 'string' && Date.parse(raw.expires_at) <= now);
 }
 
 function toIso(time: number): string {

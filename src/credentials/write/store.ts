@@ -1,15 +1,17 @@
 // The only writer of the table: under the lock, to a draft beside it, made durable, renamed over it. Whoever reads sees the
 // old table or the new one, whole, whatever is killed or full. It does not know what a change means: see changes.ts.
-import { chownSync, closeSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { readdir, realpath, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { chownSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
-import { decodeContent } from '../table-file.ts';
+import { MOST_BYTES } from '../table-file.ts';
+import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
-import { type EditableTable, editTable } from './table-text.ts';
 
-const EMPTY_TEXT = '{ "production": [] }\n';
+const EMPTY_TEXT = Buffer.from('{ "production": [] }\n');
+/** A process tries for a lock for seconds: a draft of one from a machine that cannot be seen is nobody's after so long. */
+const DRAFT_LIFETIME_MS = 10 * 60_000;
 
 export function tablePath(dataDir: string): string {
   return join(dataDir, 'production.json');
@@ -35,8 +37,8 @@ export async function updateTable<T>(dataDir: string, change: (table: EditableTa
     const lock = await acquireLock(`${path}.lock`, options);
     try {
       await removeDrafts(path);
-      const { text, result } = editTable(readOrEmpty(path), change);
-      if (text !== undefined) await replaceTable(path, text, lock);
+      const { pieces, result } = await editTable(await readOrEmpty(path), change);
+      if (pieces !== undefined) await replaceTable(path, pieces, lock);
       return result;
     } finally {
       await lock.release();
@@ -47,13 +49,15 @@ export async function updateTable<T>(dataDir: string, change: (table: EditableTa
   }
 }
 
-/** Through symbolic links, so that the rename replaces the table and not the link to it. */
+/** Through symbolic links, so that the rename replaces the table and not the link to it; also through one that leads to no file yet. */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error;
   }
+  const target = await readlink(path).catch(() => undefined);
+  if (target !== undefined) return resolveTable(resolve(dirname(path), target));
   try {
     return join(await realpath(dirname(path)), basename(path));
   } catch (error) {
@@ -62,14 +66,21 @@ async function resolveTable(path: string): Promise<string> {
   }
 }
 
-function readOrEmpty(path: string): string {
+async function readOrEmpty(path: string): Promise<Buffer> {
   try {
-    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
-    return decodeContent(readFileSync(path));
+    const stats = await stat(path);
+    if (!stats.isFile()) throw new Error('it is not a regular file');
+    if (stats.size > MOST_BYTES) throw tooLarge();
+    return await readFile(path);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return EMPTY_TEXT;
     throw error;
   }
+}
+
+/** What is larger no worker would read again. */
+function tooLarge(): Error {
+  return new Error(`it would be larger than ${MOST_BYTES} bytes`);
 }
 
 function draftPath(path: string, holder: string): string {
@@ -85,15 +96,22 @@ async function removeDrafts(path: string): Promise<void> {
   const ofLock = `${ofTable}lock.`;
   for (const name of await readdir(dirname(path))) {
     if (!name.startsWith(ofTable) || !name.endsWith('.tmp')) continue;
-    if (name.startsWith(ofLock) && !isDead(name.slice(ofLock.length, -'.tmp'.length), false)) continue;
-    await rm(join(dirname(path), name), { recursive: true, force: true });
+    const draft = join(dirname(path), name);
+    if (name.startsWith(ofLock) && !isDead(name.slice(ofLock.length, -'.tmp'.length), await isAbandoned(draft))) continue;
+    await rm(draft, { recursive: true, force: true });
   }
 }
 
-async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
+async function isAbandoned(draft: string): Promise<boolean> {
+  const made = await stat(draft).catch(() => undefined);
+  return made !== undefined && Date.now() - made.mtimeMs > DRAFT_LIFETIME_MS;
+}
+
+async function replaceTable(path: string, pieces: readonly Buffer[], lock: Lock): Promise<void> {
+  if (pieces.reduce((size, piece) => size + piece.length, 0) > MOST_BYTES) throw tooLarge();
   const draft = draftPath(path, lock.holder);
   try {
-    writeDraft(draft, text, path);
+    await writeDraft(draft, pieces, path);
     if (!(await lock.isHeld())) throw new Error('the lock was lost');
     renameSync(draft, path);
   } catch (error) {
@@ -103,14 +121,14 @@ async function replaceTable(path: string, text: string, lock: Lock): Promise<voi
   syncFolder(dirname(path));
 }
 
-function writeDraft(draft: string, text: string, path: string): void {
-  const file = openSync(draft, 'wx', 0o600);
+async function writeDraft(draft: string, pieces: readonly Buffer[], path: string): Promise<void> {
+  const file = await open(draft, 'wx', 0o600);
   try {
-    fchmodSync(file, 0o600);
-    writeFileSync(file, text);
-    fsyncSync(file);
+    await file.chmod(0o600);
+    for (const piece of pieces) await file.writeFile(piece);
+    await file.sync();
   } finally {
-    closeSync(file);
+    await file.close();
   }
   keepOwner(draft, path);
 }

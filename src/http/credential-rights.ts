@@ -1,0 +1,44 @@
+// What the row of a credential lets its calls do: which groups they reach, and with which methods. It reads no table and no
+// header; the gateway asks it about a group, the dispatcher about an operation.
+import { refusal } from '../base/errors.ts';
+import type { CallingApplication } from '../controller.ts';
+import { groupNameOf } from '../groups/naming.ts';
+import { VERB_OPERATIONS } from '../groups/operations.ts';
+
+/** What is read of a row of the registered-credentials table. */
+export interface CallerRow {
+  readonly application: CallingApplication;
+  /** The handler group that all its requests go to; where there is none, the URL chooses among `groups`. */
+  readonly handler: string | undefined;
+  readonly groups?: ReadonlySet<string> | '*' | undefined;
+  /** Verbs allowed; undefined: all. */
+  readonly methods: ReadonlySet<string> | undefined;
+}
+
+/** Operation → the verb that it is for: reached by its name, it needs that verb allowed too. */
+const OWN_VERBS: ReadonlyMap<string, string> = new Map([
+  ['updated', 'PUT'],
+  ...Array.from(VERB_OPERATIONS, ([verb, operation]) => [operation, verb === 'HEAD' ? 'GET' : verb] as const),
+]);
+
+/** @throws HttpError `GROUP_NOT_ALLOWED` */
+export function checkGroup({ groups }: CallerRow, page: string): void {
+  if (groups === undefined || groups === '*' || groups.has(groupNameOf(page) ?? '')) return;
+  throw refusal('GROUP_NOT_ALLOWED');
+}
+
+/** @throws HttpError `METHOD_NOT_ALLOWED` */
+export function checkVerb({ methods }: CallerRow, verb: string): void {
+  if (methods === undefined || methods.has(verb) || (verb === 'HEAD' && methods.has('GET'))) return;
+  throw refusal('METHOD_NOT_ALLOWED', 'This application may not use the method', { headers: { Allow: Array.from(methods).join(', ') } });
+}
+
+/**
+ * Else a credential that may only GET could delete by `GET /api/orders/deleted/7`.
+ *
+ * @throws HttpError `METHOD_NOT_ALLOWED`
+ */
+export function checkOperation(row: CallerRow, operation: string): void {
+  const verb = OWN_VERBS.get(operation);
+  if (verb !== undefined) checkVerb(row, verb);
+}

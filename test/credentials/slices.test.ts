@@ -1,0 +1,85 @@
+// A table of 100,000 rows: read, changed and written without stopping the event loop, and bounded in size.
+import assert from 'node:assert/strict';
+import { renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createCredentials, MOST_APPLICATIONS } from '../../src/credentials/credentials.ts';
+import { atOnce, inSlices } from '../../src/credentials/slices.ts';
+import { compileTable } from '../../src/credentials/table.ts';
+import { MOST_BYTES } from '../../src/credentials/table-file.ts';
+import { createRow } from '../../src/credentials/write/changes.ts';
+import { updateTable } from '../../src/credentials/write/store.ts';
+import { createFolder, createMemoryLog, makeRow, until, writeTable } from '../support/credentials-bench.ts';
+
+/** As one text, since to make so many rows is what takes long. */
+function largeTable(rows: number, ...first: object[]): string {
+  const { row } = makeRow();
+  const others = Array.from(
+    { length: rows },
+    (_, i) =>
+      `{"id":"${String(i).padStart(12, 'A')}","name":"number ${i}","hash":"${row.hash}","owner":{"issuer":"https://id.example","subject":"${i}"}}`,
+  );
+  return `{"production":[${[...first.map((item) => JSON.stringify(item)), ...others].join(',\n')}]}`;
+}
+
+test('compileTable pauses every few rows, and says the same in slices as at once', async () => {
+  const bytes = Buffer.from(largeTable(1000, makeRow({ methods: 5 }).row));
+  let steps = 0;
+  const work = compileTable(bytes);
+  for (let step = work.next(); !step.done; step = work.next()) steps++;
+  assert.ok(steps >= 1000 / 64, `${steps} pauses`);
+  assert.deepEqual(await inSlices(compileTable(bytes), 0), atOnce(compileTable(bytes)));
+});
+
+test('inSlices lets others have their turn between two slices', async () => {
+  const order: string[] = [];
+  function* work() {
+    for (let i = 0; i < 3; i++) {
+      order.push(`slice ${i}`);
+      setImmediate(() => order.push(`turn ${i}`));
+      yield;
+    }
+    return 'done';
+  }
+  assert.equal(await inSlices(work(), 0), 'done');
+  assert.deepEqual(order, ['slice 0', 'turn 0', 'slice 1', 'turn 1', 'slice 2', 'turn 2']);
+});
+
+test('what is larger than the limit is neither read nor written, and the last good table stays', async (t) => {
+  const folder = createFolder(t);
+  const file = join(folder, 'production.json');
+  const one = makeRow();
+  writeTable(folder, one.row);
+  const log = createMemoryLog();
+  const credentials = await createCredentials({ dataDir: folder, sessionKey: undefined, log });
+  t.after(() => credentials.close());
+  writeFileSync(`${file}.new`, '');
+  truncateSync(`${file}.new`, MOST_BYTES + 1);
+  renameSync(`${file}.new`, file);
+  await until(() => log.lines.some(({ event }) => event === 'credentials-reload-failed'));
+  assert.equal((await credentials.identify(one.token)).kind, 'row');
+  assert.match(credentials.status().lastFailure ?? '', /it is larger than 67108864 bytes$/);
+  const { row } = createRow({ name: 'n' }, Date.now());
+  await assert.rejects(
+    updateTable(folder, (table) => table.append(row)),
+    /it would be larger than 67108864 bytes$/,
+  );
+  writeFileSync(file, `{"padding":"${'x'.repeat(MOST_BYTES - 100)}","production":[]}`);
+  await assert.rejects(
+    updateTable(folder, (table) => table.append(row)),
+    /it would be larger than 67108864 bytes$/,
+  );
+});
+
+test('register: an identity has so many live applications and no more', async (t) => {
+  const folder = createFolder(t);
+  const owner = { issuer: 'https://id.example', subject: 's' };
+  const rows = Array.from({ length: MOST_APPLICATIONS }, (_, i) => makeRow({ name: `app ${i}`, owner }).row);
+  writeTable(folder, ...rows);
+  const credentials = await createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() });
+  t.after(() => credentials.close());
+  await assert.rejects(credentials.register({ owner, name: 'one more' }), { code: 'TOO_MANY_APPLICATIONS', status: 409 });
+  writeTable(folder, ...rows.slice(1), { ...rows[0], revoked_at: '2026-01-01' });
+  await credentials.register({ owner, name: 'one more' });
+  await credentials.register({ owner: { ...owner, subject: 't' }, name: 'another one' });
+});

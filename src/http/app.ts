@@ -165,7 +165,8 @@ export function createApp({
       keepAliveTimeout: 0,
       // A request without a body is no stream that has to be run dry first; Node before 24 does not know it.
       optimizeEmptyRequests: true,
-      headersTimeout: settings.headersTimeout,
+      // Node refuses a head that may take longer than the request it begins.
+      headersTimeout: Math.min(settings.headersTimeout, settings.requestTimeout),
       requestTimeout: settings.requestTimeout,
       // Ours is checked in head.ts: Node's answer would be without envelope and CORS.
       requireHostHeader: false,

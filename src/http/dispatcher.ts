@@ -2,7 +2,7 @@
 // data, calls it with a time limit, and hands what comes of it to the response.
 
 import { refusal } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
+import { describeError, type Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { type DataSink, readBody } from './body.ts';
@@ -82,15 +82,24 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
       respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${operationTimeout} ms`) }));
       exchange.abort(new Error('the operation is out of time'));
     }, operationTimeout);
-    const settle = (then: () => void) => {
+    const isLate = () => {
       clearTimeout(timer);
-      if (exchange.settled)
-        log.debug('operation-finished-late', { request_id: exchange.requestId, page: exchange.page, operation: exchange.operation });
-      else then();
+      return exchange.settled;
     };
+    const facts = () => ({ request_id: exchange.requestId, group: exchange.group, operation: exchange.operation });
     work.then(
-      (result) => settle(() => answer(exchange, result)),
-      (error) => settle(() => respond.fail(exchange, error)),
+      (result) => {
+        if (isLate()) return log.debug('operation-finished-late', facts());
+        try {
+          answer(exchange, result);
+        } catch (error) {
+          respond.fail(exchange, error);
+        }
+      },
+      (error) => {
+        if (isLate()) log.warn('operation-failed-late', { ...facts(), ...describeError(error) });
+        else respond.fail(exchange, error);
+      },
     );
   }
 

@@ -167,6 +167,7 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2
 
 function checkTransferCoding(request: Request, coding: string): void {
   // RFC 9112, 6.1: a coding that is not understood gets 501; with HTTP/1.0 the framing is taken for faulty.
+  if (coding === '') throw refusal('MALFORMED_REQUEST', 'The request has an empty transfer coding');
   if (coding.toLowerCase() !== 'chunked') throw refusal('UNSUPPORTED_TRANSFER_CODING');
   if (request.httpVersionMinor === 0) throw refusal('MALFORMED_REQUEST', 'The request has a transfer coding, which HTTP/1.0 does not know');
 }

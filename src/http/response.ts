@@ -52,12 +52,18 @@ const CORS = [
 const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, 'Access-Control-Expose-Headers', '*'];
 const NO_STORE = ['Cache-Control', 'no-store'];
 const NONE: readonly string[] = [];
-/** Header names that an HttpError may not bring: they are ours, or they frame the message. */
-const OWN_HEADERS = new Set(
-  [...JSON_HEADERS.filter((_, i) => i % 2 === 0), 'X-Request-Id', 'Content-Length', 'Cache-Control', 'Connection', 'Transfer-Encoding'].map(
-    (name) => name.toLowerCase(),
-  ),
-);
+/** Header names that an HttpError may not bring: they are ours, or they frame the message. So are all of CORS. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'cache-control',
+  'connection',
+  'content-length',
+  'content-type',
+  'keep-alive',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-request-id',
+]);
 /** After these the connection cannot be trusted to hold another request, or is not worth reading on. */
 const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
@@ -133,14 +139,22 @@ export function createResponder({
     send(exchange, 200, '', headers, NONE, isUnread(exchange));
   }
 
+  /** Whatever is thrown gets an answer: a getter may throw, a proxy may throw at anything, and Node may not take a header. */
   function fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.settled) return;
-    const error = isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown });
-    logRefusal(exchange, error);
-    const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
-    const close = CLOSING.has(error.code) || isUnread(exchange);
+    try {
+      refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }));
+    } catch (odd) {
+      if (!exchange.settled) refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: odd }));
+    }
+  }
+
+  function refuse(exchange: Exchange, error: HttpError): void {
     const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
-    send(exchange, error.status, envelope(error, exchange.requestId, detail), uncached, headers, close);
+    const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+    const body = envelope(error, exchange.requestId, detail);
+    logRefusal(exchange, error);
+    send(exchange, error.status, body, uncached, headers, CLOSING.has(error.code) || isUnread(exchange));
   }
 
   /** More of the body may come than is worth reading for the sake of the connection. */
@@ -159,7 +173,7 @@ export function createResponder({
       error_code: error.code,
     };
     if (error.status >= 500) log.error('request-failed', { ...facts, ...describeError(error.cause) });
-    else log.info('request-refused', { ...facts, reason: error.cause instanceof Error ? error.cause.message : String(error.cause) });
+    else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }
 
   return {
@@ -240,7 +254,8 @@ function ownedHeaders(error: HttpError, log: Log): string[] {
     try {
       validateHeaderName(name);
       validateHeaderValue(name, value);
-      if (OWN_HEADERS.has(name.toLowerCase())) throw new Error('it belongs to the server');
+      const lower = name.toLowerCase();
+      if (OWN_HEADERS.has(lower) || lower.startsWith('access-control-')) throw new Error('it belongs to the server');
       headers.push(name, String(value));
     } catch (invalid) {
       log.warn('header-dropped', { header: name.slice(0, 100), error_code: error.code, reason: (invalid as Error).message });

@@ -26,8 +26,12 @@ export interface Router {
   resolve(rawPath: string): ResolvedPath;
 }
 
-/** Paths whose resolution is kept. A flood of made-up paths costs the kept ones a new resolution, and no memory. */
-const KEPT_PATHS = 1000;
+/**
+ * Paths whose resolution is kept, and the characters of one. A flood of made-up paths costs the kept ones a new resolution, and
+ * 4 MB at most: one character of path is 30 bytes of segments, slugs and log line in the worst case.
+ */
+export const KEPT_PATHS = 1000;
+export const LONGEST_KEPT_PATH = 128;
 
 /** @throws Error naming both rows, when one can never be reached */
 export function createRouter(routes: readonly Route[]): Router {
@@ -38,11 +42,14 @@ export function createRouter(routes: readonly Route[]): Router {
     resolve(rawPath) {
       const known = kept.get(rawPath);
       if (known !== undefined) return known;
-      const path = parsePath(rawPath);
+      const isKept = rawPath.length <= LONGEST_KEPT_PATH;
+      // A text that is cut out of another keeps the whole of it: here a query, which may have 16 KiB.
+      const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
       const matches = patterns.map((pattern) => match(pattern, path)).filter((found) => found !== undefined);
       const resolved = { path, matches, lineMiddle: undefined };
+      if (!isKept) return resolved;
       if (kept.size >= KEPT_PATHS) kept.delete(kept.keys().next().value as string);
-      kept.set(rawPath, resolved);
+      kept.set(path.raw, resolved);
       return resolved;
     },
   };

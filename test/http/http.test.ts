@@ -59,6 +59,7 @@ describe('refusals of the head', () => {
       501,
       'UNSUPPORTED_TRANSFER_CODING',
     ],
+    ['an empty transfer coding', 'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     [
       'a transfer coding in HTTP/1.0',
       'POST /api/test HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',

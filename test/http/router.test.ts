@@ -1,6 +1,8 @@
 // The ordered array: which row wins, what a row captures, and tables that may not start.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { createRouter, takesMethod } from '../../src/http/router.ts';
 import { ROUTES, type Route } from '../../src/http/routes.ts';
 
@@ -45,6 +47,25 @@ describe('resolve', () => {
     assert.equal(router.resolve('/api/kept'), first);
     for (let i = 0; i < 2000; i++) router.resolve(`/api/flood${i}`);
     assert.notEqual(router.resolve('/api/kept'), first);
+  });
+
+  test('what made-up paths leave behind is bounded in bytes, too', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const flooded = createRouter(ROUTES);
+    // Warm, so that what is compiled on the way does not count.
+    flooded.resolve('/api/a/b');
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 2000; i++) {
+      const target = `/api/x${i}${'/a'.repeat(60)}?${'q'.repeat(16_000)}`;
+      flooded.resolve(target.slice(0, target.indexOf('?')));
+      flooded.resolve(`/api/${i}${'/a'.repeat(4000)}`);
+    }
+    collect();
+    const grown = process.memoryUsage().heapUsed - before;
+    assert.ok(grown < 12_000_000, `${grown} bytes`);
+    assert.equal(flooded.resolve('/api/a/b').matches.length, 1);
   });
 
   test('{page} is one segment and names the group', () => {

@@ -1,0 +1,117 @@
+// Whatever an operation throws is answered once, at once or later; what it may not say is dropped, with a line in the log.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { asRaw, assertEnvelope, type LogLine, type Service, startService } from '../support/service.ts';
+
+const ERRORS = new URL('../../src/base/errors.ts', import.meta.url).href;
+
+let service: Service;
+before(async () => {
+  const controllers = {
+    'OddController.mjs': `
+      import { HttpError } from ${JSON.stringify(ERRORS)};
+      const getter = (name) => Object.defineProperty(new Error('g'), name, { get() { throw new Error('lazy ' + name); } });
+      const cycle = () => { const error = new Error('x'); error.name = { error }; return error; };
+      const make = {
+        trailer: () => new HttpError(422, 'X', 'm', { headers: { Trailer: 'X-Sum' } }),
+        headers: () => new HttpError(422, 'X', 'm', { headers: { get a() { throw new Error('h'); } } }),
+        name: () => Object.assign(new Error('n'), { name: 5n }),
+        cycle,
+        message: () => getter('message'),
+        stack: () => getter('stack'),
+        cause: () => new HttpError(422, 'X', 'm', { cause: getter('message') }),
+        proxy: () => new Proxy({}, { getPrototypeOf() { throw new Error('trap'); } }),
+        own: () => new HttpError(422, 'X', 'm', { headers: {
+          'Access-Control-Allow-Credentials': 'true', 'access-control-max-age': '1', 'Content-Length': '3', 'Transfer-Encoding': 'chunked',
+          'Connection': 'keep-alive', 'Upgrade': 'h2c', 'X-Kept': 'yes' } }),
+      };
+      export default class {
+        index(data, { query }) { throw make[query.kind](); }
+        async later(data, { query }) { throw make[query.kind](); }
+        later2() { return { then(done, fail) { throw make.proxy(); } }; }
+      }`,
+    'SlowController.mjs': `
+      export default class {
+        index() { return new Promise((done, fail) => setTimeout(() => fail(new Error('the pool is closed')), 60)); }
+        big() { return 'x'.repeat(30_000_000); }
+      }`,
+  };
+  service = await startService({
+    controllers,
+    settings: { OPERATION_TIMEOUT: '40ms', REQUEST_TIMEOUT: '200ms' },
+    expectedErrors: ['request-failed'],
+  });
+});
+after(() => service.close());
+
+describe('an odd error is answered', () => {
+  const rows: [kind: string, status: number, code: string][] = [
+    ['trailer', 422, 'X'],
+    ['headers', 500, 'INTERNAL_ERROR'],
+    ['name', 500, 'INTERNAL_ERROR'],
+    ['cycle', 500, 'INTERNAL_ERROR'],
+    ['message', 500, 'INTERNAL_ERROR'],
+    ['stack', 500, 'INTERNAL_ERROR'],
+    ['cause', 422, 'X'],
+    ['proxy', 500, 'INTERNAL_ERROR'],
+  ];
+  for (const [kind, status, code] of rows) {
+    for (const when of ['', '/later']) {
+      test(`${kind}${when}`, async () => {
+        assertEnvelope(await asRaw(await fetch(`${service.url}/api/odd${when}?kind=${kind}`)), status, code);
+      });
+    }
+  }
+
+  test('thrown by a thenable', async () => {
+    assertEnvelope(await asRaw(await fetch(`${service.url}/api/odd/later2`)), 500, 'INTERNAL_ERROR');
+  });
+});
+
+test('headers that are the server’s own are dropped, each with a line', async () => {
+  const answer = await fetch(`${service.url}/api/odd?kind=own`);
+  const raw = await asRaw(answer);
+  assertEnvelope(raw, 422, 'X');
+  assert.equal(raw.headers.get('x-kept'), 'yes');
+  assert.equal(raw.headers.get('content-length'), String(raw.body.length));
+  for (const name of ['transfer-encoding', 'upgrade', 'access-control-allow-credentials', 'access-control-max-age'])
+    assert.equal(raw.headers.get(name), undefined, name);
+  const dropped = service.lines.filter(({ event, reason }) => event === 'header-dropped' && reason === 'it belongs to the server');
+  assert.deepEqual(
+    dropped
+      .slice(-6)
+      .map(({ header }) => String(header).toLowerCase())
+      .sort(),
+    ['access-control-allow-credentials', 'access-control-max-age', 'connection', 'content-length', 'transfer-encoding', 'upgrade'],
+  );
+});
+
+test('what an operation fails with after its time limit is in the log', async () => {
+  assertEnvelope(await asRaw(await fetch(`${service.url}/api/slow`, { headers: { 'x-request-id': 'late' } })), 503, 'OPERATION_TIMEOUT');
+  const find = () => service.lines.find(({ event }) => event === 'operation-failed-late');
+  while (find() === undefined) await new Promise((later) => setTimeout(later, 5));
+  const { time, pid, stack, ...line } = find() as LogLine;
+  assert.deepEqual(line, {
+    level: 'warn',
+    event: 'operation-failed-late',
+    request_id: 'late',
+    group: 'Slow',
+    operation: 'index',
+    error: 'the pool is closed',
+    error_name: 'Error',
+  });
+  assert.match(String(stack), /SlowController/);
+});
+
+test('a client that does not read its answer is cut', async () => {
+  const accepted = once(service.app.server, 'connection');
+  const client = connect(service.port, '127.0.0.1');
+  client.on('error', () => {});
+  client.pause();
+  client.write('GET /api/slow/big HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [socket] = (await accepted) as [Socket];
+  await once(socket, 'close');
+  client.destroy();
+});

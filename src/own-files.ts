@@ -15,6 +15,11 @@ export function entryPath(name: 'server' | 'worker' | 'cli'): string {
   return `${OWN_FOLDER}${name}${extname(import.meta.url)}`;
 }
 
+/** The package: the checkout, or what npm has installed. */
+export function packagePath(): string {
+  return dirname(OWN_FOLDER);
+}
+
 export function version(): string {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
   return manifest.version;

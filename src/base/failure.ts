@@ -5,6 +5,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EPERM: 'not permitted',
   ENOENT: 'it does not exist',
   ENOTDIR: 'a part of the path is not a folder',
+  EEXIST: 'something else has this name',
   EISDIR: 'it is a folder',
   ELOOP: 'its symbolic links go round in a circle',
   EROFS: 'the file system is read-only',

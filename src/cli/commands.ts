@@ -7,6 +7,7 @@ const COMMANDS: readonly Entry[] = [
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
   { name: 'explain', about: 'Say what answers a request, or why nothing does', load: () => import('./explain.ts') },
   { name: 'doctor', about: 'Look for what is wrong with this installation', load: () => import('./doctor.ts') },
+  { name: 'init', about: 'Make a project of your own', load: () => import('./init.ts') },
   { name: 'new', about: 'Make a controller to edit', load: () => import('./new.ts') },
   {
     name: 'credentials',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
+import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { shortPlace } from './ink.ts';
 import { findShadowed, listRoutes, pageOf } from './routes.ts';
@@ -43,6 +44,8 @@ async function run({ operands: [page = ''], settings: { controllersDir: dir }, i
   const lines = urls.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
   const hint =
     typescriptSupport() === 'none' ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.'] : [];
+  const found = readPackageType(path);
+  if (found?.type === 'commonjs') hint.push(`It will not load, because ${whyCommonJs(found)}: ${whatToDo(found)}.`);
   return {
     json: { group, file: path, routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })) },
     text: [`Made ${shortPlace(path, io.cwd)}`, ...lines, ...shadowed, ...hint].join('\n'),

@@ -2,6 +2,7 @@
 // syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
 import { execFile } from 'node:child_process';
 import { isOwnFile } from '../own-files.ts';
+import { explainPackageType } from './package-type.ts';
 
 export interface LoadError {
   readonly reason: string;
@@ -9,6 +10,12 @@ export interface LoadError {
 }
 
 export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
+  const found = await findLoadError(error, file);
+  const explained = explainPackageType(found.reason, found.at?.replace(/:\d+$/, '') ?? file);
+  return explained === undefined ? found : { ...found, reason: explained };
+}
+
+async function findLoadError(error: unknown, file: string): Promise<LoadError> {
   try {
     return await describe(error, file);
   } catch {

@@ -87,3 +87,13 @@ test('new leaves a file alone that another process made in between', async (t) =
   const [first, second] = await Promise.all([runHere(run, ['user'], { cwd }), runHere(run, ['user'], { cwd })]);
   assert.deepEqual([first.code, second.code].sort(), [0, 1]);
 });
+
+test('new says when the package makes Node take the file for something else', async (t) => {
+  const cwd = makeProject(t, { 'package.json': '{"type":"commonjs"}' });
+  const { code, out } = await runHere(run, ['user'], { cwd });
+  assert.equal(code, 0);
+  assert.match(
+    out,
+    /It will not load, because .*package\.json says "type": "commonjs": write "type": "module" there \(npm pkg set type=module\)\.$/m,
+  );
+});

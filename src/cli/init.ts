@@ -1,0 +1,179 @@
+// `gatefold init [FOLDER]`: a project of one's own, which is examples/smallest under another name. It makes files that were not
+// there and touches no other.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { describeFailure } from '../base/failure.ts';
+import { typescriptSupport } from '../groups/module-loader.ts';
+import { packagePath } from '../own-files.ts';
+import { type Answer, type Call, type Command, Refused } from './command.ts';
+import { shortPlace } from './ink.ts';
+
+export const command: Command = {
+  name: 'init',
+  usage: '[FOLDER]',
+  about: 'Make a project: a package.json, a typed controller, its test; nothing that is there is overwritten',
+  help: ['--docker               a Dockerfile, too', '--systemd              a systemd unit for it in /opt/NAME, too'],
+  options: { docker: { type: 'boolean' }, systemd: { type: 'boolean' } },
+  operands: ['[FOLDER]'],
+  run,
+};
+
+interface Manifest {
+  name: string;
+  readonly type: string;
+  readonly scripts: Record<string, string>;
+  readonly dependencies: Record<string, string>;
+  readonly devDependencies: Record<string, string>;
+  readonly engines: Record<string, string>;
+}
+
+const EXAMPLE = 'examples/smallest';
+const COPIED = ['tsconfig.json', 'controllers/HelloController.ts', 'test/hello.test.ts'];
+
+async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer> {
+  const folder = resolve(io.cwd, given);
+  const name = nameOf(folder);
+  const manifest = manifestOf(name, folder);
+  const files: [path: string, text: string][] = [
+    ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
+    ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
+    ...COPIED.map((path): [string, string] => [path, readOwn(`${EXAMPLE}/${path}`)]),
+    ['README.md', readOwn(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
+    ...(flags.has('docker') ? [['Dockerfile', DOCKERFILE] as [string, string]] : []),
+    ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
+  ];
+  const made: string[] = [];
+  const left: string[] = [];
+  for (const [path, text] of files) (makeFile(join(folder, path), text) ? made : left).push(path);
+  const missing = left.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
+  const next = [
+    ...(folder === io.cwd ? [] : [`cd ${shortPlace(folder, io.cwd)}`]),
+    ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
+    'npm install',
+    'npm run dev',
+  ];
+  return {
+    json: { folder, made, left, next },
+    text: [
+      ...made.map((path) => `Made ${shortPlace(join(folder, path), io.cwd)}`),
+      ...left.map((path) => `Left ${shortPlace(join(folder, path), io.cwd)} as it is`),
+      '',
+      missing.length === 0 ? 'Next:' : 'Next, the first line for what your package.json lacks:',
+      ...next.map((line) => `  ${line}`),
+    ].join('\n'),
+  };
+}
+
+/** What npm takes for the name of a package. */
+function nameOf(folder: string): string {
+  const name = basename(folder)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[._-]+|-+$/g, '');
+  return name === '' ? 'api' : name;
+}
+
+function manifestOf(name: string, folder: string): Manifest {
+  const manifest: Manifest = { ...JSON.parse(readOwn(`${EXAMPLE}/package.json`)), name };
+  manifest.dependencies.gatefold = ownSpecifier(folder);
+  if (typescriptSupport() !== 'node') {
+    // This Node strips no types.
+    const { devDependencies } = JSON.parse(readOwn('package.json')) as { devDependencies: Record<string, string> };
+    manifest.dependencies.tsx = devDependencies.tsx as string;
+    manifest.scripts.test = 'node --import tsx --test test/*.test.ts';
+    manifest.engines.node = '>=20';
+  }
+  return manifest;
+}
+
+/** Where the new project gets this very gatefold from: the checkout that runs, the tarball it was installed from, or the registry. */
+function ownSpecifier(folder: string): string {
+  const own = packagePath();
+  const modules = dirname(own);
+  if (basename(modules) !== 'node_modules') return `file:${relative(folder, own) || '.'}`;
+  const { version } = JSON.parse(readOwn('package.json')) as { version: string };
+  try {
+    const { packages } = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
+    const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
+    if (resolved?.startsWith('file:')) return `file:${resolve(modules, '..', resolved.slice('file:'.length))}`;
+  } catch {
+    // Installed by something else than npm.
+  }
+  return `^${version}`;
+}
+
+/** False when there is one already. */
+function makeFile(path: string, text: string): boolean {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text, { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (existsSync(path)) return false;
+    throw new Refused(`Cannot make ${path}: ${describeFailure(error)}`);
+  }
+}
+
+/** What `npm pkg set` takes, of what the project needs and this package.json does not say. */
+function missingIn(path: string, wanted: Manifest): string[] {
+  let found: Record<string, unknown>;
+  try {
+    found = Object(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (error) {
+    throw new Refused(`Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`);
+  }
+  const { type, scripts, dependencies, devDependencies } = wanted;
+  const isThere = (name: string) => name in Object(found.dependencies) || name in Object(found.devDependencies);
+  const packages = (field: string, versions: Record<string, string>) =>
+    Object.entries(versions).flatMap(([name, version]) => (isThere(name) ? [] : [`${field}.${name}=${version}`]));
+  return [
+    ...(found.type === type ? [] : [`type=${type}`]),
+    ...Object.entries(scripts).flatMap(([name, text]) =>
+      isScriptOfNobody(Object(found.scripts)[name]) ? [`scripts.${name}=${text}`] : [],
+    ),
+    ...packages('dependencies', dependencies),
+    ...packages('devDependencies', devDependencies),
+  ];
+}
+
+/** `npm init` writes a test script that only fails. */
+function isScriptOfNobody(script: unknown): boolean {
+  return script === undefined || String(script).includes('no test specified');
+}
+
+function quoted(word: string): string {
+  return /^[\w.=@/^-]+$/.test(word) ? word : `'${word}'`;
+}
+
+function readOwn(path: string): string {
+  return readFileSync(join(packagePath(), path), 'utf8');
+}
+
+const DOCKERFILE = `FROM node:24-bookworm-slim
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev
+COPY controllers/ controllers/
+# The tables of credentials are mounted at /app/data, never part of an image.
+RUN mkdir data
+ENV NODE_ENV=production
+USER 1000:1000
+EXPOSE 3000
+CMD ["node_modules/.bin/gatefold", "serve"]
+`;
+
+/** The unit of the package, for a project in /opt. */
+function unitOf(name: string): string {
+  return readOwn('deploy/gatefold.service')
+    .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)
+    .replaceAll('/opt/gatefold', `/opt/${name}`)
+    .replaceAll('/var/lib/gatefold', `/var/lib/${name}`)
+    .replaceAll('/etc/gatefold/gatefold.env', `/etc/${name}.env`)
+    .replaceAll('deploy/gatefold.service', `${name}.service`)
+    .replaceAll('enable --now gatefold', `enable --now ${name}`)
+    .replace('the checkout, built, in', 'the project in')
+    .replace('npm ci && npm run build && npm ci --omit=dev', 'npm ci --omit=dev')
+    .replace(/^# Gatefold under systemd/m, `# ${name} under systemd`)
+    .replace(/^Description=.*$/m, `Description=${name}`)
+    .replace(/^StateDirectory=gatefold$/m, `StateDirectory=${name}`);
+}

@@ -1,0 +1,114 @@
+// `gatefold init`: a project that works as it is, and nothing overwritten.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { isDistCurrent } from '../../build.mjs';
+import { runGatefold } from '../../src/cli/commands.ts';
+import { startTest } from '../../src/testing.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const init: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['init', ...argv], io);
+const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+const STRIPS_TYPES = Boolean(process.features.typescript);
+
+/** What `npm install` would put there, of what this checkout has. */
+function install(project: string): void {
+  mkdirSync(join(project, 'node_modules/@types'), { recursive: true });
+  symlinkSync(ROOT, join(project, 'node_modules/gatefold'));
+  for (const name of ['typescript', 'tsx', '@types/node'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
+}
+
+test('init makes a project that serves, whose test passes and whose types are right', async (t) => {
+  const cwd = makeProject(t);
+  const { code, out, err } = await runHere(init, ['My API'], { cwd });
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(out, /^Made My API\/package\.json$/m);
+  assert.match(out, /Next:\n {2}cd My API\n {2}npm install\n {2}npm run dev\n$/);
+  const project = join(cwd, 'My API');
+  const { name, type, scripts, dependencies } = readJson(join(project, 'package.json'));
+  assert.deepEqual([name, type], ['my-api', 'module']);
+  assert.equal(resolve(project, dependencies.gatefold.replace('file:', '')), ROOT);
+  assert.equal(dependencies.tsx !== undefined, !STRIPS_TYPES);
+
+  install(project);
+  assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
+  execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'], { cwd: project });
+  const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
+  const tested = spawnSync('sh', ['-c', scripts.test.replace(/^node/, `'${process.execPath}'`)], { cwd: project, encoding: 'utf8', env });
+  assert.equal(tested.status, 0, tested.stdout + tested.stderr);
+  const api = await startTest({ controllers: join(project, 'controllers') });
+  t.after(() => api.close());
+  assert.deepEqual(await (await api.fetch('/hello/to/Ada')).json(), { hello: 'Ada' });
+});
+
+test('init overwrites nothing, and says what a package.json lacks as a command that adds it', async (t) => {
+  const mine = { name: 'mine', type: 'commonjs', scripts: { test: 'echo "Error: no test specified" && exit 1', start: 'mine' } };
+  const cwd = makeProject(t, { 'package.json': JSON.stringify(mine), 'tsconfig.json': 'mine', 'controllers/HelloController.ts': 'mine' });
+  const { code, out } = await runHere(init, [], { cwd });
+  assert.equal(code, 0);
+  for (const path of ['package.json', 'tsconfig.json', 'controllers/HelloController.ts'])
+    assert.ok(out.includes(`Left ${path} as it is\n`), path);
+  assert.deepEqual(readJson(join(cwd, 'package.json')), mine);
+  assert.equal(readFileSync(join(cwd, 'tsconfig.json'), 'utf8'), 'mine');
+  const [, command = ''] = /^ {2}(npm pkg set .*)$/m.exec(out) ?? [];
+  execFileSync('sh', ['-c', command], { cwd, stdio: 'ignore' });
+  const { type, scripts, dependencies, devDependencies } = readJson(join(cwd, 'package.json'));
+  assert.deepEqual([type, scripts.start, scripts.dev], ['module', 'mine', 'NODE_ENV=development gatefold serve']);
+  assert.match(scripts.test, /^node .*--test/);
+  assert.ok(dependencies.gatefold && devDependencies['@types/node'] && devDependencies.typescript);
+  const again = await runHere(init, [], { cwd });
+  assert.match(again.out, /\nNext:\n {2}npm install\n/);
+});
+
+test('init depends on the version that runs, where that is an installed one', (t) => {
+  const cwd = makeProject(t);
+  const installed = join(cwd, 'node_modules/gatefold');
+  mkdirSync(installed, { recursive: true });
+  for (const name of readdirSync(ROOT))
+    if (/^(dist|package\.json|examples|deploy|src)$/.test(name)) execFileSync('cp', ['-r', join(ROOT, name), installed]);
+  const run = (folder: string) => {
+    execFileSync(process.execPath, [join(installed, 'dist/cli.js'), 'init', folder], { cwd });
+    return readJson(join(cwd, folder, 'package.json')).dependencies.gatefold;
+  };
+  assert.equal(run('registry'), `^${readJson(join(ROOT, 'package.json')).version}`);
+  const lock = { packages: { 'node_modules/gatefold': { resolved: 'file:../gatefold-0.1.0.tgz' } } };
+  writeFileSync(join(cwd, 'node_modules/.package-lock.json'), JSON.stringify(lock));
+  assert.equal(run('tarball'), `file:${resolve(cwd, '../gatefold-0.1.0.tgz')}`);
+  // `npm create gatefold`: the same by way of a package of its own.
+  const create = join(cwd, 'node_modules/create-gatefold');
+  execFileSync('cp', ['-r', join(ROOT, 'packages/create-gatefold'), create]);
+  execFileSync(process.execPath, [join(create, 'index.js'), 'created'], { cwd });
+  assert.ok(existsSync(join(cwd, 'created/controllers/HelloController.ts')));
+});
+
+test('init makes a Dockerfile and a unit when it is asked to', async (t) => {
+  const cwd = makeProject(t);
+  assert.equal((await runHere(init, ['shop', '--docker', '--systemd'], { cwd })).code, 0);
+  assert.match(readFileSync(join(cwd, 'shop/Dockerfile'), 'utf8'), /^CMD \["node_modules\/\.bin\/gatefold", "serve"\]$/m);
+  const unit = readFileSync(join(cwd, 'shop/shop.service'), 'utf8');
+  assert.match(unit, /^ExecStart=\/usr\/bin\/node \/opt\/shop\/node_modules\/gatefold\/dist\/server\.js$/m);
+  assert.match(unit, /^StateDirectory=shop$/m);
+  assert.doesNotMatch(unit, /\/(?:opt|lib|etc)\/gatefold/);
+});
+
+test('init refuses what it cannot make or read, in one line', async (t) => {
+  const cwd = makeProject(t, { file: '', 'broken/package.json': '{' });
+  for (const [folder, reason] of [
+    ['file', /Cannot make .*file\/package\.json: (?:something else has this name|a part of the path is not a folder)/],
+    ['broken', /Cannot read .*broken\/package\.json: it is not JSON/],
+  ] as const) {
+    const { code, err } = await runHere(init, [folder], { cwd });
+    assert.equal(code, 1);
+    assert.match(err, reason);
+  }
+});
+
+test('the smallest example asks for the tools of this very checkout', () => {
+  const { devDependencies } = readJson(join(ROOT, 'package.json'));
+  for (const [name, version] of Object.entries(readJson(join(ROOT, 'examples/smallest/package.json')).devDependencies))
+    assert.equal(version, devDependencies[name], name);
+});

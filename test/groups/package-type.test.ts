@@ -1,0 +1,91 @@
+// A controller in a package that says it is CommonJS: the reason names the package.json and what to write there.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { isDistCurrent } from '../../build.mjs';
+import { createLog } from '../../src/base/log.ts';
+import { explainPackageType, readPackageType } from '../../src/groups/package-type.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+
+const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
+
+function project(test: TestContext, manifest: string | undefined, controllers: Readonly<Record<string, string>>): string {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-type-')));
+  test.after(() => rmSync(root, { recursive: true, force: true }));
+  mkdirSync(join(root, 'controllers'));
+  if (manifest !== undefined) writeFileSync(join(root, 'package.json'), manifest);
+  for (const [name, text] of Object.entries(controllers)) writeFileSync(join(root, 'controllers', name), text);
+  return root;
+}
+
+async function load(root: string) {
+  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  return createGroups({ dir: join(root, 'controllers'), log }).loadAll({ skip: new Map(), onLoading: () => {} });
+}
+
+describe('a controller with import or export in a package of type commonjs', () => {
+  it('does not load, and the reason says what to write where', (test) => {
+    const root = project(test, '{"type":"commonjs"}', { 'UserController.js': 'export default class { index() { return {}; } }' });
+    assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
+    // In a process of its own: here tsx would load it all the same.
+    const { status, stdout } = spawnSync(process.execPath, [CLI, 'doctor', '--json'], { cwd: root, encoding: 'utf8' });
+    assert.equal(status, 1);
+    const { findings } = JSON.parse(stdout) as { findings: { level: string; topic: string; message: string; at?: string }[] };
+    const found = findings.find(({ level, topic }) => level === 'wrong' && topic === 'controllers');
+    assert.equal(found?.at, join(root, 'controllers/UserController.js:1'));
+    assert.match(String(found?.message), /because .*package\.json says "type": "commonjs".*: write "type": "module" there/);
+  });
+
+  it('loads when it is written for it', async (test) => {
+    const root = project(test, '{"type":"commonjs"}', { 'UserController.js': 'module.exports = class { index() { return {}; } };' });
+    const [user] = await load(root);
+    assert.deepEqual([user?.ok, user?.error], [true, undefined]);
+  });
+
+  it('has the reason of a mistake of its own, if that is what it has', async (test) => {
+    const root = project(test, '{"type":"module"}', { 'UserController.js': 'export default class { index( }' });
+    const [user] = await load(root);
+    assert.match(String(user?.error), /^SyntaxError: Unexpected token '}'/);
+  });
+});
+
+describe('explainPackageType', () => {
+  const reasons = [
+    "SyntaxError: Unexpected token 'export'",
+    'SyntaxError: Cannot use import statement outside a module',
+    "SyntaxError: Cannot use 'import.meta' outside a module",
+    'SyntaxError: await is only valid in async functions and the top level bodies of modules',
+    'SyntaxError: Top-level await is currently not supported with the "cjs" output format',
+  ];
+  for (const reason of reasons) {
+    it(`explains ${reason}`, (test) => {
+      const file = join(project(test, '{"type":"commonjs"}', {}), 'controllers/UserController.ts');
+      assert.match(String(explainPackageType(reason, file)), /npm pkg set type=module/);
+    });
+  }
+
+  const manifests: [name: string, manifest: string | undefined, explained: RegExp | undefined][] = [
+    ['no type', '{}', /has no "type"/],
+    ['no package.json', undefined, /there is no package\.json above it.*: make one/],
+    ['a package.json that is no JSON', '{', /has no "type"/],
+    ['type module', '{"type":"module"}', undefined],
+  ];
+  for (const [name, manifest, explained] of manifests) {
+    it(`with ${name}`, (test) => {
+      const file = join(project(test, manifest, {}), 'controllers/UserController.ts');
+      const text = explainPackageType(reasons[0] as string, file);
+      if (explained === undefined) assert.equal(text, undefined);
+      else assert.match(String(text), explained);
+    });
+  }
+
+  it('leaves any other reason alone', () =>
+    assert.equal(explainPackageType("SyntaxError: Unexpected token '}'", '/x/UserController.ts'), undefined));
+  it('asks the nearest package.json', (test) => {
+    const root = project(test, '{"type":"module"}', { 'package.json': '{"type":"commonjs"}' });
+    assert.deepEqual(readPackageType(join(root, 'controllers/x.ts')), { path: join(root, 'controllers/package.json'), type: 'commonjs' });
+  });
+});

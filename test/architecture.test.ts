@@ -67,7 +67,7 @@ function runTimeImports(text: string, from: string): string[] {
     /^(?:import|export)\s+([^;']*?)from\s+'(\.[^']+)'|^(?!\s*(?:\/\/|\*)).*?\bimport\('(\.[^']+)'\)/gm,
   )) {
     const inside = /^\{([^}]*)\}\s*$/.exec(names.trim())?.[1];
-    const isErased = names.startsWith('type ') || (inside !== undefined && inside.split(',').every((name) => /^\s*(type |$)/.test(name)));
+    const isErased = names.startsWith('type ') || inside?.split(',').every((name) => /^\s*(type |$)/.test(name));
     if (called !== '' || !isErased)
       found.push(
         relative(SRC, resolve(SRC, from, '..', called || specifier))

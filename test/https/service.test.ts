@@ -53,7 +53,6 @@ describe('HTTPS by files', () => {
       startLoad(test, { port: service.port, connections: 4, mode: 'one request a connection', pause: 2, tls }),
     ];
     await loads[1]?.until(() => true);
-    console.log(2);
     write(dir, 'TestController.js', controller(1));
     await loads[1]?.until(({ body }) => json({ body } as never).value === 1);
     install(dirname(dir), second);
@@ -182,7 +181,8 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     });
     await load.until(() => true);
     again.process.kill('SIGHUP');
-    await again.logged('certificate-loaded', ({ reloads }) => reloads === 1);
+    const workers = new Set<unknown>();
+    await again.logged('certificate-loaded', ({ reloads, pid }) => reloads === 1 && workers.add(pid).size === 2);
     const renewed = await ask(port, '/api/test', 'GET', { servername: 'www.example.com', ca: await pebble.root() });
     assert.equal(renewed.status, 200);
     assert.deepEqual((await load.stop()).failures, []);

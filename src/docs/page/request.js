@@ -8,7 +8,7 @@ export const base = location.origin + location.pathname.replace(/\/api\/docs\/?$
 export function requestOf({ path, method, bodyType }, values, authorization) {
   const headers = authorization === '' ? {} : { Authorization: authorization };
   const search = new URLSearchParams(entriesOf(values.query));
-  const filled = path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(values.path?.[name] ?? ''));
+  const filled = path.replaceAll(/\{([^}]+)\}/g, (whole, name) => encodeURIComponent(values.path?.[name] ?? whole));
   const request = { method, headers, url: base + filled + (search.size > 0 ? `?${search}` : '') };
   if (values.body === undefined) return request;
   if (bodyType === 'multipart/form-data') {

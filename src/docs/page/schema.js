@@ -66,7 +66,7 @@ export function facts(schema) {
     range(all.minItems, all.maxItems, ' items'),
     all.uniqueItems && 'each once',
     all.pattern !== undefined && `/${all.pattern}/`,
-    all.contentMediaType,
+    all.contentMediaType !== 'application/octet-stream' && all.contentMediaType,
     all.default !== undefined && `default ${JSON.stringify(all.default)}`,
     all.deprecated && 'deprecated',
   ];

@@ -1,6 +1,7 @@
 // Before anything is measured: does every server answer the same? Status, body, and header fields by name and value, but
 // for what differs by nature (the time, the request id). A server that answers less would win for nothing.
 import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 
 /** @typedef {import('./requests.mjs').Request} Request */
 
@@ -11,13 +12,13 @@ const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive'];
 const CHECKED = 3;
 
 /**
- * @param {{ label: string, port: number, requests: Request[] }} server
- * @param {{ port: number, requests: Request[] }} bare
+ * @param {{ label: string, port: number, secure: boolean, requests: Request[] }} server
+ * @param {{ port: number, secure: boolean, requests: Request[] }} bare
  */
-export async function checkAnswers({ label, port, requests }, bare) {
+export async function checkAnswers({ label, port, secure, requests }, bare) {
   for (const request of requests.slice(0, CHECKED)) {
-    const expected = normalise(await ask(bare.port, bare.requests[0]), 'Hello, world');
-    const actual = normalise(await ask(port, request), request.greeting ?? 'Hello, world');
+    const expected = normalise(await ask(bare.port, bare.requests[0], bare.secure), 'Hello, world');
+    const actual = normalise(await ask(port, request, secure), request.greeting ?? 'Hello, world');
     const wrong = difference(actual, expected, request);
     if (wrong !== undefined) throw new Error(`Cannot compare ${label} (${request.method} ${request.path}): ${wrong}`);
   }
@@ -28,12 +29,14 @@ export async function checkAnswers({ label, port, requests }, bare) {
 /**
  * @param {number} port
  * @param {Request} request
+ * @param {boolean} [secure]
  * @returns {Promise<Answer>}
  */
-export function ask(port, { method, path, headers, body }) {
+export function ask(port, { method, path, headers, body }, secure = false) {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? undefined : { 'Content-Length': Buffer.byteLength(body) };
-    const sent = httpRequest({ host: '127.0.0.1', port, method, path, headers: { ...headers, ...length }, agent: false }, (response) => {
+    const options = { host: '127.0.0.1', port, method, path, headers: { ...headers, ...length }, agent: false, rejectUnauthorized: false };
+    const sent = (secure ? httpsRequest : httpRequest)(options, (response) => {
       /** @type {Buffer[]} */
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));

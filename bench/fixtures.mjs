@@ -1,5 +1,6 @@
 // What the servers are given to serve: folders of controllers, tables of credentials and their tokens, made afresh in a
 // temporary folder that goes with the process. It does not know who reads them.
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -59,6 +60,21 @@ export function credentials(rows) {
     writeFileSync(join(folder, 'production.json'), JSON.stringify({ production: made.map(({ row }) => row) }), { mode: 0o600 });
     writeFileSync(join(folder, 'identity-providers.json'), '[]');
     return { folder, tokens: made.map(({ token }) => token) };
+  });
+}
+
+/** @type {Map<string, Record<string, string>>} */
+const pairs = new Map();
+
+/** A certificate as Let's Encrypt gives it by default for keys of today (P-256), as settings; openssl makes it. */
+export function tlsSettings() {
+  return once(pairs, 'localhost', () => {
+    const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(scratch, name));
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost'], {
+      stdio: 'ignore',
+    });
+    return { TLS_CERT: cert, TLS_KEY: key };
   });
 }
 

@@ -11,6 +11,7 @@ import { startProcess } from './processes.mjs';
  *
  * @typedef {object} Burst
  * @property {number} port
+ * @property {boolean=} secure by HTTPS
  * @property {Request[]} requests sent in turn
  * @property {number} seconds a whole number
  * @property {number} connections
@@ -47,8 +48,8 @@ export async function runBurst(generator, burst) {
 }
 
 /** @param {Burst} burst @returns {Promise<Outcome>} */
-async function wrkBurst({ port, requests, seconds, connections }) {
-  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '5s', '-s', wrkScript(requests), `http://127.0.0.1:${port}`];
+async function wrkBurst({ port, secure, requests, seconds, connections }) {
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '5s', '-s', wrkScript(requests), originOf(port, secure)];
   const child = startProcess('wrk', args, { env: { PATH: process.env.PATH ?? '' }, stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
   child.stdout?.on('data', (chunk) => {
@@ -58,6 +59,11 @@ async function wrkBurst({ port, requests, seconds, connections }) {
   const line = output.split('\n').find((text) => text.startsWith('{'));
   if (code !== 0 || line === undefined) throw new Error(`Cannot run wrk: it ended with ${code}`);
   return JSON.parse(line);
+}
+
+/** Neither generator asks for a certificate that it can trust. @param {number} port @param {boolean=} secure */
+function originOf(port, secure) {
+  return `${secure ? 'https' : 'http'}://127.0.0.1:${port}`;
 }
 
 /** @type {Map<Request[], string>} */
@@ -122,10 +128,10 @@ function luaTable(headers) {
 }
 
 /** @param {Burst} burst @returns {Promise<Outcome>} */
-async function autocannonBurst({ port, requests, seconds, connections }) {
+async function autocannonBurst({ port, secure, requests, seconds, connections }) {
   const { default: autocannon } = await import('autocannon');
   const result = await autocannon({
-    url: `http://127.0.0.1:${port}`,
+    url: originOf(port, secure),
     connections,
     duration: seconds,
     requests: requests.map(({ method, path, headers, body }) => ({ method, path, headers, body })),

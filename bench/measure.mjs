@@ -34,7 +34,7 @@ import { SERVERS, startServer } from './servers.mjs';
  *
  * @typedef {{ pairs: Pair[], memory: number[] }} Series `memory`: peak over bare's, one a lap
  *
- * @typedef {{ entry: Entry, pid: number, port: number, log: string, requests: import('./requests.mjs').Request[] }} Target
+ * @typedef {{ entry: Entry, pid: number, port: number, secure: boolean, log: string, requests: import('./requests.mjs').Request[] }} Target
  */
 
 /** After a burst the server still closes connections and writes its last lines; that is its work too. */
@@ -74,12 +74,12 @@ async function measureLap(scenario, options, series) {
   const stops = [];
   /** @param {Entry} entry @returns {Promise<Target>} */
   const start = async (entry) => {
-    const { pid, port, log, stop } = await startServer(entry.server, options.node);
+    const { pid, port, secure, log, stop } = await startServer(entry.server, options.node);
     stops.push(stop);
-    return { entry, pid, port, log, requests: REQUESTS[entry.request]() };
+    return { entry, pid, port, secure, log, requests: REQUESTS[entry.request]() };
   };
   try {
-    const bare = await start({ key: 'bare', server: 'bare', request: scenario.request });
+    const bare = await start({ key: 'bare', server: scenario.bare ?? 'bare', request: scenario.request });
     const others = [];
     for (const entry of shuffled(scenario.entries)) others.push(await start(entry));
     for (const target of others) await checkAnswers({ label: SERVERS[target.entry.server].label, ...target }, bare);
@@ -165,9 +165,9 @@ async function calmestTurn(turns, options) {
  * @param {Options} options
  * @returns {Promise<Sample>}
  */
-async function burst({ pid, port, log, requests }, { generator, seconds, connections }) {
+async function burst({ pid, port, secure, log, requests }, { generator, seconds, connections }) {
   const [before, begin, others] = [treeCpuSeconds(pid), performance.now(), foreignCpuSeconds()];
-  const { answered, perSecond, p99 } = await runBurst(generator, { port, requests, seconds, connections });
+  const { answered, perSecond, p99 } = await runBurst(generator, { port, secure, requests, seconds, connections });
   await delay(SETTLE_MS);
   const foreign = ((foreignCpuSeconds() - others) * 1000) / (performance.now() - begin);
   const cpu = (treeCpuSeconds(pid) - before) / answered;

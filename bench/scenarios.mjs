@@ -17,7 +17,7 @@
  * @property {string=} note
  * @property {Goal=} goal
  *
- * @typedef {{ name: string, title: string, request: string, entries: Entry[] }} Scenario
+ * @typedef {{ name: string, title: string, request: string, bare?: ServerName, entries: Entry[] }} Scenario `bare`: what all is compared with; default: bare
  */
 
 /** @type {ServerName[]} */
@@ -31,6 +31,8 @@ export const SCENARIOS = [
   field('preflight', 'preflight', 'preflight', { off: 1 }),
   field('browser', '11 headers', 'browser', {}),
   field('close', 'a connection each', 'close', { off: 1 }),
+  secure('tls', 'GET by TLS', 'get', { off: 1 }),
+  secure('handshake', 'a TLS handshake each', 'close', { off: 1.05 }),
   gatefold('sdk', 'SDK mode', [
     { key: 'plain', server: 'gatefold', request: 'get', note: 'no token' },
     { key: 'one', server: 'gatefoldOneRow', request: 'tokenOfOne', goal: { over: 'plain', extraMicroseconds: 10 } },
@@ -65,6 +67,30 @@ function field(name, title, request, atMost) {
     { key: 'on', server: 'gatefoldLines', request, ...goal(atMost.on) },
     ...PEERS.map((server) => ({ key: server, server, request })),
   ]);
+}
+
+/**
+ * The same certificate for all: what is measured is what stands around OpenSSL.
+ *
+ * @param {string} name
+ * @param {string} title
+ * @param {string} request
+ * @param {{ off: number }} atMost Gatefold's goal over bare node:https
+ * @returns {Scenario}
+ */
+function secure(name, title, request, { off }) {
+  return {
+    name,
+    title,
+    request,
+    bare: 'bareTls',
+    entries: [
+      { key: 'noise', server: 'bareTlsAgain', request },
+      { key: 'off', server: 'gatefoldTls', request, goal: { atMost: off } },
+      { key: 'on', server: 'gatefoldTlsLines', request },
+      { key: 'fastify', server: 'fastifyTls', request },
+    ],
+  };
 }
 
 /**

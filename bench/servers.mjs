@@ -4,7 +4,7 @@ import { existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { controllers, credentials, groupFolder, scratch } from './fixtures.mjs';
+import { controllers, credentials, groupFolder, scratch, tlsSettings } from './fixtures.mjs';
 import { startProcess, stopProcess } from './processes.mjs';
 
 /**
@@ -13,10 +13,12 @@ import { startProcess, stopProcess } from './processes.mjs';
  * @property {string} peer what `--peers` calls it
  * @property {string} file
  * @property {(() => Record<string, string>)=} env
+ * @property {true=} secure it speaks HTTPS
  *
  * @typedef {object} Server
  * @property {number} pid
  * @property {number} port
+ * @property {boolean} secure
  * @property {string} log the file that its standard error goes to
  * @property {() => Promise<void>} stop
  */
@@ -32,12 +34,17 @@ export const SERVERS = {
   bare: { label: 'bare', peer: 'bare', file: here('./peers/bare.mjs') },
   bareAgain: { label: 'bare, again (noise)', peer: 'bare', file: here('./peers/bare.mjs') },
   fastify: { label: 'Fastify', peer: 'fastify', file: here('./peers/fastify.mjs') },
+  bareTls: { label: 'bare', peer: 'bare', file: here('./peers/bare.mjs'), env: tlsSettings, secure: true },
+  bareTlsAgain: { label: 'bare, again (noise)', peer: 'bare', file: here('./peers/bare.mjs'), env: tlsSettings, secure: true },
+  fastifyTls: { label: 'Fastify', peer: 'fastify', file: here('./peers/fastify.mjs'), env: tlsSettings, secure: true },
   h3: { label: 'h3', peer: 'h3', file: here('./peers/h3.mjs') },
   hono: { label: 'Hono', peer: 'hono', file: here('./peers/hono.mjs') },
   koa: { label: 'Koa', peer: 'koa', file: here('./peers/koa.mjs') },
   express: { label: 'Express', peer: 'express', file: here('./peers/express.mjs') },
   gatefold: gatefold('Gatefold, lines off', () => ({})),
   gatefoldLines: gatefold('Gatefold', () => ({ LOG_LEVEL: 'info' })),
+  gatefoldTls: { ...gatefold('Gatefold, lines off', tlsSettings), secure: true },
+  gatefoldTlsLines: { ...gatefold('Gatefold', () => ({ ...tlsSettings(), LOG_LEVEL: 'info' })), secure: true },
   gatefoldTwoWorkers: gatefold('Gatefold, lines off, 2 workers', () => ({ WORKERS: '2' })),
   gatefoldOneRow: gatefold('Gatefold, lines off, 1 credential', () => ({ DATA_DIR: credentials(1).folder })),
   gatefoldManyRows: gatefold('Gatefold, lines off, 100,000 credentials', () => ({ DATA_DIR: credentials(MANY_ROWS).folder })),
@@ -89,7 +96,7 @@ export async function startServer(name, node) {
   const child = startProcess(node, [row.file], { env, stdio: ['ignore', 'pipe', openSync(log, 'a')] });
   try {
     const port = await listeningPort(child);
-    return { pid: /** @type {number} */ (child.pid), port, log, stop: () => stopProcess(child) };
+    return { pid: /** @type {number} */ (child.pid), port, secure: row.secure === true, log, stop: () => stopProcess(child) };
   } catch (error) {
     await stopProcess(child);
     throw new Error(`Cannot start ${row.label}: ${/** @type {Error} */ (error).message}; its standard error is ${log}`);
@@ -97,7 +104,7 @@ export async function startServer(name, node) {
 }
 
 /**
- * The port out of the first line of standard output, `… listening on http://HOST:PORT`.
+ * The port out of the first line of standard output, `… listening on http://HOST:PORT` or `https://`.
  *
  * @param {import('node:child_process').ChildProcess} child
  * @returns {Promise<number>}
@@ -114,7 +121,7 @@ function listeningPort(child) {
     if (child.stdout === null) throw new Error('standard output is not a pipe');
     const lines = createInterface(child.stdout);
     lines.once('line', (line) => {
-      const port = /^\S+ listening on http:\/\/\S+:(\d+)$/.exec(line)?.[1];
+      const port = /^\S+ listening on https?:\/\/\S+:(\d+)$/.exec(line)?.[1];
       settle(() => (port === undefined ? reject(new Error('its first line does not say where it listens')) : resolve(Number(port))));
     });
   });

@@ -1,6 +1,8 @@
 // What every peer answers: the same bytes, the same number of header fields as Gatefold. It owns the values, and how a
 // peer announces its port; it does not know how any framework writes them. check.mjs holds all of them against each other.
 
+import { readFileSync } from 'node:fs';
+
 /** On every answer but the preflight's. The request id is a process prefix and a counter, as in Gatefold. */
 const CORS = {
   'Access-Control-Allow-Origin': '*',
@@ -54,11 +56,17 @@ export function notFoundAnswer(id) {
   };
 }
 
+/** The key and the certificate of those that speak HTTPS; undefined for all others. */
+export const tlsPair =
+  process.env.TLS_CERT && process.env.TLS_KEY
+    ? { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) }
+    : undefined;
+
 /** @type {import('node:net').ListenOptions} The port is the one asked for, else any free one; loopback only. */
 export const listenOptions = { port: Number(process.env.PORT ?? 0), host: '127.0.0.1' };
 
 /** The line that servers.mjs waits for. @param {import('node:net').AddressInfo | string | null} address */
 export function announce(address) {
   if (address === null || typeof address === 'string') throw new Error(`No TCP address: ${address}`);
-  process.stdout.write(`peer listening on http://${address.address}:${address.port}\n`);
+  process.stdout.write(`peer listening on ${tlsPair === undefined ? 'http' : 'https'}://${address.address}:${address.port}\n`);
 }

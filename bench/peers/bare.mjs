@@ -1,19 +1,26 @@
 // The yardstick: node:http with nothing between, written as one would who counts microseconds: one flat header array
 // and one `end` an answer, the body by `data` and `end`. No routing but two string compares.
 import { createServer } from 'node:http';
-import { announce, createdAnswer, indexAnswer, listenOptions, nextRequestId, notFoundAnswer } from './answers.mjs';
+import { createServer as createSecureServer } from 'node:https';
+import { announce, createdAnswer, indexAnswer, listenOptions, nextRequestId, notFoundAnswer, tlsPair } from './answers.mjs';
 
 const TYPE = 'application/json; charset=UTF-8';
 const METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 const ALLOWED = '*, Authorization';
 
-const server = createServer((request, response) => {
+const server = tlsPair === undefined ? createServer(serve) : createSecureServer(tlsPair, serve);
+
+/**
+ * @param {import('node:http').IncomingMessage} request
+ * @param {import('node:http').ServerResponse} response
+ */
+function serve(request, response) {
   const id = nextRequestId();
   if (request.method === 'OPTIONS') return preflight(response, id);
   if (request.url !== '/api/test') return notFound(response, id);
   if (request.method === 'GET') return answer(response, id, JSON.stringify(indexAnswer()));
   readBody(request, (text) => answer(response, id, JSON.stringify(createdAnswer(JSON.parse(text), id))));
-});
+}
 
 /**
  * @param {import('node:http').IncomingMessage} request

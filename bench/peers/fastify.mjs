@@ -2,9 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import autoload from '@fastify/autoload';
 import fastify from 'fastify';
-import { announce, errorHeaders, listenOptions, nextRequestId, notFoundAnswer, preflightHeaders } from './answers.mjs';
+import { announce, errorHeaders, listenOptions, nextRequestId, notFoundAnswer, preflightHeaders, tlsPair } from './answers.mjs';
 
-const app = fastify();
+const app = fastify(tlsPair === undefined ? {} : { https: tlsPair });
 app.register(autoload, { dir: fileURLToPath(new URL('./fastify-routes', import.meta.url)) });
 app.options('/*', (_request, reply) => {
   reply.headers(preflightHeaders(nextRequestId())).send();

@@ -6,11 +6,12 @@ import type { Settings } from '../base/config.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
+import { createFolderWatch } from './folder/watch.ts';
+import { createPool } from './pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './port.ts';
 import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
-import type { Supervisor } from './supervision.ts';
-import { createSupervisor } from './supervisor.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
 
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {
@@ -61,8 +62,11 @@ export async function serve({ settings, early, log, flush, operations, certifica
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
-    const secureState = certificates?.state;
-    supervisor = createSupervisor({ workers, dir, port, drainTimeout, acceptFor, early, log, onMetrics, secureState });
+    supervisor = createSupervisor({
+      ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, secureState: certificates?.state },
+      createPool: (events) => createPool({ early, drainTimeout, events }),
+      createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
+    });
     certificates?.serving(port.number, supervisor.secure);
     await supervisor.start();
     if (stopping) return;
@@ -72,10 +76,14 @@ export async function serve({ settings, early, log, flush, operations, certifica
   } catch (error) {
     supervisor?.kill();
     // One that outlives this process would complain of it behind our one line.
-    await Promise.all(early.map((worker) => worker.kill()));
+    await endEarly();
     if (!(error instanceof StartError)) throw error;
     flush();
     process.stderr.write(`gatefold: ${error.message}\n`, () => process.exit(1));
+  }
+
+  async function endEarly(): Promise<void> {
+    await Promise.all(early.map((worker) => worker.kill()));
   }
 
   /** Before there is a worker: a start that takes long, or does not succeed, is what a probe should see. */
@@ -112,7 +120,7 @@ export async function serve({ settings, early, log, flush, operations, certifica
     operations?.stopping();
     stoppingSince = performance.now();
     log.info('stopping', { signal });
-    void (supervisor?.stop() ?? Promise.resolve()).then(() => {
+    void (supervisor?.stop() ?? endEarly()).then(() => {
       log.info('stopped');
       flush();
       process.exit(0);

@@ -1,6 +1,6 @@
 // What the supervisor tells about itself: for the operations port, for metrics, for people. Facts only, nothing to act on.
 import type { GroupLoad } from '../worker/messages.ts';
-import type { Rejections } from './rejections.ts';
+import type { Service } from './service.ts';
 import type { WorkerProcess, WorkerState } from './worker-handle.ts';
 
 export interface SupervisorStatus {
@@ -11,7 +11,7 @@ export interface SupervisorStatus {
   /** Groups of the folder that do not serve because they never loaded. */
   readonly notLoadable: readonly GroupLoad[];
   /** The newest generation, when it was refused. */
-  readonly rejected: Rejections['latest'];
+  readonly rejected: Rejection | undefined;
   /** Since the start: how many went to work, and how many were refused. */
   readonly generationsServed: number;
   readonly generationsRejected: number;
@@ -29,31 +29,33 @@ export interface WorkerStatus {
   readonly state: WorkerState | 'faulty';
 }
 
-/** The generation that serves. */
-export interface Serving {
-  readonly number: number;
-  /** By group name, those that did not load included. */
-  readonly groups: Map<string, GroupLoad>;
-  readonly since: Date | undefined;
+/** A generation that was refused: what serves is older than the folder. */
+export interface Rejection {
+  readonly generation: number;
+  readonly at: Date;
+  /** Groups that serve and did not load; empty when no controller is to blame. */
+  readonly failures: readonly GroupLoad[];
+  /** Why, when no controller is to blame. */
+  readonly error?: string | undefined;
 }
 
-export interface Accounts {
-  readonly current: Serving;
-  readonly workers: readonly WorkerProcess[];
-  readonly rejections: Rejections;
-  /** Counted since the start. */
-  readonly tally: { readonly served: number; readonly died: number; readonly replaced: number };
+/** Counted since the start. */
+export interface Tally {
+  served: number;
+  rejected: number;
+  died: number;
+  replaced: number;
 }
 
-export function describeService({ current, workers, rejections, tally }: Accounts): SupervisorStatus {
+export function describeService({ table: { current }, pool, rejection, tally }: Service): SupervisorStatus {
   return {
     generation: current.number,
     servingSince: current.since,
-    workers: workers.map(describeWorker),
+    workers: pool.all().map(describeWorker),
     notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
-    rejected: rejections.latest,
+    rejected: rejection,
     generationsServed: tally.served,
-    generationsRejected: rejections.count,
+    generationsRejected: tally.rejected,
     died: tally.died,
     replaced: tally.replaced,
   };

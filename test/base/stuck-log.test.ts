@@ -5,7 +5,8 @@ import { closeSync, constants, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';
-import { controller, createFolder, startService, write } from '../support/cluster-server.ts';
+import { startService } from '../support/cluster-server.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
 
 const SLOW =
   'export default class { index() { return { value: 0 }; } wait() { process.stdout.write("waiting\\n"); return new Promise(() => {}); } }';

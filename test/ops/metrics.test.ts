@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, json, openConnection, startLoad } from '../support/cluster-client.ts';
-import { controller, createFolder, write } from '../support/cluster-server.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
 import { readyz, scrape, startWatched, TEST, until } from '../support/ops-client.ts';
 import { type ParsedMetrics, total } from '../support/prometheus-text.ts';
 

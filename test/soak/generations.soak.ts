@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { it } from 'node:test';
-import { controller, type Service, startService, write } from '../support/cluster-server.ts';
+import { type Service, startService } from '../support/cluster-server.ts';
+import { controller, write } from '../support/folder.ts';
 
 const GENERATIONS = Number(process.env.SOAK_GENERATIONS ?? 1000);
 /** The first tenth fills caches; from there on nothing may grow. */

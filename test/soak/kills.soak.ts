@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { type Failure, startLoad } from '../support/cluster-client.ts';
-import { controller, startService, write } from '../support/cluster-server.ts';
+import { startService } from '../support/cluster-server.ts';
+import { controller, write } from '../support/folder.ts';
 
 const DEATHS = Number(process.env.SOAK_DEATHS ?? 5);
 const NODES = (process.env.SOAK_NODES ?? process.execPath).split(':');

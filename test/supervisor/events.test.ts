@@ -9,7 +9,7 @@ import { createFolderEvents } from '../../src/supervisor/folder/events.ts';
 import { placesOf, takeOutline } from '../../src/supervisor/folder/outline.ts';
 import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
-import { createFolder, write } from '../support/cluster-server.ts';
+import { createFolder, write } from '../support/folder.ts';
 
 const skip = process.platform === 'linux' ? false : 'file events are trusted on Linux alone';
 

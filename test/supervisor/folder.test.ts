@@ -5,7 +5,8 @@ import { appendFileSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, u
 import { dirname, join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { type Answer, ask, json, startLoad } from '../support/cluster-client.ts';
-import { controller, createFolder, type Service, startService, write } from '../support/cluster-server.ts';
+import { type Service, startService } from '../support/cluster-server.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
 
 /** A test context for what the whole file shares. */
 const cleanups: (() => unknown)[] = [];

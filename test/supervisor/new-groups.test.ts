@@ -5,7 +5,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';
-import { controller, type Service, startService, write } from '../support/cluster-server.ts';
+import { type Service, startService } from '../support/cluster-server.ts';
+import { controller, write } from '../support/folder.ts';
 
 describe('a group that comes while the service runs', () => {
   it('is imported by every worker before one answers from it', async (test) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createPoisonList } from '../../src/supervisor/poison-list.ts';
-import { createFolder, write } from '../support/cluster-server.ts';
+import { createFolder, write } from '../support/folder.ts';
 
 describe('createPoisonList', () => {
   it('holds a file for as long as it stays as it was', (test) => {

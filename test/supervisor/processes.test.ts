@@ -6,7 +6,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, type Failure, json, openConnection, startLoad } from '../support/cluster-client.ts';
-import { controller, createFolder, SERVER, type Service, spawnService, startService, write } from '../support/cluster-server.ts';
+import { SERVER, type Service, spawnService, startService } from '../support/cluster-server.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
 
 /** What a misbehaving controller can do; each is an operation of the group `test`. */
 const MISCHIEF = `

@@ -4,7 +4,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type Load, startLoad } from '../support/cluster-client.ts';
-import { controller, createFolder, startService, write } from '../support/cluster-server.ts';
+import { startService } from '../support/cluster-server.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
 
 const ROLLS = 10;
 

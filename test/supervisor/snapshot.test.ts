@@ -4,7 +4,7 @@ import { realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ABSENT, firstDifference, takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
-import { createFolder } from '../support/cluster-server.ts';
+import { createFolder } from '../support/folder.ts';
 
 describe('takeSnapshot', () => {
   it('is undefined for a folder that is not there', () => {

@@ -4,7 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ask } from '../support/cluster-client.ts';
-import { controller, createFolder, startService } from '../support/cluster-server.ts';
+import { startService } from '../support/cluster-server.ts';
+import { controller, createFolder } from '../support/folder.ts';
 
 test('no process of the service loads the HTTP client that comes with Node, or node:crypto where there is no secret', async (t) => {
   const dir = createFolder(t, { 'TestController.js': controller('test') });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { fingerprint } from '../../src/base/fingerprint.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
-import { createFolder, write } from '../support/cluster-server.ts';
+import { createFolder, write } from '../support/folder.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 
 describe('createFolderWatch', () => {

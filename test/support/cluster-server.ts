@@ -2,12 +2,12 @@
 // what a test wants to prove; whatever it started is gone when the test is over.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { isDistCurrent } from '../../build.mjs';
+import { createFolder } from './folder.ts';
 
 export const SERVER = fileURLToPath(new URL('../../dist/server.js', import.meta.url));
 if (!isDistCurrent()) throw new Error('dist is older than src, so this would test yesterday. Run: npm run build');
@@ -46,30 +46,6 @@ export interface ServiceOptions {
 
 /** Milliseconds after which what is waited for will not come: a hang must fail and say what there was instead. */
 const HOPELESS = 60_000;
-
-export function createFolder(test: TestContext, files: Readonly<Record<string, string>> = {}): string {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-')));
-  test.after(() => rmSync(root, { recursive: true, force: true }));
-  const dir = join(root, 'controllers');
-  mkdirSync(dir);
-  // As in a project: without it the TypeScript of older Node takes a file for CommonJS.
-  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
-  for (const [name, text] of Object.entries(files)) write(dir, name, text);
-  return dir;
-}
-
-/** In one piece, as editors do. */
-export function write(dir: string, name: string, text: string): void {
-  const path = join(dir, name);
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(`${path}.part~`, text);
-  renameSync(`${path}.part~`, path);
-}
-
-/** A controller in JavaScript whose `index` answers `{ value, pid }`. */
-export function controller(value: string | number, head = ''): string {
-  return `${head}\nexport default class { index() { return { value: ${JSON.stringify(value)}, pid: process.pid }; } }\n`;
-}
 
 export async function startService(test: TestContext, options: ServiceOptions = {}): Promise<Service> {
   const service = spawnService(test, options);

@@ -1,0 +1,308 @@
+// What the supervisor decides, with its parts handed in: no process is started, and the clock is the test's.
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { createFakeService, type FakeWorker, loaded } from '../support/fake-workers.ts';
+import { controller, write } from '../support/folder.ts';
+
+async function started(test: TestContext, options: Parameters<typeof createFakeService>[1] = {}) {
+  const service = createFakeService(test, options);
+  await service.supervisor.start();
+  service.story.length = 0;
+  return service;
+}
+
+describe('a generation', () => {
+  it('goes to work before the old one drains, and counts', async (test) => {
+    const service = await started(test);
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['drain 1', 'drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid, generation }) => [pid, generation]),
+      [
+        [3, 2],
+        [4, 2],
+      ],
+    );
+    assert.equal(service.supervisor.status().generation, 2);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
+  });
+
+  it('that loses a group is refused, told once, and tried again after ever longer pauses', async (test) => {
+    const service = await started(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.deepEqual(
+      service.supervisor.status().rejected?.failures.map(({ file }) => file),
+      ['AController.js'],
+    );
+    for (const pause of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+      const tries = service.supervisor.status().generationsRejected;
+      await service.pass(pause - 1);
+      assert.equal(service.supervisor.status().generationsRejected, tries);
+      await service.pass(1);
+      assert.equal(service.supervisor.status().generationsRejected, tries + 1);
+    }
+    assert.equal(service.logged('generation-rejected').length, 1, 'one that fails in the same way is no news');
+    service.made.load = (order) => loaded(order);
+    await service.pass(60_000);
+    assert.equal(service.supervisor.status().rejected, undefined);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    await service.pass(600_000);
+    assert.equal(service.logged('generation-serving').length, 2, 'what serves is not tried again');
+  });
+
+  it('that nobody can start is refused, and the reason is in the log and in the status', async (test) => {
+    const service = await started(test);
+    service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });
+    service.change('AController.js');
+    await service.settled();
+    const error = 'Cannot start a worker: the system refused to start it (EAGAIN)';
+    assert.equal(service.supervisor.status().rejected?.error, error);
+    assert.equal(service.logged('generation-rejected')[0]?.error, error);
+    assert.equal(service.serving().length, 2);
+    service.made.load = (order) => loaded(order);
+    await service.pass(5000);
+    assert.equal(service.supervisor.status().generation, 3);
+  });
+
+  it('that missed a new group is made again', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => {
+      // It came when this one had listed the folder, and its worker was asked for it before it had told what it loaded.
+      if (worker.pid === 3) service.events().imported(worker, { group: 'New', file: 'NewController.js', ok: true }, []);
+      return loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story.slice(1), ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    assert.equal(service.supervisor.status().generation, 3);
+  });
+
+  it('that did not see a group which serves, and is in the folder, is made again', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => {
+      if (worker.pid === 3) {
+        write(service.dir, 'NewController.js', controller('new'));
+        service.events().imported(service.workers[0] as FakeWorker, { group: 'New', file: 'NewController.js', ok: true }, []);
+      }
+      return loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.logged('generation-serving').at(-1)?.groups, 2);
+    assert.ok(service.story.includes('quit 3'));
+  });
+
+  it('of which one worker fails where another does not loads once more there, in a new process, before it serves', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => loaded(order, worker.pid === 4 ? { 'AController.js': 'database is locked' } : {});
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 4', 'drain 1', 'drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [3, 5],
+    );
+    assert.equal(service.logged('generation-rejected').length, 0);
+  });
+
+  it('that cannot start with what hung before is made without it, and without waiting for it', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    const skipped: string[][] = [];
+    service.made.load = (order) => {
+      skipped.push([...order.skip.keys()]);
+      const outcome = loaded(order, { 'BController.js': 'it did not finish' });
+      if (outcome.kind !== 'loaded' || order.skip.has('BController.js')) return outcome;
+      return { ...outcome, groups: outcome.groups.map((load) => ({ ...load, hung: !load.ok })) };
+    };
+    await service.supervisor.start();
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(skipped.slice(-2), [['BController.js'], ['BController.js']]);
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+
+  it('that is out of date and hangs is given up for the next, once', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => (worker.pid === 3 ? new Promise(() => {}) : loaded(order));
+    service.change('AController.js');
+    await service.settled();
+    (service.workers[2] as FakeWorker).stepFor = 700;
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, [], 'it may yet finish');
+    (service.workers[2] as FakeWorker).stepFor = 701;
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
+    assert.equal(service.supervisor.status().generation, 3);
+  });
+
+  it('is not made of a folder that is away', async (test) => {
+    const service = await started(test);
+    service.made.isFolderThere = false;
+    service.supervisor.renew();
+    await service.settled();
+    assert.equal(service.workers.length, 2);
+    service.made.isFolderThere = true;
+    service.change('folder');
+    await service.settled();
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+});
+
+describe('a replacement', () => {
+  it('takes the place of a worker that died, or was faulty', async (test) => {
+    const service = await started(test);
+    const [first, second] = service.workers as [FakeWorker, FakeWorker];
+    service.die(first);
+    await service.settled();
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [2, 3],
+    );
+    second.isFaulty = true;
+    service.events().faulty(second);
+    await service.settled();
+    assert.deepEqual(service.story, ['drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [3, 4],
+    );
+    assert.equal(service.supervisor.status().replaced, 2);
+  });
+
+  it('that loaded other code is not let in: a generation is made', async (test) => {
+    const service = await started(test);
+    service.made.agrees = false;
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('worker-replaced').length, 0);
+    assert.equal(service.logged('replacement-kept-out').length, 1);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'the folder has changed');
+    assert.ok(service.story.includes('quit 3'));
+  });
+
+  it('that could not load what serves is not let in, and is tried again by the clock', async (test) => {
+    const service = await started(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('replacement-kept-out').length, 1);
+    assert.equal(service.serving().length, 1);
+    service.made.load = (order) => loaded(order);
+    await service.pass(5000);
+    assert.equal(service.serving().length, 2);
+    assert.equal(service.logged('worker-replaced').length, 1);
+  });
+
+  it('is not made while a generation is refused; with nobody left the service goes on with what loads', async (test) => {
+    const service = await started(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'AController.js': 'broken' });
+    service.change('AController.js');
+    await service.settled();
+    const made = service.workers.length;
+    service.die(service.workers[0] as FakeWorker);
+    await service.pass(1000);
+    assert.equal(service.workers.length, made);
+    service.die(service.workers[1] as FakeWorker);
+    await service.settled();
+    assert.deepEqual(service.logged('generation-degraded').at(-1)?.groups, ['A']);
+    assert.equal(service.serving().length, 2);
+  });
+
+  it('comes after ever longer pauses when workers die again and again', async (test) => {
+    const service = await started(test, { workers: 1 });
+    const pauses: number[] = [];
+    for (let death = 0; death < 6; death++) {
+      service.die(service.serving()[0] as FakeWorker);
+      await service.settled();
+      let pause = 0;
+      for (; service.serving().length === 0; pause += 100) await service.pass(100);
+      pauses.push(pause);
+    }
+    assert.deepEqual(pauses, [0, 100, 200, 400, 800, 1600]);
+  });
+});
+
+describe('what has not loaded', () => {
+  it('is probed after five seconds, and a generation is made only when it is a gain', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    await service.pass(5000);
+    assert.equal(service.workers.length, 3);
+    assert.deepEqual(service.story, ['quit 3']);
+    service.made.load = (order) => loaded(order);
+    await service.pass(10_000);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+  });
+
+  it('gives way to a change at once', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    service.made.load = (order, worker) => (worker.pid === 3 ? new Promise(() => {}) : loaded(order));
+    await service.pass(5000);
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.story[0], 'quit 3');
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+
+  it('and ended a worker that served is not imported by another, nor by a replacement', async (test) => {
+    const service = await started(test);
+    write(service.dir, 'ExitController.js', 'process.exit(1);\n');
+    service.die(service.workers[0] as FakeWorker, ['ExitController.js']);
+    await service.settled();
+    assert.deepEqual((service.workers[1] as FakeWorker).sent[0], { kind: 'skip', file: 'ExitController.js', reason: 'it was ended' });
+    assert.deepEqual(
+      service.supervisor.status().notLoadable.map(({ file }) => file),
+      ['ExitController.js'],
+    );
+    assert.equal(service.logged('worker-died')[0]?.file, 'ExitController.js');
+    assert.equal(service.serving().length, 2);
+  });
+});
+
+describe('a worker on its way out', () => {
+  it('adds nothing to what is watched, whatever it imports', async (test) => {
+    const service = await started(test);
+    service.change('AController.js');
+    await service.settled();
+    service.story.length = 0;
+    const [old, , current] = service.workers as [FakeWorker, FakeWorker, FakeWorker];
+    const load = { group: 'New', file: 'NewController.js', ok: true };
+    service.events().imported(old, load, []);
+    service.events().read(old, [{ path: '/old.js', fingerprint: '1' }]);
+    assert.deepEqual(service.story, []);
+    service.events().imported(current, load, []);
+    service.events().read(current, []);
+    assert.deepEqual(service.story, ['watch "NewController.js"', 'watch []']);
+  });
+});
+
+describe('stop', () => {
+  it('lets go of the socket before any worker is told to leave it', async (test) => {
+    const service = await started(test);
+    await service.supervisor.stop();
+    assert.deepEqual(service.story, ['close port', 'drain 1', 'drain 2']);
+    service.change('AController.js');
+    service.die(service.workers[0] as FakeWorker);
+    await service.pass(60_000);
+    assert.equal(service.workers.length, 2, 'nothing is started any more');
+  });
+
+  it('ends a load that is under way', async (test) => {
+    const service = await started(test);
+    service.made.load = () => new Promise(() => {});
+    service.change('AController.js');
+    await service.settled();
+    await service.supervisor.stop();
+    assert.deepEqual(service.story.slice(1).sort(), ['drain 1', 'drain 2', 'quit 3', 'quit 4']);
+  });
+});

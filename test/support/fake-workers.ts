@@ -1,0 +1,158 @@
+// A supervisor without processes: workers that only say what a test has them say, a watch that sees what it is told, and a
+// clock that stands still. A folder on disk is all that is real.
+import { mock, type TestContext } from 'node:test';
+import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
+import { listGroups } from '../../src/supervisor/group-table.ts';
+import { createSupervisor } from '../../src/supervisor/supervisor.ts';
+import type { LoadOrder, LoadOutcome, WorkerEvents, WorkerProcess, WorkerState } from '../../src/supervisor/worker-handle.ts';
+import type { GroupLoad, ToWorker } from '../../src/worker/messages.ts';
+import { controller, createFolder } from './folder.ts';
+import { createMemoryLog } from './memory-log.ts';
+
+export interface FakeWorker extends WorkerProcess {
+  state: WorkerState;
+  generation: number;
+  isFaulty: boolean;
+  stepFor: number;
+  readonly sent: ToWorker[];
+}
+
+/** How a load goes; by default each file loads. */
+export type Load = (order: LoadOrder, worker: FakeWorker) => LoadOutcome | Promise<LoadOutcome>;
+
+export function loaded(order: LoadOrder, broken: Readonly<Record<string, string>> = {}): LoadOutcome {
+  const groups = order.files.map((file): GroupLoad => {
+    const error = broken[file] ?? order.skip.get(file);
+    return { group: file.replace(/Controller\.\w+$/, ''), file, ok: error === undefined, ...(error === undefined ? {} : { error }) };
+  });
+  return { kind: 'loaded', groups, files: [] };
+}
+
+export function createFakeService(test: TestContext, { workers = 2, groups = ['A'] } = {}) {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  test.after(() => mock.timers.reset());
+  const dir = createFolder(test, Object.fromEntries(groups.map((name) => [`${name}Controller.js`, controller(name)])));
+  const { log, lines } = createMemoryLog();
+  /** What has happened, in order. */
+  const story: string[] = [];
+  const alive = new Set<FakeWorker>();
+  const all: FakeWorker[] = [];
+  const made = {
+    load: ((order) => loaded(order)) as Load,
+    agrees: true,
+    isFolderThere: true,
+    time: 0,
+  };
+  let events: WorkerEvents | undefined;
+  let change: ((what: string) => void) | undefined;
+
+  function fork(): FakeWorker {
+    const worker: FakeWorker = {
+      pid: all.length + 1,
+      state: 'standby',
+      generation: 0,
+      isFaulty: false,
+      loadingFile: undefined,
+      stepFor: 0,
+      sent: [],
+      async load(generation, order) {
+        Object.assign(worker, { generation, state: 'loading' });
+        const outcome = await made.load(order, worker);
+        if (outcome.kind === 'ended') gone(worker);
+        else if (worker.state === 'loading') worker.state = 'loaded';
+        return outcome;
+      },
+      async listen() {
+        worker.state = 'serving';
+        return 'listening';
+      },
+      async importGroup() {},
+      drain: () => leave('drain'),
+      quit: () => leave('quit'),
+      kill: () => leave('kill'),
+      send: (message) => worker.sent.push(message),
+      ping() {},
+    };
+    const leave = (how: string) => {
+      if (worker.state === 'draining' || worker.state === 'gone') return;
+      story.push(`${how} ${worker.pid}`);
+      worker.state = 'draining';
+    };
+    all.push(worker);
+    alive.add(worker);
+    return worker;
+  }
+
+  function gone(worker: FakeWorker): void {
+    worker.state = 'gone';
+    alive.delete(worker);
+    events?.gone(worker);
+  }
+
+  const note = (name: string) => (value: unknown) => void story.push(`${name} ${JSON.stringify(value)}`);
+  const watch: FolderWatch = {
+    look: () => (made.isFolderThere ? new Map([['folder', dir]]) : undefined),
+    trying() {},
+    tried() {},
+    imported: (load) => note('watch')(load.file),
+    read: note('watch'),
+    agrees: () => made.agrees,
+    start() {},
+    stop() {},
+  };
+  const supervisor = createSupervisor({
+    workers,
+    dir,
+    port: { number: 1, socket: { close() {} }, describeError: (code) => `cannot listen: ${code}`, close: () => story.push('close port') },
+    drainTimeout: 1000,
+    acceptFor: 0,
+    log,
+    createPool(handlers) {
+      events = handlers;
+      return {
+        take: fork,
+        fork,
+        all: () => [...alive],
+        serving: () => [...alive].filter(({ state }) => state === 'serving'),
+        keepReserve() {},
+        close: async () => [],
+      };
+    },
+    createWatch(onChange) {
+      change = onChange;
+      return watch;
+    },
+    now: () => made.time,
+  });
+
+  return {
+    supervisor,
+    dir,
+    made,
+    lines,
+    story,
+    workers: all,
+    serving: () => [...alive].filter(({ state }) => state === 'serving'),
+    events: () => events as WorkerEvents,
+    change: (what: string) => change?.(what),
+    files: () => [...listGroups(dir).values()],
+    /** It ends without having been told to. */
+    die(worker: FakeWorker, importing: readonly string[] = []) {
+      const during = worker.state;
+      worker.state = 'gone';
+      alive.delete(worker);
+      events?.died(worker, { reason: 'it was ended', during, importing });
+      events?.gone(worker);
+    },
+    /** Everything that needs no time has happened. */
+    async settled() {
+      for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    },
+    async pass(milliseconds: number) {
+      made.time += milliseconds;
+      mock.timers.tick(milliseconds);
+      await this.settled();
+    },
+    logged: (event: string) => lines.filter((line) => line.event === event),
+  };
+}

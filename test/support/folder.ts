@@ -1,0 +1,29 @@
+// Folders of controllers, gone when the test is over.
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+
+export function createFolder(test: TestContext, files: Readonly<Record<string, string>> = {}): string {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-')));
+  test.after(() => rmSync(root, { recursive: true, force: true }));
+  const dir = join(root, 'controllers');
+  mkdirSync(dir);
+  // As in a project: without it the TypeScript of older Node takes a file for CommonJS.
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+  for (const [name, text] of Object.entries(files)) write(dir, name, text);
+  return dir;
+}
+
+/** In one piece, as editors do. */
+export function write(dir: string, name: string, text: string): void {
+  const path = join(dir, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.part~`, text);
+  renameSync(`${path}.part~`, path);
+}
+
+/** A controller in JavaScript whose `index` answers `{ value, pid }`. */
+export function controller(value: string | number, head = ''): string {
+  return `${head}\nexport default class { index() { return { value: ${JSON.stringify(value)}, pid: process.pid }; } }\n`;
+}

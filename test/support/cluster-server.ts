@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { isDistCurrent } from '../../build.mjs';
 import { createFolder } from './folder.ts';
 
+export { controller, createFolder, write } from './folder.ts';
+
 export const SERVER = fileURLToPath(new URL('../../dist/server.js', import.meta.url));
 if (!isDistCurrent()) throw new Error('dist is older than src, so this would test yesterday. Run: npm run build');
 

@@ -11,6 +11,7 @@ import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { createProviders } from '../identity/providers.ts';
 import type { Answer, Call, Command } from './command.ts';
+import { checkHttps } from './doctor-https.ts';
 import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findLookAlikes } from './look-alikes.ts';
@@ -19,7 +20,8 @@ import { findShadowed } from './routes.ts';
 export const command: Command = {
   name: 'doctor',
   usage: '',
-  about: 'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers; exit 1 when something is',
+  about:
+    'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate; exit 1 when something is',
   help: [],
   options: {},
   operands: [],
@@ -53,6 +55,7 @@ const CHECKS: readonly { readonly topic: string; readonly check: (installation: 
   { topic: 'controllers', check: checkControllers },
   { topic: 'credentials', check: checkCredentials },
   { topic: 'identity', check: checkIdentity },
+  { topic: 'https', check: checkHttps },
 ];
 
 async function run(call: Call): Promise<Answer> {

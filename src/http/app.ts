@@ -47,11 +47,10 @@ export interface AppParts {
 
 export interface Transport {
   createServer(options: ServerOptions, listener: RequestListener): Server;
-  /** The event of the server that brings a connection on which requests arrive. */
-  readonly connectionEvent: string;
+  readonly isSecure: boolean;
 }
 
-const PLAIN: Transport = { createServer, connectionEvent: 'connection' };
+const PLAIN: Transport = { createServer, isSecure: false };
 
 export interface App {
   /** Not listening. */
@@ -87,6 +86,7 @@ export function createApp({
     requestLines,
     bodyLimit,
     development,
+    isSecure: transport.isSecure,
     observer,
     onSettled: finish,
     isFollowed: (exchange) => connections.isFollowed(exchange),
@@ -178,7 +178,8 @@ export function createApp({
   server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, 'continue'));
   server.on('checkExpectation', (request: Request, response: ServerResponse) => begin(request, response, 'unknown'));
   const { keepAliveTimeout, requestTimeout: readTimeout, maxConnections } = settings;
-  const event = transport.connectionEvent;
+  // With TLS a request's socket is not what was accepted, but what stands on it once the handshake is done.
+  const event = transport.isSecure ? 'secureConnection' : 'connection';
   const connections = trackConnections(server, { keepAliveTimeout, readTimeout, maxConnections, event });
   answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
 

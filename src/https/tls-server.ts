@@ -9,8 +9,7 @@ import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state
 export interface TlsServer {
   /** In the place of `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
-  /** The event of a connection on which requests arrive. */
-  readonly connectionEvent: 'secureConnection';
+  readonly isSecure: true;
   /** From now on new connections get this; open ones keep what they have. */
   use(state: SecureState): void;
 }
@@ -46,7 +45,7 @@ export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOpt
       offerChallenge(server, protocols, state?.challenge);
       return server as unknown as Server;
     },
-    connectionEvent: 'secureConnection',
+    isSecure: true,
     use(next) {
       const before = state;
       state = next;

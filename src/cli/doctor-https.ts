@@ -1,0 +1,67 @@
+// What the doctor says of HTTPS: the certificate that a start would serve with, read by the code that serves it.
+import { readFileSync, statSync } from 'node:fs';
+import { describeFailure, errorCode } from '../base/failure.ts';
+import { type CertificateFacts, readPair } from '../https/pair.ts';
+import { warningTime } from '../https/renewal.ts';
+import { createTlsFolder } from '../https/tls-folder.ts';
+import type { Installation, Report } from './doctor.ts';
+
+const DAY = 86_400_000;
+
+export function checkHttps({ settings, io }: Installation, report: Report): void {
+  const { tlsCert, tlsKey, domains, dataDir } = settings;
+  const now = (io.now ?? Date.now)();
+  if (domains.length > 0) return checkOrdered(domains, createTlsFolder(dataDir).certificatePath, now, report);
+  if (tlsCert === undefined || tlsKey === undefined) return;
+  const [cert, key] = [tlsCert, tlsKey].map((path) => readOr(path, report));
+  if (cert === undefined || key === undefined) return;
+  checkReaders(tlsKey, report);
+  reportPair(cert, key, tlsCert, now, report);
+}
+
+function checkOrdered(domains: readonly string[], path: string, now: number, report: Report): void {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    return report('warning', `there is no certificate for ${domains.join(', ')} yet: a start orders one, and serves when it has come`);
+  }
+  const text = readOr(path, report);
+  if (text === undefined) return;
+  checkReaders(path, report);
+  const facts = reportPair(text, text, path, now, report);
+  const missing = domains.filter((domain) => facts !== undefined && !facts.names.includes(domain));
+  if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
+}
+
+function reportPair(cert: string, key: string, path: string, now: number, report: Report): CertificateFacts | undefined {
+  try {
+    const { facts } = readPair(cert, key);
+    const { subject, names, issuer, notBefore, notAfter } = facts;
+    const days = Math.floor((notAfter - now) / DAY);
+    const about = `for ${names.join(', ') || subject}, by ${issuer}`;
+    const end = new Date(notAfter).toISOString().slice(0, 10);
+    if (now < notBefore)
+      report('wrong', `certificate ${about}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`, path);
+    else if (now >= notAfter) report('wrong', `certificate ${about}: expired on ${end}`, path);
+    else {
+      const isSoon = notAfter - now <= warningTime(facts);
+      report(isSoon ? 'warning' : 'note', `certificate ${about}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`, path);
+    }
+    if (names.length === 0) report('warning', `certificate ${subject}: it names no host as clients read it (subjectAltName)`, path);
+    return facts;
+  } catch (error) {
+    report('wrong', (error as Error).message, path);
+    return undefined;
+  }
+}
+
+function readOr(path: string, report: Report): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    report('wrong', errorCode(error) === undefined ? 'it cannot be read' : `it cannot be read: ${describeFailure(error)}`, path);
+    return undefined;
+  }
+}
+
+function checkReaders(path: string, report: Report): void {
+  if ((statSync(path).mode & 0o004) !== 0) report('warning', 'every user of this machine can read the private key in it', path);
+}

@@ -1,0 +1,297 @@
+// The parts of HTTPS without a service: what is written in DER as openssl reads it, what a pair must be, when a certificate
+// is renewed and a failed order made again, the port of plain HTTP, the lock of orders.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { acquireLock } from '../../src/credentials/write/lock.ts';
+import { AcmeError, errorOf, parseRetryAfter } from '../../src/https/acme-request.ts';
+import { adviceFor } from '../../src/https/advice.ts';
+import {
+  createCertificateRequest,
+  createChallengeCertificate,
+  createKeyPair,
+  createSelfSigned,
+} from '../../src/https/certificate-writer.ts';
+import { integer, oid, readElements, sequence, time } from '../../src/https/der.ts';
+import { createHttpPort } from '../../src/https/http-port.ts';
+import { createTryLock } from '../../src/https/order-lock.ts';
+import { readPair } from '../../src/https/pair.ts';
+import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/renewal.ts';
+import { createTlsFolder } from '../../src/https/tls-folder.ts';
+import { freePorts } from '../support/pebble.ts';
+import { sendRaw } from '../support/service.ts';
+import { makePair } from '../support/tls.ts';
+
+const withoutOpenssl = spawnSync('openssl', ['version']).error === undefined ? false : 'openssl is not installed';
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe('DER', () => {
+  const rows: [what: string, bytes: Uint8Array, hex: string][] = [
+    ['zero', integer(Buffer.of(0, 0)), '020100'],
+    ['a number whose first bit is set gets a zero in front', integer(Buffer.of(0x80)), '02020080'],
+    ['a number without needless zeros', integer(Buffer.of(0, 0, 1)), '020101'],
+    ['an object identifier with long arcs', oid('1.2.840.10045.4.3.2'), '06082a8648ce3d040302'],
+    ['a time up to 2049', time(new Date('2026-11-22T01:02:03.9Z')), `170d${Buffer.from('261122010203Z').toString('hex')}`],
+    ['a time after it', time(new Date('2050-01-01T00:00:00Z')), `180f${Buffer.from('20500101000000Z').toString('hex')}`],
+  ];
+  for (const [what, bytes, hex] of rows) test(what, () => assert.equal(Buffer.from(bytes).toString('hex'), hex));
+
+  test('lengths of one, two and three bytes are read as they are written', () => {
+    for (const length of [0, 127, 128, 255, 256, 70_000]) {
+      const [element] = readElements(sequence(Buffer.alloc(length)));
+      assert.equal(element?.content.length, length);
+    }
+  });
+
+  test('what is cut short is an error', () => {
+    for (const bytes of ['30', '3005', '3081', '308201', '3080', '30850100000000']) {
+      assert.throws(() => readElements(Buffer.from(bytes, 'hex')), /it is not DER/, bytes);
+    }
+  });
+});
+
+describe('what openssl reads', { skip: withoutOpenssl }, () => {
+  const openssl = (args: string[], input: string | Buffer) =>
+    execFileSync('openssl', args, { input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
+
+  test('a certificate request: signed, with its names', () => {
+    const text = openssl(
+      ['req', '-inform', 'DER', '-noout', '-text', '-verify'],
+      createCertificateRequest(['api.example.com', 'www.example.com'], createKeyPair()),
+    );
+    assert.match(text, /DNS:api\.example\.com, DNS:www\.example\.com/);
+    assert.match(text, /ecdsa-with-SHA256/);
+  });
+
+  test('the certificate of a challenge: the digest in its critical extension, the one name', () => {
+    const { cert } = createChallengeCertificate('api.example.com', 'token.thumbprint');
+    const text = openssl(['x509', '-noout', '-text'], cert);
+    assert.match(text, /DNS:api\.example\.com\s/);
+    assert.match(text, /1\.3\.6\.1\.5\.5\.7\.1\.31: critical/);
+  });
+
+  test('serial numbers are never the same and always positive', () => {
+    const serials = Array.from({ length: 20 }, () => new X509Certificate(makePair('a.example.com').cert).serialNumber);
+    assert.equal(new Set(serials).size, 20);
+    for (const serial of serials) assert.doesNotMatch(serial, /^-/);
+  });
+});
+
+describe('readPair', () => {
+  const pair = makePair('api.example.com');
+  const encrypted = generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem', cipher: 'aes-128-cbc', passphrase: 'secret' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).privateKey;
+
+  test('says what is known of it', () => {
+    const { facts } = readPair(pair.cert, pair.key);
+    assert.deepEqual(facts.names, ['api.example.com']);
+    assert.equal(facts.notAfter - facts.notBefore, 91 * DAY);
+    assert.match(facts.issuer, /^CN=gatefold /);
+    assert.equal(facts.renewalId, undefined);
+  });
+
+  const rows: [what: string, cert: string, key: string, reason: RegExp][] = [
+    ['nothing', '', '', /^there is no certificate in PEM form in it$/],
+    ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
+    ['no key', pair.cert, pair.cert, /^there is no private key in PEM form in it$/],
+    ['a torn key', pair.cert, pair.key.slice(0, 100), /^the private key is damaged or incomplete$/],
+    ['a key with a passphrase', pair.cert, encrypted, /^the private key has a passphrase$/],
+    ['the key of another certificate', pair.cert, makePair('api.example.com').key, /^the key does not belong to the certificate$/],
+    ['a torn certificate behind the first', `${pair.cert}${pair.cert.slice(0, 200)}`, pair.key, /^OpenSSL refuses them \(\w+\)$/],
+  ];
+  for (const [what, cert, key, reason] of rows) {
+    test(`refuses ${what}, without a byte of the key`, () => {
+      assert.throws(
+        () => readPair(cert, key),
+        (error: Error) => reason.test(error.message) && !error.message.includes('\n'),
+      );
+    });
+  }
+});
+
+describe('when', () => {
+  const of = (days: number) => ({ notBefore: 0, notAfter: days * DAY });
+
+  test('a certificate is renewed at two thirds of its lifetime, whatever that is', () => {
+    assert.equal(renewalTime(of(90)), 60 * DAY);
+    assert.equal(renewalTime(of(6)), 4 * DAY);
+  });
+
+  test('or at one moment of the window that the directory advises', () => {
+    assert.equal(adviceTime({ start: 1000, end: 3000, retryAfter: undefined }, 0.25), 1500);
+    assert.deepEqual([undefined, 1, 10 * DAY].map(adviceInterval), [6 * HOUR, MINUTE, DAY]);
+  });
+
+  test('a warning comes 14 days before the end, and later for one that lives days alone', () => {
+    assert.equal(warningTime(of(90)), 14 * DAY);
+    assert.ok(warningTime(of(6)) < 2 * DAY);
+  });
+
+  test('a failed order is made again after growing pauses, four times in the first hour, and never before the server allows it', () => {
+    const pauses = Array.from({ length: 8 }, (_, i) => retryPause(i + 1, undefined, 0.5));
+    assert.deepEqual(
+      pauses,
+      pauses.toSorted((a, b) => a - b),
+    );
+    assert.ok(pauses.slice(0, 4).reduce((sum, pause) => sum + pause) > HOUR);
+    assert.equal(pauses.at(-1), 12 * HOUR);
+    assert.equal(retryPause(1, 3 * HOUR, 0), 3 * HOUR);
+    assert.ok(retryPause(1, 365 * DAY, 0) <= 7 * DAY);
+  });
+
+  test('Retry-After is seconds or a date', () => {
+    assert.deepEqual(
+      ['120', 'Thu, 01 Jan 1970 00:02:00 GMT', 'soon', undefined].map((header) => parseRetryAfter(header, 0)),
+      [120_000, 120_000, undefined, undefined],
+    );
+  });
+});
+
+test('a refusal is one line with its type, the time to wait, and what to do', () => {
+  const error = errorOf(
+    {
+      status: 429,
+      headers: { 'retry-after': '60' },
+      text: JSON.stringify({ type: 'urn:ietf:params:acme:error:rateLimited', detail: 'too many\ncertificates' }),
+    },
+    'https://ca.example.com/order',
+  );
+  assert.deepEqual([error.type, error.retryAfter, error.message], ['rateLimited', 60_000, 'too many certificates']);
+  assert.match(adviceFor(error), /next attempt waits/);
+  assert.match(adviceFor(new AcmeError('Cannot reach it')), /ACME_DIRECTORY/);
+  assert.match(adviceFor(new Error('Cannot write')), /DATA_DIR\/tls/);
+  const page = errorOf({ status: 502, headers: {}, text: '<html>' }, 'https://ca.example.com/order');
+  assert.equal(page.message, 'ca.example.com answers with status 502');
+});
+
+describe('createHttpPort', () => {
+  let port = 0;
+  const challenge = { type: 'http-01', domain: 'api.example.com', token: 'to-ken_1', keyAuthorization: 'to-ken_1.thumb' } as const;
+  let httpPort: ReturnType<typeof createHttpPort>;
+
+  before(async () => {
+    [port = 0] = await freePorts(1);
+    httpPort = createHttpPort({ port, host: '127.0.0.1', httpsPort: () => 443, domains: ['api.example.com'] });
+    await httpPort.listen();
+    httpPort.present(challenge);
+  });
+  after(() => httpPort.close());
+
+  const path = '/.well-known/acme-challenge';
+  const rows: [what: string, request: string, answer: RegExp][] = [
+    [
+      'the answer of a challenge',
+      `GET ${path}/to-ken_1 HTTP/1.1\r\nHost: api.example.com`,
+      /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nto-ken_1\.thumb$/,
+    ],
+    ['no other challenge', `GET ${path}/other HTTP/1.1\r\nHost: api.example.com`, /^HTTP\/1\.1 404 /],
+    ['no challenge by POST', `POST ${path}/to-ken_1 HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 0`, /^HTTP\/1\.1 404 /],
+    [
+      'HTTPS, path and query kept',
+      'GET /api/a?b=%20 HTTP/1.1\r\nHost: API.example.com',
+      /^HTTP\/1\.1 308 [\s\S]*Location: https:\/\/api\.example\.com\/api\/a\?b=%20\r\n/,
+    ],
+    ['HTTPS without the port of HTTP', 'GET / HTTP/1.1\r\nHost: api.example.com:80', /Location: https:\/\/api\.example\.com\/\r\n/],
+    [
+      'HTTPS for an absolute target',
+      'GET http://evil.example/x HTTP/1.1\r\nHost: api.example.com',
+      /Location: https:\/\/api\.example\.com\/x\r\n/,
+    ],
+    [
+      'a path that looks like a host stays a path',
+      'GET //evil.example/ HTTP/1.1\r\nHost: api.example.com',
+      /Location: https:\/\/api\.example\.com\/\/evil\.example\/\r\n/,
+    ],
+    ['HTTPS for any method', 'POST /api/a HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 5', /^HTTP\/1\.1 308 /],
+    ['nothing for the name of another', 'GET / HTTP/1.1\r\nHost: evil.example', /^HTTP\/1\.1 404 /],
+    ['nothing without a name', 'GET / HTTP/1.1\r\nX: y', /^HTTP\/1\.1 400 /],
+    ['nothing for what is no name', 'GET / HTTP/1.1\r\nHost: api.example.com/@evil', /^HTTP\/1\.1 400 /],
+  ];
+  for (const [what, request, answer] of rows) {
+    test(what, async () => {
+      const text = await sendRaw(port, `${request}\r\n\r\n`);
+      assert.match(text, answer);
+      assert.match(text, /\r\nConnection: close\r\n/);
+    });
+  }
+
+  test('a challenge that is withdrawn is gone', async () => {
+    const withdraw = httpPort.present({ ...challenge, token: 'second' });
+    withdraw();
+    assert.match(await sendRaw(port, `GET ${path}/second HTTP/1.1\r\nHost: api.example.com\r\n\r\n`), /^HTTP\/1\.1 404 /);
+  });
+});
+
+describe('the files of DATA_DIR/tls', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'gatefold-tls-'));
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  test('are mode 0600 in a folder of mode 0700, and nothing else is left there', () => {
+    const folder = createTlsFolder(dir);
+    assert.equal(folder.readCertificate(), undefined);
+    folder.checkWritable();
+    const account = folder.accountKey(false);
+    assert.ok(account.equals(folder.accountKey(false)));
+    assert.ok(!account.equals(folder.accountKey(true)));
+    const pair = makePair('api.example.com');
+    folder.writeCertificate('https://ca.example.com/dir', pair.cert, pair.key);
+    const stored = folder.readCertificate();
+    assert.equal(stored?.directory, 'https://ca.example.com/dir');
+    assert.deepEqual(readPair(stored?.text ?? '', stored?.text ?? '').facts.names, ['api.example.com']);
+    assert.deepEqual(readdirSync(folder.path).sort(), ['account.key', 'certificate.pem']);
+    for (const name of readdirSync(folder.path)) assert.equal(statSync(join(folder.path, name)).mode & 0o777, 0o600);
+    assert.equal(statSync(folder.path).mode & 0o777, 0o700);
+  });
+
+  test('an account key that is damaged stops the order with a line that says what helps', () => {
+    const folder = createTlsFolder(dir);
+    writeFileSync(join(folder.path, 'account.key'), 'torn');
+    assert.throws(() => folder.accountKey(false), /account\.key: it is no private key in PEM form; without the file/);
+    assert.equal(readFileSync(join(folder.path, 'account.key'), 'utf8'), 'torn');
+  });
+
+  test('one of two orders at a time, and one whose holder cannot be seen for five minutes is over', async () => {
+    let clock = 0;
+    const path = join(dir, 'order.lock');
+    const [first, second] = [createTryLock(acquireLock), createTryLock(acquireLock)];
+    const release = await first(path);
+    assert.ok(release !== undefined);
+    assert.equal(await second(path), undefined);
+    await release();
+    const again = await second(path);
+    assert.ok(again !== undefined);
+    await again();
+
+    const waits: number[] = [];
+    const patient = createTryLock(
+      async (_path, { waitMs }) => {
+        waits.push(waitMs);
+        throw new Error('held');
+      },
+      () => clock,
+    );
+    for (clock of [0, 4 * MINUTE, 6 * MINUTE]) assert.equal(await patient('x'), undefined);
+    assert.deepEqual(waits.slice(0, 2), [0, 0]);
+    assert.ok((waits[2] ?? 0) > 1000);
+    const full = createTryLock(async () => {
+      throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    });
+    await assert.rejects(full('x'), /full/);
+  });
+});
+
+test('createSelfSigned for a name that was issued twice has two subjects, so that a client can trust both', () => {
+  const subjects = [1, 2].map(
+    () => new X509Certificate(createSelfSigned({ domain: 'a.example.com', keys: createKeyPair(), now: Date.now(), days: 1 }).cert).subject,
+  );
+  assert.notEqual(subjects[0], subjects[1]);
+});

@@ -21,6 +21,11 @@ export interface TlsServerOptions {
   readonly plainRefusal: () => string;
 }
 
+/**
+ * Handshakes under way in one worker, each some 30 KB that nobody has proved to want. Beyond it the oldest is ended: whoever
+ * means it is done in two round trips.
+ */
+const MOST_HANDSHAKES = 1000;
 /** Seconds that a client may resume its session for; the ticket key changes less often. */
 const SESSION_TIMEOUT = 3600;
 
@@ -40,6 +45,7 @@ export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOpt
     createServer(options, listener) {
       server = https().createServer({ ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) }, listener);
       protocols = server.ALPNProtocols;
+      boundHandshakes(server);
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
       offerChallenge(server, protocols, state?.challenge);
@@ -86,9 +92,30 @@ function offerChallenge(server: SecureServer, protocols: Buffer | undefined, cha
   };
 }
 
+function boundHandshakes(server: SecureServer): void {
+  const underWay = new Set<Duplex>();
+  // Before Node's own listener, so that a handshake that fails at once is not kept.
+  server.prependListener('connection', (raw) => {
+    const [oldest] = underWay.size < MOST_HANDSHAKES ? [] : underWay;
+    oldest?.destroy();
+    underWay.add(raw);
+    raw.once('close', forget);
+  });
+  server.on('secureConnection', (socket) => underWay.delete(rawOf(socket)));
+
+  function forget(this: Duplex): void {
+    underWay.delete(this);
+  }
+}
+
+/** What a TLS connection stands on; for want of a public name by the one that it has in every Node. */
+function rawOf(socket: Duplex): Duplex {
+  return (socket as { _parent?: Duplex })._parent ?? socket;
+}
+
 /** A handshake that failed or took too long. There is no one to talk to, except for a client that spoke HTTP without TLS. */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex, plainRefusal: () => string): void {
-  const raw = (socket as { _parent?: Duplex })._parent;
-  if (error.code === 'ERR_SSL_HTTP_REQUEST' && raw?.writable) raw.write(plainRefusal());
+  const raw = rawOf(socket);
+  if (error.code === 'ERR_SSL_HTTP_REQUEST' && raw !== socket && raw.writable) raw.write(plainRefusal());
   socket.destroy();
 }

@@ -1,0 +1,168 @@
+// The app over TLS in this process: versions and protocols, one certificate after the other, what never becomes a connection,
+// and that requests on a TLS connection are kept track of like any other.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import type { SecureState } from '../../src/https/secure-state.ts';
+import { createTlsServer, type TlsServer } from '../../src/https/tls-server.ts';
+import { type Service, sendRaw, startService } from '../support/service.ts';
+import { makePair } from '../support/tls.ts';
+
+const CONTROLLERS = {
+  'TestController.mjs': `export default class {
+    index() { return { value: 1 }; }
+    big() { return { text: 'x'.repeat(4_000_000) }; }
+    created(data) { return { received: data }; }
+  }`,
+};
+const REFUSAL = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+describe('an app over TLS', () => {
+  const first = makePair('first.example.com');
+  const second = makePair('second.example.com');
+  const ticketKey = randomBytes(48).toString('base64');
+  const stateOf = (pair: { cert: string; key: string }): SecureState => ({ ...pair, ticketKey, challenge: undefined });
+  let transport: TlsServer;
+  let service: Service;
+
+  before(async () => {
+    transport = createTlsServer({ handshakeTimeout: 300, plainRefusal: () => REFUSAL });
+    service = await startService({
+      controllers: CONTROLLERS,
+      settings: { HEADERS_TIMEOUT: '1s', KEEP_ALIVE_TIMEOUT: '1s' },
+      parts: { transport },
+    });
+    transport.use(stateOf(first));
+  });
+  after(() => service.close());
+
+  function open(options: ConnectionOptions = {}): Promise<TLSSocket> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port: service.port, host: '127.0.0.1', rejectUnauthorized: false, ...options }, () => resolve(socket));
+      socket.once('error', reject);
+    });
+  }
+
+  async function ask(socket: TLSSocket, request: string): Promise<string> {
+    let text = '';
+    const collect = (chunk: string) => {
+      text += chunk;
+    };
+    socket.setEncoding('utf8').on('data', collect);
+    socket.write(request);
+    while (!/\r\n\r\n\{.*\}$/s.test(text)) await once(socket, 'data');
+    socket.off('data', collect);
+    return text;
+  }
+
+  const GET = 'GET /api/test HTTP/1.1\r\nHost: first.example.com\r\n\r\n';
+
+  const rows: [what: string, options: ConnectionOptions, outcome: string][] = [
+    ['TLS 1.3', { minVersion: 'TLSv1.3' }, 'TLSv1.3'],
+    ['TLS 1.2', { maxVersion: 'TLSv1.2' }, 'TLSv1.2'],
+    ['not TLS 1.1', { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }, 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'],
+    ['http/1.1 by ALPN', { ALPNProtocols: ['h2', 'http/1.1'] }, 'TLSv1.3 http/1.1'],
+    ['not h2 alone', { ALPNProtocols: ['h2'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
+    ['no challenge where none is under way', { ALPNProtocols: ['acme-tls/1'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
+  ];
+  for (const [what, options, outcome] of rows) {
+    test(what, async () => {
+      const socket = await open(options).catch((error: NodeJS.ErrnoException) => error);
+      if (socket instanceof Error) return assert.equal(socket.code, outcome);
+      assert.equal([socket.getProtocol(), socket.alpnProtocol].filter(Boolean).join(' '), outcome);
+      socket.destroy();
+    });
+  }
+
+  test('another certificate is for new connections; open ones go on, and sessions are resumed', async () => {
+    const before = await open();
+    let session: Buffer | undefined;
+    before.on('session', (ticket) => {
+      session = ticket;
+    });
+    assert.match(await ask(before, GET), /"value":1/);
+    transport.use(stateOf(second));
+    const anew = await open();
+    assert.equal(anew.getPeerCertificate().subjectaltname, 'DNS:second.example.com');
+    assert.match(await ask(before, GET), /"value":1/);
+    assert.ok(session !== undefined);
+    const resumed = await open({ session });
+    assert.equal(resumed.isSessionReused(), true);
+    transport.use(stateOf(first));
+    for (const socket of [before, anew, resumed]) socket.destroy();
+  });
+
+  test('another ticket key: the older session is not resumed, and the client is served all the same', async () => {
+    const socket = await open();
+    const [session] = (await Promise.all([once(socket, 'session'), ask(socket, GET)]))[0];
+    transport.use({ ...stateOf(first), ticketKey: randomBytes(48).toString('base64') });
+    const again = await open({ session });
+    assert.equal(again.isSessionReused(), false);
+    assert.match(await ask(again, GET), /"value":1/);
+    transport.use(stateOf(first));
+    for (const each of [socket, again]) each.destroy();
+  });
+
+  test('a request without TLS is refused in words', async () => {
+    assert.equal(await sendRaw(service.port, GET), REFUSAL);
+  });
+
+  test('what is no TLS, or says nothing, or stops in the middle, is cut', async () => {
+    for (const bytes of [randomBytes(64), Buffer.alloc(0), Buffer.from('160301020001', 'hex')]) {
+      const socket: Socket = connectPlainly(service.port, '127.0.0.1');
+      socket.on('error', () => {});
+      socket.resume();
+      if (bytes.length > 0) socket.write(bytes);
+      await once(socket, 'close');
+    }
+    assert.match(await ask(await open(), GET), /"value":1/);
+  });
+
+  test('of a thousand handshakes that stand still, the oldest ends for the next one', async () => {
+    const patient = createTlsServer({ handshakeTimeout: 60_000, plainRefusal: () => REFUSAL });
+    patient.use(stateOf(first));
+    const server = patient.createServer({}, (_request, response) => response.end('{}'));
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    const sockets: Socket[] = [];
+    for (let i = 0; i < 1000; i++) {
+      sockets.push(connectPlainly(port, '127.0.0.1').on('error', () => {}));
+      await once(server, 'connection');
+    }
+    const [oldest] = sockets;
+    const ended = once((oldest as Socket).resume(), 'close');
+    const socket = await open({ port });
+    assert.match(await ask(socket, GET), /\{\}$/);
+    await ended;
+    assert.equal(await new Promise((counted) => server.getConnections((_error, count) => counted(count))), 1000);
+    for (const each of [...sockets, socket]) each.destroy();
+    server.close();
+  });
+
+  test('pipelined requests, a body, an answer of megabytes and a malformed request: as without TLS', async () => {
+    const socket = await open();
+    const text = await ask(socket, `POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\n{"a":1}`);
+    assert.match(text, /"received":\{"a":1\}|"data":\{"a":1\}/);
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    const closed = once(socket, 'close');
+    socket.write(`${GET}GET /api/test/big HTTP/1.1\r\nHost: x\r\n\r\n${GET}NOT HTTP\r\n\r\n`);
+    await closed;
+    assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3);
+    assert.match(received, /x{4000000}/);
+    assert.match(received, /HTTP\/1\.1 400 [\s\S]*MALFORMED_REQUEST/);
+  });
+
+  test('a connection that idles beyond KEEP_ALIVE_TIMEOUT is ended, and one without any request at HEADERS_TIMEOUT', async () => {
+    const used = await open();
+    assert.match(await ask(used, GET), /"value":1/);
+    const unused = await open();
+    unused.resume();
+    await Promise.all([once(used, 'close'), once(unused, 'close')]);
+  });
+});

@@ -35,6 +35,8 @@ export interface Settings {
   readonly drainTimeout: number;
   readonly maxInFlight: number;
   readonly maxConnections: number;
+  /** `undefined`: by the limit of the heap. */
+  readonly bodyBudget: number | undefined;
   /** `undefined`: no operations port. */
   readonly opsPort: number | undefined;
   readonly opsHost: string;
@@ -157,6 +159,13 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains 
       fallback: '10000',
       parse: wholeNumber(1, 1_000_000),
       about: 'Connections of one worker; beyond it the one that has idled longest is ended',
+    },
+    {
+      key: 'bodyBudget',
+      name: 'BODY_BUDGET',
+      fallback: 'auto',
+      parse: (text) => (text === 'auto' ? undefined : size(64 * 1024, Number.MAX_SAFE_INTEGER)(text)),
+      about: 'Bytes of all bodies under way in one worker; more wait or are refused with 503 OVERLOADED',
     },
     { key: 'opsPort', name: 'OPS_PORT', fallback: 'off', parse: portOrOff, about: 'Port of /livez, /readyz and /metrics; off: none' },
     { key: 'opsHost', name: 'OPS_HOST', fallback: '127.0.0.1', parse: hostName, about: 'Address of the operations port' },

@@ -10,6 +10,8 @@ import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { Groups } from '../groups/registry.ts';
 import { createRequestLines } from './access-log.ts';
+import { overloaded } from './body.ts';
+import { createBodyBudget, defaultBodyBudget } from './body-budget.ts';
 import { answerClientErrors } from './client-error.ts';
 import { trackConnections } from './connections.ts';
 import { createRequestAtHand } from './current-exchange.ts';
@@ -91,8 +93,12 @@ export function createApp({
     onSettled: finish,
     isFollowed: (exchange) => connections.isFollowed(exchange),
   });
+  const budget = createBodyBudget({
+    limit: settings.bodyBudget ?? defaultBodyBudget(bodyLimit),
+    evict: (exchange) => respond.fail(exchange, overloaded()),
+  });
   const atHand = createRequestAtHand();
-  const dispatcher = createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand });
+  const dispatcher = createDispatcher({ respond, log, bodyLimit, intake: { budget, isFull }, operationTimeout, atHand });
   const requestIds = createRequestIds();
   const targets: Record<RouteTarget, Gateway> = {
     'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
@@ -123,7 +129,7 @@ export function createApp({
       if (end < target.length) exchange.queryText = checkQuery(target, end + 1);
       const resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
       exchange.resolved = resolved;
-      if (inFlight > maxInFlight) throw refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
+      if (isFull()) throw overloaded();
       const match = firstFit(resolved.matches, exchange.verb);
       if (match === undefined) throw refusal('NOT_FOUND');
       targets[match.route.target](exchange, match);
@@ -151,8 +157,15 @@ export function createApp({
     else serve(exchange);
   }
 
+  /** An upload that is not complete is no request yet: it costs bytes, which the budget counts, and no operation. */
+  function isFull(): boolean {
+    return inFlight - budget.uploads() > maxInFlight;
+  }
+
   function finish(exchange: Exchange): void {
     inFlight--;
+    exchange.received = undefined;
+    budget.release(exchange);
     connections.end(exchange);
   }
 

@@ -2,10 +2,12 @@
 // them to body-decoder.ts. Nothing is read before it is sure that an operation will want it.
 
 import { refusal } from '../base/errors.ts';
+import type { BodyBudget } from './body-budget.ts';
 import { decodeBody, inflaterOf } from './body-decoder.ts';
 import type { Exchange } from './exchange.ts';
 import { decodeMultipart } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
+import { Pieces } from './pieces.ts';
 
 /** Who waits for request data: one for all requests, because functions made for each cost 2 percent of a POST. */
 export interface DataSink<Call> {
@@ -17,61 +19,81 @@ export interface DataSink<Call> {
   fail(exchange: Exchange, error: unknown): void;
 }
 
+export interface Intake {
+  readonly budget: BodyBudget;
+  /** More requests than are taken are under way. */
+  readonly isFull: () => boolean;
+}
+
 /**
  * Reads and decodes the body. Refusals of its head are thrown; those of its bytes, like everything that goes wrong later, come
  * by `fail`.
  *
  * @param limit bytes, counted after inflating
- * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
+ * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE, OVERLOADED
  */
-export function readBody<Call>(exchange: Exchange, limit: number, sink: DataSink<Call>, call: Call): void {
+export function readBody<Call>(exchange: Exchange, limit: number, { budget, isFull }: Intake, sink: DataSink<Call>, call: Call): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType);
   const inflater = inflaterOf(head.contentEncoding);
   if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
+  if (!budget.begin(exchange)) throw overloaded();
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
-  /** Nearly every body is one chunk, which then is not copied. */
-  let first: Buffer | undefined;
-  let more: Buffer[] | undefined;
-  let size = 0;
-  const lost = () => {
-    first = undefined;
-    more = undefined;
-    sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: new Error('its client left before the end of the body') }));
-  };
+  const lost = () => sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: new Error(LOST) }));
   // While its group was being imported.
   if (request.destroyed) return lost();
   exchange.onLost = lost;
+  let size = 0;
   request.on('data', (chunk: Buffer) => {
     // What comes after a refusal is read and thrown away, so that the client can read its answer.
     if (exchange.settled) return;
     size += chunk.length;
-    if (size > limit) {
-      first = undefined;
-      more = undefined;
-      sink.fail(exchange, tooLarge(limit));
-    } else if (first === undefined) first = chunk;
-    else if (more === undefined) more = [first, chunk];
-    else more.push(chunk);
+    if (size > limit) return sink.fail(exchange, tooLarge(limit));
+    receive(exchange, chunk);
+    if (!request.complete) budget.take(exchange, chunk.length);
   });
   request.on('end', () => {
     exchange.onLost = undefined;
     if (exchange.settled) return;
-    const bytes = more === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(more, size);
-    // The connection keeps the request until the next one comes, and these functions with it.
-    first = undefined;
-    more = undefined;
-    if (bytes.length === 0) sink.done(exchange, undefined, call);
-    else if (inflater === undefined) decode(exchange, kind, bytes, sink, call);
-    else {
+    budget.complete(exchange);
+    const { received } = exchange;
+    // The connection keeps the request until the next one comes, and what it holds with it.
+    exchange.received = undefined;
+    if (received === undefined) return sink.done(exchange, undefined, call);
+    if (isFull()) return sink.fail(exchange, overloaded());
+    const bytes = received instanceof Pieces ? received.joined() : received;
+    if (inflater === undefined) return decode(exchange, kind, bytes, sink, call);
+    budget.inflate((done) =>
       inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
+        if (exchange.settled) return done();
+        budget.add(exchange, error === null ? inflated.length : 0);
+        done();
         if (error !== null) sink.fail(exchange, notInflated(error, limit));
         else if (inflated.length === 0) sink.done(exchange, undefined, call);
         else decode(exchange, kind, inflated, sink, call);
-      });
-    }
+      }),
+    );
   });
+}
+
+const LOST = 'its client left before the end of the body';
+
+/** Nearly every body is one piece, which then is not copied. */
+function receive(exchange: Exchange, chunk: Buffer): void {
+  const { received } = exchange;
+  if (received === undefined) exchange.received = chunk;
+  else if (received instanceof Pieces) received.add(chunk);
+  else {
+    const pieces = new Pieces();
+    pieces.add(received);
+    pieces.add(chunk);
+    exchange.received = pieces;
+  }
+}
+
+export function overloaded(): Error {
+  return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
 
 function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink<Call>, call: Call): void {

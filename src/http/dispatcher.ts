@@ -5,7 +5,7 @@ import { refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
-import { type DataSink, readBody } from './body.ts';
+import { type DataSink, type Intake, readBody } from './body.ts';
 import { checkOperation } from './credential-rights.ts';
 import type { RequestAtHand } from './current-exchange.ts';
 import type { Exchange } from './exchange.ts';
@@ -18,6 +18,7 @@ export interface DispatcherOptions {
   readonly respond: Responder;
   readonly log: Log;
   readonly bodyLimit: number;
+  readonly intake: Intake;
   /** Milliseconds. */
   readonly operationTimeout: number;
   readonly atHand: RequestAtHand;
@@ -38,7 +39,7 @@ export interface Dispatcher {
   call(exchange: Exchange, call: Call): void;
 }
 
-export function createDispatcher({ respond, log, bodyLimit, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
+export function createDispatcher({ respond, log, bodyLimit, intake, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
   function dispatch(exchange: Exchange, group: Group, second?: string): void {
     exchange.group = group.name;
     const { operation, path } = chooseOperation(exchange.verb, group, exchange.slugs, second);
@@ -54,7 +55,7 @@ export function createDispatcher({ respond, log, bodyLimit, operationTimeout, at
       const query = parseQuery(exchange.queryText);
       return run(exchange, work, query, query);
     }
-    readBody(exchange, bodyLimit, sink, { work, query: parseQuery(exchange.queryText, withoutPrototype()) });
+    readBody(exchange, bodyLimit, intake, sink, { work, query: parseQuery(exchange.queryText, withoutPrototype()) });
   }
 
   const sink: DataSink<{ work: Call; query: Query }> = {

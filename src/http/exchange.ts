@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { CallingApplication } from '../controller.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
+import type { Pieces } from './pieces.ts';
 import type { ResolvedPath } from './router.ts';
 
 const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
@@ -32,6 +33,13 @@ export class Exchange {
   credential = '';
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
+  /** Its body is being read and is not complete. */
+  isUploading = false;
+  /** What has come of the body. */
+  received: Buffer | Pieces | undefined;
+  /** Bytes of the body that body-budget.ts has counted, and how many there were when it looked last. */
+  held = 0;
+  heldBefore = -1;
   /** The one answer has been given. */
   settled = false;
   /** Why the operation's work is no longer wanted, once it is not. */

@@ -158,13 +158,14 @@ export function createResponder({
     const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const body = envelope(error, exchange.requestId, detail);
     logRefusal(exchange, error);
-    send(exchange, error.status, body, uncached, headers, CLOSING.has(error.code) || isUnread(exchange));
+    const last = CLOSING.has(error.code) || isUnread(exchange) || (error.code === 'OVERLOADED' && isStillSending(exchange));
+    send(exchange, error.status, body, uncached, headers, last);
   }
 
   /** More of the body may come than is worth reading for the sake of the connection. */
   function isUnread(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
-    return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
+    return isStillSending(exchange) && (exchange.isUploading || transferEncoding !== undefined || Number(contentLength) > bodyLimit);
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {
@@ -301,6 +302,8 @@ function endAfterRequest({ request, response }: Exchange, body: string): void {
     response.end();
   };
   const timer = setTimeout(end, LINGER).unref();
+  // body-budget.ts may have stopped it.
+  request.socket.resume();
   request.once('end', end);
   request.once('close', end);
   request.on('error', () => {});

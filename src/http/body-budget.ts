@@ -1,0 +1,152 @@
+// How many bytes of bodies the process holds at once, and who may go on when they are too many. It counts; the bytes are with
+// the exchanges. A body that comes in one piece, as nearly all do, costs two additions and is not counted.
+import { getHeapStatistics } from 'node:v8';
+import type { Exchange } from './exchange.ts';
+
+export interface BodyBudgetOptions {
+  /** Bytes; the oldest body may pass it. */
+  readonly limit: number;
+  /** Ends an upload that does not move, to make room for those that wait. */
+  readonly evict: (exchange: Exchange) => void;
+}
+
+export interface BodyBudget {
+  /** Bodies that are not complete. */
+  uploads(): number;
+  /** A body is going to be read. @returns false when there is no room for another */
+  begin(exchange: Exchange): boolean;
+  /** So many bytes more are held, and the rest is still to come; the exchange may be stopped until there is room. */
+  take(exchange: Exchange, bytes: number): void;
+  /** So many bytes more are held. */
+  add(exchange: Exchange, bytes: number): void;
+  /** The body is complete; its bytes count until the request has its answer. */
+  complete(exchange: Exchange): void;
+  /** It has its answer. */
+  release(exchange: Exchange): void;
+  /** Does the work at once, or when fewer are at it: what inflates grows in memory that nobody has counted. */
+  inflate(work: (done: () => void) => void): void;
+}
+
+/** Bytes that an upload costs at least: its socket, its objects, the room for small pieces. */
+const UPLOAD_COST = 16 * 1024;
+/** Bytes that a connection brings in one read. */
+const READ = 64 * 1024;
+/** Milliseconds without a byte, after which an upload makes room for those that wait. */
+const STALLED = 1000;
+const MOST_INFLATING = 8;
+const MOST_BY_DEFAULT = 256 * 1024 * 1024;
+
+/** Where BODY_BUDGET is not set. Never less than two bodies. */
+export function defaultBodyBudget(bodyLimit: number): number {
+  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
+}
+
+export function createBodyBudget({ limit, evict }: BodyBudgetOptions): BodyBudget {
+  let held = 0;
+  let uploads = 0;
+  let inflating = 0;
+  const inflations: ((done: () => void) => void)[] = [];
+  /** Uploads of more than one piece, the oldest first; and those of them that have been stopped. */
+  const arriving = new Set<Exchange>();
+  const stopped = new Set<Exchange>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function room(): number {
+    return limit - held - uploads * UPLOAD_COST;
+  }
+
+  function stop(exchange: Exchange): void {
+    exchange.request.pause();
+    exchange.request.socket.pause();
+    stopped.add(exchange);
+    timer ??= setInterval(evictStalled, STALLED).unref();
+  }
+
+  function goOn(exchange: Exchange): void {
+    stopped.delete(exchange);
+    exchange.heldBefore = -1;
+    exchange.request.resume();
+    exchange.request.socket.resume();
+  }
+
+  /** As many as there is room for a read of each, and always the oldest: so some body is always completed. */
+  function makeMove(): void {
+    for (const exchange of stopped) {
+      if (room() <= READ) break;
+      goOn(exchange);
+    }
+    const oldest = first(arriving);
+    if (oldest !== undefined && stopped.has(oldest)) goOn(oldest);
+    if (stopped.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  }
+
+  /** Room is short, or nobody would be stopped. Who is stopped is not to blame, who may send and does not is. */
+  function evictStalled(): void {
+    const stalled = Array.from(arriving).filter((exchange) => !stopped.has(exchange) && exchange.held === exchange.heldBefore);
+    for (const exchange of arriving) exchange.heldBefore = exchange.held;
+    for (const exchange of stalled) evict(exchange);
+  }
+
+  function add(exchange: Exchange, bytes: number): void {
+    exchange.held += bytes;
+    held += bytes;
+  }
+
+  function leave(exchange: Exchange): void {
+    if (!exchange.isUploading) return;
+    exchange.isUploading = false;
+    uploads--;
+    arriving.delete(exchange);
+    stopped.delete(exchange);
+  }
+
+  function runInflations(): void {
+    while (inflations.length > 0 && inflating < MOST_INFLATING && (inflating === 0 || room() > 0)) {
+      inflating++;
+      inflations.shift()?.(() => {
+        inflating--;
+        runInflations();
+      });
+    }
+  }
+
+  return {
+    uploads: () => uploads,
+    begin(exchange) {
+      if (room() < UPLOAD_COST) return false;
+      exchange.isUploading = true;
+      uploads++;
+      return true;
+    },
+    take(exchange, bytes) {
+      if (exchange.held === 0) arriving.add(exchange);
+      add(exchange, bytes);
+      if (room() < 0 && exchange !== first(arriving)) stop(exchange);
+    },
+    add,
+    complete(exchange) {
+      leave(exchange);
+      if (stopped.size > 0) makeMove();
+    },
+    release(exchange) {
+      if (!exchange.isUploading && exchange.held === 0) return;
+      leave(exchange);
+      held -= exchange.held;
+      exchange.held = 0;
+      if (stopped.size > 0) makeMove();
+      if (inflations.length > 0) runInflations();
+    },
+    inflate(work) {
+      inflations.push(work);
+      runInflations();
+    },
+  };
+}
+
+function first<T>(set: ReadonlySet<T>): T | undefined {
+  for (const item of set) return item;
+  return undefined;
+}

@@ -1,0 +1,193 @@
+// Bodies that are on their way: they cost bytes, which are bounded, and nobody else's turn.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { createBodyBudget } from '../../src/http/body-budget.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { Pieces } from '../../src/http/pieces.ts';
+import { parseRaw, type Service, startService } from '../support/service.ts';
+
+const controllers = {
+  'SizeController.mjs': `export default class {
+    index() { return { ok: true }; }
+    created(text) { return { length: text.length ?? -1 }; }
+  }`,
+};
+
+type Context = { after(fn: () => unknown): void };
+
+async function serve(t: Context, settings: Record<string, string>): Promise<Service> {
+  const service = await startService({ controllers, settings, expectedErrors: ['request-failed'] });
+  t.after(service.close);
+  // The group is imported.
+  assert.equal((await fetch(`${service.url}/api/size`)).status, 200);
+  return service;
+}
+
+interface Upload extends Socket {
+  text: string;
+}
+
+/** The head of an upload, and as much of it as is given. */
+async function upload(t: Context, { port }: Service, length: number, sent: number): Promise<Upload> {
+  const socket = Object.assign(connect(port, '127.0.0.1'), { text: '' }) as Upload;
+  t.after(() => void socket.destroy());
+  socket.on('error', () => {});
+  socket.setEncoding('latin1');
+  socket.on('data', (chunk) => {
+    socket.text += chunk;
+  });
+  await once(socket, 'connect');
+  socket.write(`POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${length}\r\n\r\n`);
+  socket.write('a'.repeat(sent));
+  return socket;
+}
+
+async function answered(socket: Upload): Promise<number> {
+  while (!socket.text.includes('}')) await once(socket, 'data');
+  return parseRaw(socket.text).status;
+}
+
+describe('uploads that are not complete', () => {
+  test('are no requests under way: others are served', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '5' });
+    const slow = await Promise.all(Array.from({ length: 50 }, () => upload(t, service, 1000, 10)));
+    while (service.app.inFlight() < 50) await new Promise(setImmediate);
+    for (let i = 0; i < 10; i++) assert.equal((await fetch(`${service.url}/api/size`)).status, 200);
+    for (const socket of slow) socket.write('a'.repeat(990));
+    assert.deepEqual(new Set(await Promise.all(slow.map(answered))), new Set([200]));
+  });
+
+  test('beyond the budget wait for each other, and all are served', async (t) => {
+    const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '2MiB' });
+    const crowd = await Promise.all(Array.from({ length: 40 }, () => upload(t, service, 300_000, 300_000)));
+    assert.deepEqual(new Set(await Promise.all(crowd.map(answered))), new Set([200]));
+  });
+
+  test('that do not move make room for those that wait, and those that do not fit get 503', async (t) => {
+    const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '1MiB' });
+    const slow = await Promise.all(Array.from({ length: 4 }, () => upload(t, service, 300_000, 250_000)));
+    while (service.app.inFlight() < 4) await new Promise(setImmediate);
+    const refused = await upload(t, service, 300_000, 250_000);
+    const small = await fetch(`${service.url}/api/size`, { method: 'POST', body: 'abc', headers: { 'content-type': 'text/plain' } });
+    await Promise.race(slow.map(answered));
+    // Who is left goes on, and is served.
+    for (const socket of slow) if (socket.text === '') socket.write('a'.repeat(50_000));
+    const statuses = await Promise.all([...slow, refused].map(answered));
+    assert.equal(await answered(refused), 503);
+    assert.ok(statuses.includes(503), String(statuses));
+    assert.ok([200, 503].includes(small.status));
+    for (const socket of [...slow, refused]) {
+      if (!socket.text.includes(' 503 ')) continue;
+      assert.match(socket.text, /^Retry-After: 1\r$/m);
+      assert.match(socket.text, /^Connection: close\r$/m);
+    }
+    // There is room again.
+    assert.equal(await answered(await upload(t, service, 300_000, 300_000)), 200);
+  });
+
+  test('that inflate do so a few at a time', async (t) => {
+    const service = await serve(t, { BODY_LIMIT: '100KiB', BODY_BUDGET: '256KiB' });
+    const body = gzipSync('a'.repeat(100_000));
+    const headers = { 'content-type': 'text/plain', 'content-encoding': 'gzip' };
+    const post = () => fetch(`${service.url}/api/size`, { method: 'POST', body, headers }).then(({ status }) => status);
+    assert.deepEqual(new Set(await Promise.all(Array.from({ length: 12 }, post))), new Set([200]));
+  });
+});
+
+describe('body budget', () => {
+  function budgetOf(limit: number) {
+    const evicted: Exchange[] = [];
+    const budget = createBodyBudget({ limit, evict: (exchange) => evicted.push(exchange) });
+    const exchange = () => {
+      const flow = { flowing: true };
+      const stream = {
+        pause() {
+          flow.flowing = false;
+        },
+        resume() {
+          flow.flowing = true;
+        },
+      };
+      const made = { isUploading: false, held: 0, heldBefore: -1, request: { ...stream, socket: stream } } as unknown as Exchange;
+      return { made, flow };
+    };
+    return { budget, exchange, evicted };
+  }
+  const KB = 1024;
+
+  test('holds no more than its limit and one read of each, but lets the oldest go on', () => {
+    const { budget, exchange } = budgetOf(256 * KB);
+    const [a, b, c] = [exchange(), exchange(), exchange()];
+    for (const { made } of [a, b, c]) assert.ok(budget.begin(made));
+    for (const { made } of [a, b, c]) budget.take(made, 64 * KB);
+    assert.deepEqual(
+      [a, b, c].map(({ flow }) => flow.flowing),
+      [true, true, true],
+    );
+    budget.take(b.made, 64 * KB);
+    budget.take(c.made, 64 * KB);
+    budget.take(a.made, 64 * KB);
+    assert.deepEqual(
+      [a, b, c].map(({ flow }) => flow.flowing),
+      [true, false, false],
+    );
+    budget.complete(a.made);
+    // Its bytes count until it is answered; but then b is the oldest.
+    assert.deepEqual(
+      [b, c].map(({ flow }) => flow.flowing),
+      [true, false],
+    );
+    budget.release(a.made);
+    budget.release(b.made);
+    assert.equal(c.flow.flowing, true);
+    budget.release(c.made);
+    assert.deepEqual([budget.uploads(), a.made.held, b.made.held, c.made.held], [0, 0, 0, 0]);
+  });
+
+  test('bounds the number of uploads, too', () => {
+    const { budget, exchange } = budgetOf(256 * KB);
+    let begun = 0;
+    while (budget.begin(exchange().made)) begun++;
+    assert.equal(begun, 16);
+  });
+
+  test('forgets what is released twice or was never begun', () => {
+    const { budget, exchange } = budgetOf(64 * KB);
+    const { made } = exchange();
+    budget.release(made);
+    budget.begin(made);
+    budget.take(made, 1);
+    budget.release(made);
+    budget.release(made);
+    assert.equal(budget.uploads(), 0);
+    assert.ok(budget.begin(made));
+  });
+
+  test('inflates a few at a time, and one when there is no room', () => {
+    const { budget, exchange } = budgetOf(64 * KB);
+    const dones: (() => void)[] = [];
+    for (let i = 0; i < 20; i++) budget.inflate((done) => void dones.push(done));
+    assert.equal(dones.length, 8);
+    const { made } = exchange();
+    budget.add(made, 100 * KB);
+    for (let i = 0; i < 8; i++) dones[i]?.();
+    assert.equal(dones.length, 9);
+    budget.release(made);
+    assert.equal(dones.length, 16);
+  });
+});
+
+test('pieces of any size are joined as they came', () => {
+  const pieces = new Pieces();
+  const all: Buffer[] = [];
+  for (let i = 0; i < 3000; i++) {
+    const piece = Buffer.alloc(i % 700 === 0 ? 5000 : i % 13, i & 0xff);
+    all.push(piece);
+    pieces.add(piece);
+  }
+  assert.equal(pieces.size, Buffer.concat(all).length);
+  assert.deepEqual(pieces.joined(), Buffer.concat(all));
+});

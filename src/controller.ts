@@ -51,5 +51,18 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
 
 export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;
 
+// Plain types with a constraint, for the types of operations: TypeScript sees a string or a number, the check sees more.
+
+/** A whole number, from -(2^53 - 1) to 2^53 - 1. */
+export type Int = number;
+export type Email = string;
+/** RFC 9562, in hexadecimal with hyphens. */
+export type Uuid = string;
+/** RFC 3339: `2026-12-31T23:59:59Z`. A `Date` is sent the same way and arrives as a `Date`. */
+export type DateTime = string;
+/** `2026-12-31` */
+export type DateOnly = string;
+export type Uri = string;
+
 /** A form field or file of a request body; repeated keys become an array. */
 export type FormValue = string | File | (string | File)[];

@@ -17,7 +17,7 @@ export const CATALOGUE = {
   MALFORMED_JSON: { status: 400, message: 'The body is not valid JSON' },
   MALFORMED_BODY: { status: 400, message: 'The body cannot be decoded as its content type says' },
   FORBIDDEN_KEY: { status: 400, message: 'The body has a key that is not accepted' },
-  INVALID_REQUEST_DATA: { status: 400, message: 'The request data is not what this operation takes' },
+  INVALID_REQUEST_DATA: { status: 400, message: 'A field of the request is missing or makes no sense' },
   CSRF_TOKEN_MISMATCH: { status: 400, message: 'The g_csrf_token of the form and of the cookie differ' },
   INVALID_CREDENTIAL: { status: 401, message: 'The application credential is not valid' },
   INVALID_ID_TOKEN: { status: 401, message: 'The identity token is not valid' },
@@ -37,6 +37,7 @@ export const CATALOGUE = {
   UNSUPPORTED_CHARSET: { status: 415, message: 'The charset is not supported, only UTF-8 is' },
   UNSUPPORTED_ENCODING: { status: 415, message: 'The content encoding is not supported' },
   EXPECTATION_FAILED: { status: 417, message: 'The only expectation served is 100-continue' },
+  INVALID_DATA: { status: 422, message: 'The request data is not what this operation takes' },
   HEADERS_TOO_LARGE: { status: 431, message: 'The header section is larger than the limit' },
   INTERNAL_ERROR: { status: 500, message: 'The request could not be answered' },
   OPERATION_NOT_FOUND: { status: 500, message: 'The handler group has no operation for this request' },
@@ -62,19 +63,29 @@ export interface HttpErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** What happened, for the log alone; a client never sees it. */
   readonly cause?: unknown;
+  /** Each mistake by itself; the client gets the list as `errors`. */
+  readonly details?: readonly ErrorDetail[];
+}
+
+export interface ErrorDetail {
+  /** JSON pointer (RFC 6901) to what is wrong; empty for the whole. */
+  readonly pointer: string;
+  readonly message: string;
+  readonly [more: string]: unknown;
 }
 
 /**
  * A refusal on purpose: the client gets `status`, `code` as `error_code`, and `message`.
  *
  * @example throw new HttpError(422, 'NAME_TAKEN', 'There is a user of this name');
- * @throws TypeError when `status` is not a whole number from 400 to 599, `code` is not `[A-Z][A-Z0-9_]*`, or
- *   `message` is not a string: the mistake shows where it was made.
+ * @throws TypeError when `status` is not a whole number from 400 to 599, `code` is not `[A-Z][A-Z0-9_]*`, `message` is
+ *   not a string, or `details` no list: the mistake shows where it was made.
  */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
   readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly details: readonly ErrorDetail[] | undefined;
 
   constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -85,9 +96,11 @@ export class HttpError extends Error {
       throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);
     }
     if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');
+    if (options.details !== undefined && !Array.isArray(options.details)) throw new TypeError('HttpError: details must be a list');
     this.status = status;
     this.code = code;
     this.headers = options.headers;
+    this.details = options.details;
   }
 }
 

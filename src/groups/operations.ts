@@ -1,10 +1,12 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
+import type { GroupContract } from '../contract/contract.ts';
+import type { HiddenNames } from '../contract/marks.ts';
+import type { RequestCheck } from '../contract/request-check.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
 import { checkReachable, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
-import type { HiddenMembers } from './private-members.ts';
 
 /** HTTP method → operation, when no method slug applies (reference 4.1). Insertion order is that of `Allow`. */
 export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
@@ -32,6 +34,10 @@ export interface Operation {
   readonly method: OperationMethod;
   /** What `static operations` says of it. */
   readonly settings: OperationSettings;
+  /** It stands in the exported class or object itself, and not in an ancestor. */
+  readonly own: boolean;
+  /** Of its requests, by its types; undefined: it has none. */
+  readonly check: RequestCheck | undefined;
 }
 
 /** A handler group, loaded. */
@@ -44,6 +50,8 @@ export interface Group {
   readonly routes: readonly GroupRoute[];
   /** What has the look of an operation and is none: for the commands, no request ever sees it. */
   readonly unexposed: readonly Unexposed[];
+  /** What its types and comments say; read from the source when that was not needed to load it. */
+  readonly describe: () => Promise<GroupContract>;
 }
 
 export interface Unexposed {
@@ -53,8 +61,15 @@ export interface Unexposed {
   readonly method: unknown;
 }
 
-/** Looks up the marks in the source for a class by its name. */
-export type HiddenLookup = (className: string, own: boolean) => HiddenMembers['all'];
+/** What a module exports as its group. */
+export interface Exported {
+  /** The class or the object. */
+  readonly exported: object;
+  /** The object, or the one instance of the class. */
+  readonly controller: object;
+  /** Where its methods stand: its prototypes, or the object and its prototypes; nearest first. */
+  readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
+}
 
 /**
  * The group that a module exports: a class (instantiated once, without arguments) or an object, as default or under the
@@ -62,13 +77,32 @@ export type HiddenLookup = (className: string, own: boolean) => HiddenMembers['a
  *
  * @throws Error one line, when there is none; whatever the constructor throws
  */
-export function createGroup(name: string, module: Readonly<Record<string, unknown>>, hidden: HiddenLookup): Group {
+export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const exported = exportOf(`${name}Controller`, module);
   if (exported === undefined) {
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
   const controller: object = isClass(exported) ? new exported() : exported;
-  const { methods, unexposed } = sortMembers(controller, hidden);
+  const levels: { className: string | undefined; holder: object }[] = [];
+  // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
+  for (let holder: object | null = isInstance(controller) ? Object.getPrototypeOf(controller) : controller; holder !== null; ) {
+    if (holder === Object.prototype) break;
+    levels.push({ className: classNameOf(holder), holder });
+    holder = Object.getPrototypeOf(holder);
+  }
+  return { exported, controller, levels };
+}
+
+/**
+ * @param hidden what the source hides, for each level
+ * @throws Error one line
+ */
+export function createGroup(
+  name: string,
+  { exported, controller, levels }: Exported,
+  hidden: readonly HiddenNames[],
+): Omit<Group, 'describe'> {
+  const { methods, inherited, unexposed } = sortMembers(levels, hidden);
   if (isInstance(controller))
     unexposed.push(...methodsAmong(controller, 'it is a field and not a method').filter((m) => !methods.has(m.name)));
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
@@ -76,7 +110,7 @@ export function createGroup(name: string, module: Readonly<Record<string, unknow
   const settingsOf = readSettings(declaredBy(controller), names, (method) => method in controller);
   const operations = Array.from(methods, ([key, method]): [string, Operation] => [
     key,
-    { name: key, controller, method, settings: settingsOf(key) },
+    { name: key, controller, method, settings: settingsOf(key), own: !inherited.has(key), check: undefined },
   ]);
   const routes = [...names].map(parseRouteName).filter((route) => route !== undefined);
   checkReachable(
@@ -128,31 +162,35 @@ function declaredBy(controller: object): unknown[] {
   return levels;
 }
 
-function sortMembers(controller: object, hidden: HiddenLookup): { methods: Map<string, OperationMethod>; unexposed: Unexposed[] } {
+interface SortedMembers {
+  readonly methods: Map<string, OperationMethod>;
+  /** Those of an ancestor. */
+  readonly inherited: ReadonlySet<string>;
+  readonly unexposed: Unexposed[];
+}
+
+function sortMembers(levels: Exported['levels'], hidden: readonly HiddenNames[]): SortedMembers {
   const methods = new Map<string, OperationMethod>();
+  const inherited = new Set<string>();
   const unexposed: Unexposed[] = [];
   const shadowed = new Set<string>();
-  // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
-  for (let level: object | null = isInstance(controller) ? Object.getPrototypeOf(controller) : controller, own = true; level !== null; ) {
-    if (level === Object.prototype) break;
-    const marked = hidden(classNameOf(level), own);
-    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+  for (const [depth, { holder }] of levels.entries()) {
+    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
       if (shadowed.has(name)) continue;
       shadowed.add(name);
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
-      const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, own, marked);
+      const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth === 0, hidden[depth]);
       if (reason === undefined) methods.set(name, method as OperationMethod);
       else unexposed.push({ name, reason, method });
+      if (depth > 0) inherited.add(name);
     }
-    level = Object.getPrototypeOf(level);
-    own = false;
   }
-  return { methods, unexposed };
+  return { methods, inherited, unexposed };
 }
 
-function whyUnexposed(name: string, own: boolean, marked: ReadonlySet<string>): string | undefined {
-  if (marked.has(name)) return 'it is marked private or protected';
+function whyUnexposed(name: string, own: boolean, marked: HiddenNames | undefined): string | undefined {
+  if (marked?.has(name)) return 'it is marked private or protected';
   if (name.startsWith('_')) return 'its name begins with _';
   if (parseRouteName(name) !== undefined) return undefined;
   if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
@@ -171,7 +209,8 @@ function isInstance(controller: object): boolean {
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
 }
 
-function classNameOf(level: object): string {
+/** Undefined for an object that no class has made. */
+function classNameOf(level: object): string | undefined {
   const maker: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
-  return typeof maker === 'function' ? maker.name : '';
+  return typeof maker === 'function' ? maker.name : undefined;
 }

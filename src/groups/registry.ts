@@ -1,17 +1,18 @@
 // Handler groups of one process: page → group. A hit is a Map look-up; a miss looks at the folder (one `stat` when it has
 // not changed) and imports a file it has not seen before. Files it has loaded it never looks at again: new code for an
 // old file is a new generation of workers, and that is the supervisor's business.
-import { readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
+import { createSourceReader } from '../contract/source-reader.ts';
+import { withContract } from './group-contract.ts';
 import { describeLoadError } from './load-error.ts';
-import { createModuleLoader, type LoadedFile, type ModuleLoader } from './module-loader.ts';
+import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
-import { createGroup, type Group, type HiddenLookup } from './operations.ts';
-import { parseHiddenMembers } from './private-members.ts';
+import { createGroup, type Group, instantiate } from './operations.ts';
 
 /** How one controller file fared. */
 export interface GroupLoad {
@@ -78,6 +79,7 @@ const ATTEMPTS = 10;
 
 export function createGroups({ dir, log, loadTimeout = 10_000, onImporting, onFile, onImported }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
+  const readSource = createSourceReader({ remember: loader.remember, imported: () => loader.closure().map(({ path }) => path) });
   /** By page, so with the first letter in either case. */
   const pages = new Map<string, Group>();
   const broken = new Map<string, Broken>();
@@ -154,7 +156,11 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImporting, onFi
       const attempt = attempts.get(real) ?? 0;
       attempts.set(real, attempt + 1);
       const module = await withTimeLimit(loader.load(real, attempt), loadTimeout);
-      const loaded = createGroup(group, module, hiddenLookup(real, loader));
+      const exported = instantiate(group, module);
+      const source = readSource(real, group);
+      const loaded = await withContract(createGroup(group, exported, await source.hidden(exported.levels)), source, () =>
+        readSource(real, group),
+      );
       broken.delete(file);
       return { load: { group, file, ok: true }, loaded };
     } catch (error) {
@@ -259,22 +265,4 @@ async function withTimeLimit<T>(work: Promise<T>, limit: number): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-const NOTHING_HIDDEN: ReadonlySet<string> = new Set();
-
-/** Marks are read from the controller's own source; for a class it inherits from, from the file that declares it. */
-function hiddenLookup(path: string, loader: ModuleLoader): HiddenLookup {
-  const members = path.endsWith('.ts') ? parseHiddenMembers(readFileSync(path, 'utf8')) : undefined;
-  return (className, own) => {
-    const here = members?.byClass.get(className);
-    if (here !== undefined) return here;
-    if (own) return members?.all ?? NOTHING_HIDDEN;
-    const found = new Set<string>();
-    for (const { path: other } of loader.closure()) {
-      if (other === path || !other.endsWith('.ts') || fingerprint(other) === 'absent') continue;
-      for (const name of parseHiddenMembers(readFileSync(other, 'utf8')).byClass.get(className) ?? []) found.add(name);
-    }
-    return found;
-  };
 }

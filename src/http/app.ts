@@ -111,7 +111,7 @@ export function createApp({
   function explicit(name: string, handler: ExplicitHandler): Gateway {
     const answer: Call['answer'] = (exchange, result) =>
       respond.secret(exchange, (result as ExplicitAnswer).status, (result as ExplicitAnswer).body);
-    const operation = { name, controller: identity, method: handler, settings: NO_SETTINGS };
+    const operation = { name, controller: identity, method: handler, settings: NO_SETTINGS, own: true, check: undefined };
     return (exchange, match) => {
       exchange.page = match.page;
       exchange.operation = name;

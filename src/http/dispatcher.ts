@@ -3,6 +3,8 @@
 
 import { refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
+import type { Problem } from '../contract/contract.ts';
+import type { RequestCheck, RequestParts } from '../contract/request-check.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { type DataSink, type Intake, readBody } from './body.ts';
@@ -63,7 +65,39 @@ export function createDispatcher({ respond, log, bodyLimit, intake, operationTim
     fail: respond.fail,
   };
 
-  function run(exchange: Exchange, { operation: { controller, method }, answer }: Call, data: unknown, query: Query): void {
+  function run(exchange: Exchange, work: Call, data: unknown, query: Query): void {
+    const { check } = work.operation;
+    if (check === undefined) invoke(exchange, work, data, query);
+    else checkFirst(exchange, work, check, { data, query, path: exchange.path });
+  }
+
+  /** Its mistakes are told before anything of the operation has run. */
+  function checkFirst(exchange: Exchange, work: Call, check: RequestCheck, parts: RequestParts): void {
+    try {
+      const { data, query } = parts;
+      const problems = check(parts, data === query ? 'query' : isForm(data) ? 'form' : 'body');
+      // A schema of a library may take its time: it has the operation's.
+      if (isThenable(problems))
+        return waitFor(
+          exchange,
+          problems.then((found) => refuseOrCall(exchange, work, found, parts)),
+          work.answer,
+        );
+      if (problems !== undefined) throw invalidData(problems);
+      exchange.path = parts.path as Exchange['path'];
+      invoke(exchange, work, parts.data, parts.query as Query);
+    } catch (error) {
+      respond.fail(exchange, error);
+    }
+  }
+
+  function refuseOrCall(exchange: Exchange, { operation }: Call, problems: readonly Problem[] | undefined, parts: RequestParts): unknown {
+    if (problems !== undefined) throw invalidData(problems);
+    exchange.path = parts.path as Exchange['path'];
+    return operation.method.call(operation.controller, parts.data, new Params(exchange, parts.query as Query));
+  }
+
+  function invoke(exchange: Exchange, { operation: { controller, method }, answer }: Call, data: unknown, query: Query): void {
     // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
     try {
       const params = new Params(exchange, query) satisfies ControllerParams;
@@ -105,6 +139,16 @@ export function createDispatcher({ respond, log, bodyLimit, intake, operationTim
   }
 
   return { dispatch, call };
+}
+
+function invalidData(problems: readonly Problem[]): Error {
+  const message = problems.length === 1 ? 'A field of the request is wrong' : `${problems.length} fields of the request are wrong`;
+  return refusal('INVALID_DATA', message, { details: problems.map((problem) => ({ ...problem })) });
+}
+
+/** Bodies of forms, and no others, are objects without a prototype. */
+function isForm(data: unknown): boolean {
+  return typeof data === 'object' && data !== null && Object.getPrototypeOf(data) === null;
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

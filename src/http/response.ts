@@ -205,8 +205,18 @@ function unixTime(): number {
 
 /** The one shape of every error (decisions 5), put together by hand: a request id is its own JSON. */
 function envelope(error: HttpError, requestId: string, detail?: object): string {
-  const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
+  const end =
+    (error.details === undefined ? '' : mistakesOf(error.details)) + (detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`);
   return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${end}}`;
+}
+
+/** What cannot be encoded is left out: the refusal itself must still be answered. */
+function mistakesOf(details: unknown): string {
+  try {
+    return Array.isArray(details) ? `,"errors":${JSON.stringify(details)}` : '';
+  } catch {
+    return '';
+  }
 }
 
 let lastRefusal: HttpError | undefined;

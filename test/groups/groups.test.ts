@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { groupNameOf, listControllers } from '../../src/groups/naming.ts';
-import { parseHiddenMembers } from '../../src/groups/private-members.ts';
 import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
 import { startService } from '../support/service.ts';
 
@@ -146,54 +145,6 @@ describe('which methods are operations', () => {
         }`,
     });
     assert.deepEqual(await operations(path, 'x'), ['index', 'shown']);
-  });
-});
-
-describe('parseHiddenMembers', () => {
-  const rows: [name: string, source: string, expected: Record<string, string[]>][] = [
-    ['nothing to hide', 'class A { a() {} }', {}],
-    ['plain', 'class A { private a() {} protected b() {} public c() {} }', { A: ['a', 'b'] }],
-    [
-      'modifiers between',
-      'class A { private static async *a() {} private override get() {} protected get b() { return 1 } }',
-      { A: ['a', 'b', 'get'] },
-    ],
-    ['a method called private', 'class A { private() {} protected() {} }', { A: [] }],
-    [
-      'generic, optional, quoted, computed',
-      `class A { private a<T>() {} private b?(): void; private 'c'() {} private ["d"]() {} }`,
-      { A: ['a', 'b', 'c', 'd'] },
-    ],
-    ['fields are none', 'class A { private a = 1; private b: string }', { A: [] }],
-    ['comments', 'class A { /* private a() {} */ // private b() {}\n private /* x */ c() {} }', { A: ['c'] }],
-    ['strings', `class A { x = 'private a() {'; y = "}"; private b() {} }`, { A: ['b'] }],
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the source under test has a template
-    ['templates', 'class A { x = `private a() { ${`}${"}"}`} {`; private b() {} }', { A: ['b'] }],
-    ['regular expressions', 'class A { x = /[/}]private a() {/; private b() {} }', { A: ['b'] }],
-    ['divisions', 'class A { x = (1) / 2; private b() { return 1 / 2 } }', { A: ['b'] }],
-    ['two classes', 'class A { private a() {} } class B { private b() {} a() {} }', { A: ['a'], B: ['b'] }],
-    [
-      'a class within a method',
-      'class A { private a() { return class B { private b() {} } } private c() {} }',
-      { A: ['a', 'c'], B: ['b'] },
-    ],
-    ['a nameless default', 'export default class { private a() {} }', { default: ['a'] }],
-    ['a class expression', 'const A = class { private a() {} }', { A: ['a'] }],
-    ['type arguments with braces', 'class A extends B<{ x: 1 }> implements C<{ y: 2 }> { private a() {} }', { A: ['a'] }],
-    ['a decorator', '@x({ a: 1 }) class A { @y({}) private a() {} }', { A: ['a'] }],
-    ['a parameter property is none', 'class A { constructor(private x: string) {} private a() {} }', { A: ['a'] }],
-  ];
-  for (const [name, source, expected] of rows) {
-    test(name, () => {
-      const { byClass } = parseHiddenMembers(source);
-      assert.deepEqual(Object.fromEntries(Array.from(byClass, ([key, names]) => [key, [...names].sort()])), expected);
-    });
-  }
-
-  test('a source that it cannot follow hides every marked name', () => {
-    const { byClass, all } = parseHiddenMembers('class A { private a() {} { protected b() {}');
-    assert.equal(byClass.size, 0);
-    assert.deepEqual([...all].sort(), ['a', 'b']);
   });
 });
 

@@ -1,10 +1,9 @@
 // `static operations`: what is read, what holds for which operation, and what refuses the file.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createGroup } from '../../src/groups/operations.ts';
+import { createGroup, instantiate } from '../../src/groups/operations.ts';
 
-const NOTHING_HIDDEN: ReadonlySet<string> = new Set();
-const groupOf = (exported: unknown) => createGroup('X', { default: exported }, () => NOTHING_HIDDEN);
+const groupOf = (exported: unknown) => createGroup('X', instantiate('X', { default: exported }), []);
 const settingsOf = (exported: unknown, name: string) => groupOf(exported).operations.get(name)?.settings;
 const schema = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) } };
 

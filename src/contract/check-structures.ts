@@ -1,0 +1,134 @@
+// Checks of objects and lists. They copy only where something changes: a field dropped, a text that became a Date.
+
+import type { Schema } from './contract.ts';
+import { type Check, type Compiler, LIMITS, type Run } from './run.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export function compileArray(schema: Schema, { compile, texts }: Compiler): Check {
+  const {
+    minItems = 0,
+    maxItems = Infinity,
+    uniqueItems = false,
+  } = schema as { minItems?: number; maxItems?: number; uniqueItems?: boolean };
+  const first = ((schema.prefixItems ?? []) as Schema[]).map(compile);
+  const rest = schema.items === undefined || schema.items === false ? undefined : compile(schema.items as Schema);
+  const most = schema.items === false ? first.length : maxItems;
+  return (value, run) => {
+    let list: readonly unknown[];
+    if (Array.isArray(value)) list = value;
+    else if (texts && value !== undefined) list = [value];
+    else return run.wrong('must be a list');
+    if (list.length < minItems) return run.wrong(`must have at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}`);
+    if (list.length > most) return run.wrong(`must have at most ${most} ${most === 1 ? 'entry' : 'entries'}`);
+    const before = run.mistakes.length;
+    let made: unknown[] | undefined;
+    for (let i = 0; i < list.length; i++) {
+      const check = i < first.length ? first[i] : rest;
+      if (check === undefined) continue;
+      const from = run.mistakes.length;
+      const item = list[i];
+      const changed = check(item, run);
+      if (run.mistakes.length > from) {
+        run.within(i, from);
+        if (run.isFull) return undefined;
+      } else if (changed !== item) {
+        made ??= list.slice();
+        made[i] = changed;
+      }
+    }
+    if (uniqueItems && run.mistakes.length === before && hasTwice(list)) return run.wrong('must have no entry twice');
+    return made ?? list;
+  };
+}
+
+function hasTwice(list: readonly unknown[]): boolean {
+  return new Set(list.map((item) => JSON.stringify(item))).size < list.length;
+}
+
+export function compileObject(schema: Schema, { compile }: Compiler): Check {
+  const { properties, additionalProperties } = schema as { properties?: Record<string, Schema>; additionalProperties?: Schema | true };
+  if (properties === undefined && (additionalProperties === undefined || additionalProperties === true)) return anyObject;
+  const names = Object.keys(properties ?? {});
+  const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
+  const required = new Set((schema.required ?? []) as string[]);
+  const isRequired = names.map((name) => required.has(name));
+  // `toString` and the like are there without having been sent.
+  const isInherited = names.map((name) => name in Object.prototype);
+  const known = new Set(names);
+  const other = typeof additionalProperties === 'object' ? compile(additionalProperties) : undefined;
+  const keepsOthers = additionalProperties !== undefined;
+
+  return (value, run) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
+    const fields = value as Fields;
+    const before = run.mistakes.length;
+    let changed: unknown[] | undefined;
+    let present = 0;
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i] as string;
+      const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
+      if (field === undefined) {
+        if (isRequired[i]) run.missing(name);
+        continue;
+      }
+      present++;
+      const from = run.mistakes.length;
+      const made = (checks[i] as Check)(field, run);
+      if (run.mistakes.length > from) run.within(name, from);
+      else if (made !== field) {
+        changed ??= [];
+        changed[i] = made;
+      }
+    }
+    let sent = 0;
+    for (const _ in fields) if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
+    if (sent === present && changed === undefined) return value;
+    if (sent > present && other !== undefined) return withOthers(fields, changed, run, before);
+    if (sent > present && keepsOthers && changed === undefined) return value;
+    return run.mistakes.length > before ? undefined : declaredOf(fields, changed, keepsOthers);
+  };
+
+  /** What was declared, and with `all` the rest as it was sent. */
+  function declaredOf(fields: Fields, changed: readonly unknown[] | undefined, all: boolean): Record<string, unknown> {
+    const made = emptyLike(fields);
+    if (all) for (const name of Object.keys(fields)) if (!known.has(name)) put(made, name, fields[name]);
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i] as string;
+      if (isInherited[i] && !Object.hasOwn(fields, name)) continue;
+      const field = changed?.[i] ?? fields[name];
+      if (field !== undefined) made[name] = field;
+    }
+    return made;
+  }
+
+  function withOthers(fields: Fields, changed: readonly unknown[] | undefined, run: Run, before: number): unknown {
+    const made = declaredOf(fields, changed, false);
+    let differs = changed !== undefined;
+    for (const name of Object.keys(fields)) {
+      if (known.has(name)) continue;
+      const from = run.mistakes.length;
+      const checked = (other as Check)(fields[name], run);
+      if (run.mistakes.length > from) {
+        run.within(name, from);
+        if (run.isFull) return undefined;
+      } else put(made, name, checked);
+      differs ||= checked !== fields[name];
+    }
+    return run.mistakes.length > before ? undefined : differs ? made : fields;
+  }
+}
+
+const anyObject: Check = (value, run) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : run.wrong('must be an object');
+
+/** Queries and forms have no prototype, and what becomes of them has none either. */
+function emptyLike(fields: Fields): Record<string, unknown> {
+  return Object.getPrototypeOf(fields) === null ? Object.setPrototypeOf({}, null) : {};
+}
+
+/** Assigning `__proto__` would set the prototype of an object that has one. */
+function put(into: Record<string, unknown>, name: string, value: unknown): void {
+  if (name === '__proto__') Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
+  else into[name] = value;
+}

@@ -1,0 +1,116 @@
+// Checks of values that have no parts: literals, strings, numbers.
+
+import type { Schema } from './contract.ts';
+import { FORMATS } from './formats.ts';
+import { degreeOf } from './pattern.ts';
+import { type Check, LIMITS } from './run.ts';
+import { IS_DATE } from './schema.ts';
+
+const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+/** Of an enumeration, in a message. */
+const MOST_NAMED = 10;
+const MOST_CHARACTERS = 100;
+
+export function oneOf(values: readonly unknown[], texts: boolean): Check {
+  const set = new Set(values);
+  const read = texts ? new Map(values.filter((value) => value !== null).map((value) => [String(value), value])) : undefined;
+  const message = `must be ${listed(values)}`;
+  return (value, run) => {
+    if (set.has(value)) return value;
+    const found = typeof value === 'string' ? read?.get(value) : undefined;
+    return found ?? run.wrong(message);
+  };
+}
+
+/** `"a" or "b"`, cut at ten. */
+export function listed(values: readonly unknown[]): string {
+  const texts = values.slice(0, MOST_NAMED).map((value) => cut(JSON.stringify(value)));
+  if (values.length > MOST_NAMED) return `one of ${texts.join(', ')}, … (${values.length} in all)`;
+  return texts.length <= 2 ? texts.join(' or ') : `one of ${texts.join(', ')}`;
+}
+
+const cut = (text: string): string => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
+
+const FORMAT_NAMES: Readonly<Record<string, string>> = {
+  email: 'an email address',
+  uuid: 'a UUID',
+  date: 'a date like 2026-12-31',
+  'date-time': 'a date and time like 2026-12-31T23:59:59Z',
+  time: 'a time like 23:59:59Z',
+  uri: 'a URI',
+  ipv4: 'an IPv4 address',
+  hostname: 'a host name',
+};
+
+const plainString: Check = (value, run) => (typeof value === 'string' ? value : run.wrong('must be a string'));
+
+export function compileString(schema: Schema): Check {
+  const { minLength, maxLength, format } = schema as { minLength?: number; maxLength?: number; format?: string };
+  const toDate = Object.hasOwn(schema, IS_DATE);
+  const fits = format === undefined ? undefined : FORMATS[format];
+  if (format !== undefined && fits === undefined) throw new Error(`the format ${format} is not known`);
+  const pattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
+  if (minLength === undefined && maxLength === undefined && pattern === undefined && fits === undefined) return plainString;
+  return (value, run) => {
+    if (typeof value !== 'string') return run.wrong('must be a string');
+    // Lengths count characters, of which there are at most as many as units.
+    if (maxLength !== undefined && value.length > maxLength && lengthOf(value) > maxLength) {
+      return run.wrong(`must have at most ${maxLength} ${maxLength === 1 ? 'character' : 'characters'}`);
+    }
+    if (minLength !== undefined && (value.length < minLength || (minLength > 1 && lengthOf(value) < minLength))) {
+      return run.wrong(minLength === 1 ? 'must not be empty' : `must have at least ${minLength} characters`);
+    }
+    if (fits !== undefined && !fits(value)) return run.wrong(`must be ${FORMAT_NAMES[format as string]}`);
+    if (pattern !== undefined && pattern(value, run) === undefined) return undefined;
+    return toDate ? new Date(value) : value;
+  };
+}
+
+/** A pattern runs last, and only as long as the request has steps left: backtracking may take a power of the length. */
+function compilePattern(source: string): Check {
+  const test = new RegExp(source, 'u');
+  const degree = degreeOf(source);
+  const message = `must match ${cut(source)}`;
+  return (value, run) => {
+    const text = value as string;
+    if (degree > 1) {
+      run.patternSteps += text.length ** degree;
+      if (run.patternSteps > LIMITS.patternSteps) return run.wrong('is too long for its pattern');
+    }
+    return test.test(text) ? text : run.wrong(message);
+  };
+}
+
+export function compileNumber(schema: Schema, texts: boolean): Check {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Readonly<Record<string, number | undefined>>;
+  const integer = schema.type === 'integer';
+  const what = integer ? 'must be a whole number' : 'must be a number';
+  const isBounded = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf].some((bound) => bound !== undefined);
+  return (given, run) => {
+    const value = texts && typeof given === 'string' && given.length <= 50 && DECIMAL.test(given) ? Number(given) : given;
+    if (typeof value !== 'number' || !Number.isFinite(value)) return run.wrong(what);
+    if (integer && !Number.isSafeInteger(value)) return run.wrong(what);
+    if (!isBounded) return value;
+    if (minimum !== undefined && value < minimum) return run.wrong(`must be at least ${minimum}`);
+    if (maximum !== undefined && value > maximum) return run.wrong(`must be at most ${maximum}`);
+    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum) return run.wrong(`must be more than ${exclusiveMinimum}`);
+    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum) return run.wrong(`must be less than ${exclusiveMaximum}`);
+    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) return run.wrong(`must be a multiple of ${multipleOf}`);
+    return value;
+  };
+}
+
+/** 0.3 is a multiple of 0.1, although 0.3 / 0.1 is not 3. */
+function isMultiple(value: number, of: number): boolean {
+  const times = value / of;
+  return Math.abs(times - Math.round(times)) <= 1e-9 * Math.max(1, Math.abs(times));
+}
+
+/** In characters: a pair of surrogates is one. */
+function lengthOf(text: string): number {
+  let length = text.length;
+  for (let i = 0; i < text.length - 1; i++) {
+    if ((text.charCodeAt(i) & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) length--;
+  }
+  return length;
+}

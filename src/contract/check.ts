@@ -1,0 +1,100 @@
+// JSON Schema (the part of 2020-12 that schema.ts writes) → a closure that checks a value and gives it the form that its type
+// says: a number for the text of a query, a Date for its text, an object without the fields that nobody declared. All
+// mistakes are gathered. What was sent is never changed: a part of a union that fails must leave no trace.
+
+import { compileArray, compileObject } from './check-structures.ts';
+import { compileUnion } from './check-unions.ts';
+import { compileNumber, compileString, oneOf } from './check-values.ts';
+import type { Schema } from './contract.ts';
+import { type Check, type Compiler, LIMITS } from './run.ts';
+import { IS_FILE } from './schema.ts';
+
+const NOTES = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
+const KEYWORDS = new Set(
+  `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items prefixItems
+  minItems maxItems uniqueItems properties required additionalProperties anyOf not $ref`.split(/\s+/),
+);
+
+/** @throws Error on a keyword that it does not know: nothing stays unchecked in silence */
+export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: boolean): Compiler {
+  const compiled = new Map<string, Check>();
+
+  function compile(schema: Schema): Check {
+    for (const keyword of Object.keys(schema)) {
+      if (!KEYWORDS.has(keyword) && !NOTES.has(keyword)) throw new Error(`the keyword ${keyword} is not known`);
+    }
+    if (typeof schema.$ref === 'string') return reference(schema.$ref);
+    if (schema.not !== undefined) return (_, run) => run.wrong('must be left out');
+    if (schema.anyOf !== undefined) return compileUnion(schema.anyOf as Schema[], compiler);
+    if (schema.enum !== undefined) return oneOf(schema.enum as unknown[], texts);
+    if ('const' in schema) return oneOf([schema.const], texts);
+    if (Object.hasOwn(schema, IS_FILE)) return file;
+    if (Array.isArray(schema.type)) return severalTypes(schema, schema.type as string[]);
+    return ofType(schema);
+  }
+
+  function ofType(schema: Schema): Check {
+    switch (schema.type) {
+      case undefined:
+        return (value) => value;
+      case 'null':
+        return oneOf([null], false);
+      case 'boolean':
+        return texts ? textBoolean : boolean;
+      case 'string':
+        return compileString(schema);
+      case 'number':
+      case 'integer':
+        return compileNumber(schema, texts);
+      case 'array':
+        return compileArray(schema, compiler);
+      case 'object':
+        return compileObject(schema, compiler);
+      default:
+        throw new Error(`the type ${String(schema.type)} is not known`);
+    }
+  }
+
+  function severalTypes(schema: Schema, types: readonly string[]): Check {
+    const others = types.filter((type) => type !== 'null');
+    const [only] = others;
+    const check =
+      others.length === 1
+        ? compile({ ...schema, type: only })
+        : compileUnion(
+            others.map((type) => ({ type })),
+            compiler,
+          );
+    return types.length === others.length ? check : (value, run) => (value === null ? null : check(value, run));
+  }
+
+  function reference($ref: string): Check {
+    const name = $ref.slice($ref.lastIndexOf('/') + 1);
+    const known = compiled.get(name);
+    if (known !== undefined) return known;
+    let target: Check | undefined;
+    const check: Check = (value, run) => {
+      if (run.depth >= LIMITS.depth) return run.wrong(`is nested deeper than ${LIMITS.depth}`);
+      run.depth++;
+      const made = (target as Check)(value, run);
+      run.depth--;
+      return made;
+    };
+    compiled.set(name, check);
+    target = compile(defs[name] as Schema);
+    return check;
+  }
+
+  function resolve(schema: Schema): Schema {
+    let of = schema;
+    for (let i = 0; typeof of.$ref === 'string' && i < 100; i++) of = defs[of.$ref.slice(of.$ref.lastIndexOf('/') + 1)] as Schema;
+    return of;
+  }
+
+  const compiler: Compiler = { compile, resolve, texts };
+  return compiler;
+}
+
+const boolean: Check = (value, run) => (typeof value === 'boolean' ? value : run.wrong('must be true or false'));
+const textBoolean: Check = (value, run) => (value === 'true' ? true : value === 'false' ? false : boolean(value, run));
+const file: Check = (value, run) => (value instanceof Blob ? value : run.wrong('must be a file'));

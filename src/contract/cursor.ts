@@ -1,0 +1,98 @@
+// A place in a list of tokens, and the small questions that a recursive descent asks there.
+import { SourceError } from './source-error.ts';
+import type { TypeNode } from './syntax.ts';
+import { Kind, type Token, type Tokens } from './tokens.ts';
+
+export class Cursor {
+  readonly list: readonly Token[];
+  readonly partner: Int32Array;
+  /** Index of the next token. */
+  i = 0;
+  /** The namespace around the statement that is being read, with its dot. */
+  inside = '';
+  /** Tokens `private` and `protected` that were understood as modifiers. */
+  readonly marks = new Set<number>();
+
+  readonly #parseType: (c: Cursor) => TypeNode;
+
+  /** @param parseType types have members and members have types; this is where the circle closes */
+  constructor({ list, partner }: Tokens, parseType: (c: Cursor) => TypeNode) {
+    this.list = list;
+    this.partner = partner;
+    this.#parseType = parseType;
+  }
+
+  type(): TypeNode {
+    return this.#parseType(this);
+  }
+
+  token(ahead = 0): Token {
+    return this.list[Math.max(0, Math.min(this.i + ahead, this.list.length - 1))] as Token;
+  }
+
+  /** Whether the token is this punctuation or word; a string never is. */
+  is(text: string, ahead = 0): boolean {
+    const token = this.token(ahead);
+    return token.text === text && token.kind !== Kind.string;
+  }
+
+  isName(ahead = 0): boolean {
+    return this.token(ahead).kind === Kind.name;
+  }
+
+  get atEnd(): boolean {
+    return this.i >= this.list.length - 1;
+  }
+
+  fail(what: string): never {
+    throw new SourceError(`expected ${what} and found ${this.token().text || 'the end of the file'}`, this.token().at);
+  }
+
+  take(text: string): boolean {
+    if (!this.is(text)) return false;
+    this.i++;
+    return true;
+  }
+
+  expect(text: string): void {
+    if (!this.take(text)) this.fail(text);
+  }
+
+  next(): Token {
+    if (this.atEnd) this.fail('more');
+    return this.list[this.i++] as Token;
+  }
+
+  name(): string {
+    return this.isName() ? this.next().value : this.fail('a name');
+  }
+
+  string(): string {
+    return this.token().kind === Kind.string ? this.next().value : this.fail('a string');
+  }
+
+  /** `a.b.c`, from behind its first name. */
+  dotted(first: string): string {
+    let all = first;
+    while (this.is('.') && this.isName(1)) {
+      all += `.${this.token(1).value}`;
+      this.i += 2;
+    }
+    return all;
+  }
+
+  /** Index of the bracket that closes the one here. @throws SourceError when there is no opening bracket here */
+  end(bracket: string): number {
+    return this.is(bracket) ? (this.partner[this.i] as number) : this.fail(bracket);
+  }
+
+  /** Over one token, or over all that stands in brackets. */
+  skip(): void {
+    const partner = this.partner[this.i] as number;
+    this.i = partner >= 0 ? partner + 1 : this.i + 1;
+  }
+
+  skipTo(text: string): void {
+    while (!this.is(text) && !this.atEnd) this.skip();
+  }
+}

@@ -1,0 +1,295 @@
+// From types as they are written to what they mean: shapes. Names are looked up by look-up.ts, utility types are worked out by
+// utility-types.ts; whatever is not understood throws Unsupported, with its place.
+import { constraintsOf } from './doc-comment.ts';
+import { enumShape, findType, findValue, readConstant, type Scope } from './look-up.ts';
+import { constrain, intersect } from './narrow.ts';
+import {
+  constants,
+  type Fail,
+  idOf,
+  type NamedShape,
+  NEVER,
+  NO_NOTES,
+  nameOf,
+  open,
+  type Prop,
+  type RecordShape,
+  type Shape,
+  STRING,
+  type TupleShapeItem,
+  UNDEFINED,
+  unite,
+  without,
+} from './shape.ts';
+import { Unsupported } from './source-error.ts';
+import type { Declaration, Member, Module, NameNode, TypeNode } from './syntax.ts';
+import { quote, templatePart } from './template.ts';
+import { GLOBALS, keysOf, OWN, propertyOf, utilityType } from './utility-types.ts';
+
+/** @returns path and module, undefined for what is not read (a package) */
+export type Loader = (from: string, specifier: string) => { path: string; module: Module } | undefined;
+
+export interface Evaluator {
+  /** @throws Unsupported */
+  evaluate(node: TypeNode, scope: Scope): Shape;
+  /** The shapes of a declaration's type parameters. @throws Unsupported */
+  bind(declaration: Declaration, args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape>;
+  readonly load: Loader;
+}
+
+const MOST_NAMED = 2000;
+const NONE: ReadonlyMap<string, Shape> = new Map();
+
+export function createEvaluator(load: Loader): Evaluator {
+  const named = new Map<string, NamedShape>();
+
+  function evaluate(node: TypeNode, scope: Scope): Shape {
+    const fail: Fail = (what) => {
+      throw new Unsupported(what, scope.path, node.at);
+    };
+    switch (node.kind) {
+      case 'word':
+        return word(node.name) ?? fail(`${node.name} has no JSON form`);
+      case 'literal':
+        return node.value === null ? { kind: 'null' } : { kind: 'const', value: node.value };
+      case 'array':
+        return { kind: 'array', of: evaluate(node.of, scope) };
+      case 'readonly':
+        return evaluate(node.of, scope);
+      case 'tuple':
+        return tuple(node, scope, fail);
+      case 'union':
+        return unite(node.of.map((part) => evaluate(part, scope)));
+      case 'intersection':
+        return node.of.map((part) => evaluate(part, scope)).reduce((a, b) => intersect(a, b, fail));
+      case 'object':
+        return record(node.members, scope);
+      case 'keyof':
+        return keysOf(evaluate(node.of, scope), fail);
+      case 'at':
+        return propertyOf(evaluate(node.object, scope), evaluate(node.key, scope), fail);
+      case 'typeof':
+        return typeOf(node.name, scope) ?? fail(`the value ${node.name} is no constant that can be read here`);
+      case 'template':
+        return template(node, scope, fail);
+      case 'mapped':
+        return mapped(node, scope, fail);
+      case 'name':
+        return reference(node, scope, fail);
+      case 'other':
+        return fail(`${node.what} is not understood`);
+    }
+  }
+
+  function tuple(node: Extract<TypeNode, { kind: 'tuple' }>, scope: Scope, fail: Fail): Shape {
+    const items: TupleShapeItem[] = [];
+    let rest: Shape | undefined;
+    for (const item of node.items) {
+      const of = evaluate(item.type, scope);
+      if (rest !== undefined) fail('a tuple with something behind its rest is not understood');
+      if (!item.rest) {
+        items.push({ of, optional: item.optional });
+        continue;
+      }
+      const spread = open(of);
+      if (spread.kind === 'array' && spread.keywords === undefined) rest = spread.of;
+      else if (spread.kind === 'tuple' && spread.rest === undefined) items.push(...spread.items);
+      else fail('this rest of a tuple is not understood');
+    }
+    return { kind: 'tuple', items, rest };
+  }
+
+  function record(members: readonly Member[], scope: Scope, base?: RecordShape): RecordShape {
+    const props = new Map(base?.props);
+    let index = base?.index;
+    for (const member of members) {
+      const { kind, name, type, modifiers, at } = member;
+      const fail: Fail = (what) => {
+        throw new Unsupported(what, scope.path, at);
+      };
+      if (member.params.some(({ declares }) => declares)) fail('a class whose constructor declares fields is not understood');
+      if (modifiers.includes('static') || (kind === 'method' && name === 'constructor')) continue;
+      if (name.startsWith('#') || modifiers.some((word) => word === 'private' || word === 'protected')) {
+        fail('a class with private members is no plain object');
+      }
+      if (kind === 'index') {
+        const key = open(evaluate(member.params[0]?.type as TypeNode, scope));
+        const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
+        if (!isPlain) fail('this kind of key is not understood');
+        index = evaluate(type as TypeNode, scope);
+      } else if (kind !== 'property') fail('a method, an accessor or a computed member has no JSON form');
+      else if (type === undefined) fail(`the field ${name} has no type`);
+      else if (name === '__proto__') fail('a field __proto__ is not taken');
+      else props.set(name, property(member, evaluate(type as TypeNode, scope), fail));
+    }
+    const isOpen = base === undefined && members.length === 0;
+    return isOpen ? { kind: 'record', props, index, open: true } : { kind: 'record', props, index };
+  }
+
+  function property({ doc, optional }: Member, of: Shape, fail: Fail): Prop {
+    if (doc === undefined) return { of, optional, notes: NO_NOTES };
+    const { keywords, notes } = readConstraints(doc, fail);
+    return { of: constrain(of, keywords, fail), optional, notes };
+  }
+
+  function reference(node: NameNode, scope: Scope, fail: Fail): Shape {
+    const { name } = node;
+    const param = node.from === undefined ? scope.params.get(name) : undefined;
+    if (param !== undefined) return param;
+    const found = findType(node, scope, load);
+    if (found === 'package') return fail(`${name} comes from a package, whose types are not read`);
+    const args = node.args.map((arg) => evaluate(arg, scope));
+    if (found === undefined) return utilityType(name, args, fail) ?? GLOBALS[name] ?? fail(`there is no type ${name} here`);
+    if ('own' in found) return OWN(found.own, args, fail) ?? fail(`${name} of gatefold has no JSON form`);
+    if ('value' in found) return { kind: 'const', value: found.value };
+    const { declarations, scope: home } = found;
+    const [first] = declarations as [Declaration];
+    const id = `${home.path}#${first.inside}${first.name}${args.length === 0 ? '' : `<${args.map(idOf).join()}>`}`;
+    const known = named.get(id);
+    if (known !== undefined) return known;
+    if (named.size >= MOST_NAMED) fail('this type grows without end');
+    const label = first.name === 'default' ? name : (first.inside + first.name).replaceAll('.', '_');
+    const made: NamedShape = {
+      kind: 'named',
+      name: args.length === 0 ? label : `${label}_${args.map(nameOf).join('_')}`,
+      id,
+      notes: notesOf(declarations, home),
+      target: once(
+        () => declared(declarations, home, args),
+        () => fail(`${label} needs itself to be known`),
+      ),
+    };
+    named.set(id, made);
+    return made;
+  }
+
+  function notesOf(declarations: readonly Declaration[], home: Scope): NamedShape['notes'] {
+    const { doc, at } = declarations.find((one) => one.doc !== undefined) ?? (declarations[0] as Declaration);
+    return doc === undefined ? NO_NOTES : readConstraints(doc, failAt(home, at)).notes;
+  }
+
+  function declared(declarations: readonly Declaration[], home: Scope, args: readonly Shape[]): Shape {
+    const [first] = declarations as [Declaration];
+    const scope: Scope = { ...home, params: bind(first, args, home) };
+    const fail = failAt(home, first.at);
+    const { keywords } = readConstraints(first.doc, fail);
+    if (first.kind === 'alias') return constrain(evaluate(first.type as TypeNode, scope), keywords, fail);
+    const [tag] = Object.keys(keywords);
+    if (tag !== undefined) fail(`@${tag} can have no effect here`);
+    if (first.kind === 'enum') return enumShape(first, home.module);
+    if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and no type`);
+    let base: RecordShape | undefined;
+    for (const declaration of declarations) {
+      for (const parent of declaration.parents) {
+        const above = open(evaluate(parent, scope));
+        if (above.kind !== 'record') return fail(`${first.name} extends something that is no object`);
+        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...above.props]), index: above.index ?? base?.index };
+      }
+    }
+    for (const { members } of declarations) base = record(members, scope, base);
+    return base as RecordShape;
+  }
+
+  function bind(declaration: Declaration, args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape> {
+    if (declaration.params.length === 0) return NONE;
+    const params = new Map<string, Shape>();
+    declaration.params.forEach(({ name, fallback }, i) => {
+      const arg = args[i] ?? (fallback === undefined ? undefined : evaluate(fallback, { ...home, params }));
+      if (arg === undefined) throw new Unsupported(`${declaration.name} needs more type arguments`, home.path, declaration.at);
+      params.set(name, arg);
+    });
+    return params;
+  }
+
+  function mapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
+    const source = node.keys.kind === 'keyof' ? open(evaluate(node.keys.of, scope)) : undefined;
+    const keys = open(evaluate(node.keys, scope));
+    const of = (key: Shape) => evaluate(node.of, { ...scope, params: new Map(scope.params).set(node.param, key) });
+    if (keys.kind === 'string' || keys.kind === 'number') return { kind: 'record', props: new Map(), index: of(keys) };
+    const props = new Map<string, Prop>();
+    for (const value of constants(keys, fail)) {
+      const before = source?.kind === 'record' ? source.props.get(String(value)) : undefined;
+      const optional = node.optional === '' ? (before?.optional ?? false) : node.optional !== '-?';
+      const type = of({ kind: 'const', value });
+      props.set(String(value), {
+        of: node.optional === '-?' ? without(type, 'undefined') : type,
+        optional,
+        notes: before?.notes ?? NO_NOTES,
+      });
+    }
+    return { kind: 'record', props, index: undefined };
+  }
+
+  function template(node: Extract<TypeNode, { kind: 'template' }>, scope: Scope, fail: Fail): Shape {
+    if (node.types.length === 0) return { kind: 'const', value: node.texts[0] as string };
+    let pattern = `^${quote(node.texts[0] as string)}`;
+    node.types.forEach((type, i) => {
+      pattern += templatePart(evaluate(type, scope), fail) + quote(node.texts[i + 1] as string);
+    });
+    return { kind: 'string', keywords: { pattern: `${pattern}$` } };
+  }
+
+  function typeOf(name: string, scope: Scope): Shape | undefined {
+    const found = findValue(name, scope, load);
+    if (found === undefined) return undefined;
+    const { declaration, scope: home, rest } = found;
+    let shape = declaration.type === undefined ? readConstant(declaration, home.module) : evaluate(declaration.type, home);
+    for (const key of rest) {
+      const of: Shape | undefined = shape === undefined ? undefined : open(shape);
+      shape = of?.kind === 'record' ? of.props.get(key)?.of : undefined;
+    }
+    return shape;
+  }
+
+  return { evaluate, bind, load };
+}
+
+function failAt({ path }: Scope, at: number): Fail {
+  return (what) => {
+    throw new Unsupported(what, path, at);
+  };
+}
+
+function readConstraints(doc: string | undefined, fail: Fail): ReturnType<typeof constraintsOf> {
+  try {
+    return constraintsOf(doc);
+  } catch (error) {
+    return fail((error as Error).message);
+  }
+}
+
+/** Worked out at the first call; `busy` is called when that asks for itself. */
+function once(work: () => Shape, busy: () => never): () => Shape {
+  let made: Shape | undefined;
+  let running = false;
+  return () => {
+    if (made !== undefined) return made;
+    if (running) return busy();
+    running = true;
+    try {
+      made = work();
+    } finally {
+      running = false;
+    }
+    return made;
+  };
+}
+
+function word(name: string): Shape | undefined {
+  switch (name) {
+    case 'unknown':
+    case 'any':
+      return { kind: 'any' };
+    case 'void':
+      return UNDEFINED;
+    case 'string':
+      return STRING;
+    case 'never':
+      return NEVER;
+    case 'bigint':
+    case 'symbol':
+      return undefined;
+    default:
+      return { kind: name as 'number' | 'boolean' | 'undefined' | 'object' };
+  }
+}

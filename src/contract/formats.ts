@@ -1,0 +1,42 @@
+// The formats that a string can be checked for. Each takes time in proportion to the length of the string.
+
+const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?$/;
+const ZONE = /(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
+const EMAIL_NAME = /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
+const LABEL = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i;
+const IPV4 = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
+
+export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Object.assign(Object.create(null), {
+  email: isEmail,
+  uuid: (text: string) => text.length === 36 && /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i.test(text),
+  date: isDate,
+  'date-time': (text: string) => /^.{10}t/i.test(text) && isDate(text.slice(0, 10)) && isZonedTime(text.slice(11)),
+  time: (text: string) => isZonedTime(text),
+  uri: (text: string) => /^[a-z][a-z\d+.-]*:\S*$/i.test(text) && URL.canParse(text),
+  ipv4: (text: string) => text.length <= 15 && IPV4.test(text),
+  hostname: isHostname,
+});
+
+function isEmail(text: string): boolean {
+  const at = text.lastIndexOf('@');
+  if (text.length > 254 || at < 1 || at > 64) return false;
+  const host = text.slice(at + 1);
+  return EMAIL_NAME.test(text.slice(0, at)) && host.includes('.') && isHostname(host);
+}
+
+function isHostname(text: string): boolean {
+  return text.length <= 253 && text.split('.').every((label) => LABEL.test(label));
+}
+
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
+  const month = Number(text.slice(5, 7));
+  const day = Number(text.slice(8));
+  return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(Number(text.slice(0, 4)), month, 0)).getUTCDate();
+}
+
+/** RFC 3339: a time with its offset. */
+function isZonedTime(text: string): boolean {
+  const zone = text.length <= 30 ? ZONE.exec(text) : null;
+  return zone !== null && TIME.test(text.slice(0, zone.index));
+}

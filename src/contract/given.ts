@@ -1,0 +1,42 @@
+// Schemas of libraries that `static operations` names: they stand in the place of annotations.
+import type { OperationContract } from './contract.ts';
+import { documentOf, type StandardSchema } from './standard-schema.ts';
+
+export interface GivenSchemas {
+  readonly body?: StandardSchema | 'stream' | undefined;
+  readonly query?: StandardSchema | undefined;
+  readonly result?: StandardSchema | undefined;
+  readonly status?: number | undefined;
+  readonly summary?: string | undefined;
+}
+
+/** What `static operations` says wins over the annotations. */
+export function withGiven(read: OperationContract, { body, query, result, status, summary }: GivenSchemas): OperationContract {
+  const isSchema = (schema: StandardSchema | 'stream' | undefined): schema is StandardSchema => schema !== undefined && schema !== 'stream';
+  const results =
+    result === undefined && status === undefined
+      ? read.results
+      : read.results.map((one, i) =>
+          i > 0 ? one : { ...one, status: status ?? one.status, ...(result === undefined ? {} : { schema: documentOf(result, 'output') }) },
+        );
+  return {
+    ...read,
+    summary: summary ?? read.summary,
+    data: isSchema(body)
+      ? documentOf(body, 'input')
+      : query !== undefined && isQueryFirst(read.name)
+        ? documentOf(query, 'input')
+        : read.data,
+    query: query === undefined ? read.query : documentOf(query, 'input'),
+    unchecked: isDataGiven(read.name, { body, query }) ? undefined : read.unchecked,
+    results,
+    undocumented: result === undefined ? read.undocumented : undefined,
+  };
+}
+
+/** Operations whose data is the query, unless somebody sends a body with a GET. */
+const isQueryFirst = (name: string): boolean => /^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name);
+
+export function isDataGiven(name: string, { body, query }: GivenSchemas): boolean {
+  return body !== undefined || (query !== undefined && isQueryFirst(name));
+}

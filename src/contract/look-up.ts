@@ -1,0 +1,200 @@
+// Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by `typeof`.
+import type { Loader } from './evaluate.ts';
+import { NO_NOTES, type Prop, type Shape, unite } from './shape.ts';
+import type { Declaration, Import, Module } from './syntax.ts';
+import { Kind, type Token, tokenize } from './tokens.ts';
+
+/** Where names are looked up: a file, the namespace within it, and the type parameters in force. */
+export interface Scope {
+  readonly path: string;
+  readonly module: Module;
+  readonly params: ReadonlyMap<string, Shape>;
+  /** With its dot. */
+  readonly inside?: string;
+}
+
+export type FoundType =
+  | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
+  /** A name that `gatefold` exports. */
+  | { readonly own: string }
+  /** A member of an enum. */
+  | { readonly value: string | number }
+  | 'package'
+  | undefined;
+
+const NO_PARAMS: ReadonlyMap<string, Shape> = new Map();
+/** Re-exports may go in circles. */
+const MOST_STEPS = 50;
+
+export function findType({ name, from }: { name: string; from?: string }, scope: Scope, load: Loader): FoundType {
+  return from === undefined ? lookUp(name, scope, load, 0) : importedFrom({ from, name }, scope, load, 0);
+}
+
+/** A name as a file sees it: declared there, imported, or exported by what was imported as a whole. */
+function lookUp(name: string, scope: Scope, load: Loader, steps: number): FoundType {
+  for (let inside = scope.inside ?? ''; ; inside = outerOf(inside)) {
+    const types = scope.module.declarations.get(inside + name)?.filter(({ kind }) => isType(kind));
+    const first = types?.[0];
+    if (first !== undefined) return { declarations: types as Declaration[], scope: { ...scope, params: NO_PARAMS, inside: first.inside } };
+    if (inside === '') break;
+  }
+  const [head, ...rest] = name.split('.') as [string, ...string[]];
+  const here = scope.module.declarations.get(head)?.[0];
+  if (here?.kind === 'enum') {
+    const value = enumValues(here, scope.module).get(rest.join('.'));
+    if (value !== undefined) return { value };
+  }
+  const from = scope.module.imports.get(head);
+  if (from === undefined) return undefined;
+  return importedFrom({ ...from, name: (from.name === '*' ? rest : [from.name, ...rest]).join('.') || '*' }, scope, load, steps + 1);
+}
+
+const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'object' && kind !== 'function';
+const outerOf = (inside: string): string => inside.slice(0, inside.lastIndexOf('.', inside.length - 2) + 1);
+
+function importedFrom({ from, name }: Import, scope: Scope, load: Loader, steps: number): FoundType {
+  if (from === 'gatefold') return { own: name };
+  const loaded = steps > MOST_STEPS ? undefined : load(scope.path, from);
+  return loaded === undefined ? 'package' : exported(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
+}
+
+function exported(name: string, scope: Scope, load: Loader, steps: number): FoundType {
+  const [head, ...rest] = name.split('.') as [string, ...string[]];
+  const found = scope.module.exports.get(head);
+  if (typeof found === 'string') return lookUp([found, ...rest].join('.'), scope, load, steps);
+  if (found !== undefined) {
+    const behind = found.name === '*' ? rest : [found.name, ...rest];
+    return importedFrom({ from: found.from, name: behind.join('.') }, scope, load, steps);
+  }
+  for (const star of scope.module.stars) {
+    const behind = importedFrom({ from: star, name }, scope, load, steps);
+    if (behind !== undefined && behind !== 'package') return behind;
+  }
+  return undefined;
+}
+
+export interface FoundValue {
+  readonly declaration: Declaration;
+  readonly scope: Scope;
+  /** What of a dotted name is left. */
+  readonly rest: readonly string[];
+}
+
+/** A constant, an object, a class or a function by its name, in whatever file it stands. */
+export function findValue(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
+  const [head, ...rest] = name.split('.') as [string, ...string[]];
+  const declaration = scope.module.declarations.get(head)?.find(({ kind }) => kind !== 'interface' && kind !== 'alias');
+  if (declaration !== undefined) return { declaration, scope: { ...scope, params: NO_PARAMS }, rest };
+  const from = scope.module.imports.get(head);
+  if (from === undefined || steps > MOST_STEPS) return undefined;
+  if (from.name !== '*') return findExported({ ...from, name: [from.name, ...rest].join('.') }, scope, load, steps + 1);
+  return rest.length === 0 ? undefined : findExported({ ...from, name: rest.join('.') }, scope, load, steps + 1);
+}
+
+export function findExported({ from, name }: Import, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
+  const loaded = from === 'gatefold' || steps > MOST_STEPS ? undefined : load(scope.path, from);
+  return loaded === undefined ? undefined : findExport(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
+}
+
+/** What a file exports under a name. */
+export function findExport(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
+  const [head, ...rest] = name.split('.') as [string, ...string[]];
+  const found = scope.module.exports.get(head);
+  if (typeof found === 'string') return findValue([found, ...rest].join('.'), scope, load, steps);
+  if (found !== undefined) return findExported({ from: found.from, name: [found.name, ...rest].join('.') }, scope, load, steps + 1);
+  for (const star of scope.module.stars) {
+    const behind = findExported({ from: star, name }, scope, load, steps + 1);
+    if (behind !== undefined) return behind;
+  }
+  return undefined;
+}
+
+// Values
+
+export function enumShape(declaration: Declaration, module: Module): Shape {
+  return unite([...enumValues(declaration, module).values()].map((value): Shape => ({ kind: 'const', value })));
+}
+
+function enumValues({ value }: Declaration, { source }: Module): Map<string, string | number> {
+  const { list } = tokenize(source.slice(value?.[0], value?.[1]));
+  const values = new Map<string, string | number>();
+  let next = 0;
+  for (let i = 1; i < list.length - 2; i++) {
+    const key = (list[i] as Token).value;
+    let of: string | number = next;
+    if (list[i + 1]?.text === '=') {
+      const minus = list[i + 2]?.text === '-' ? 1 : 0;
+      const token = list[i + 2 + minus] as Token;
+      of = token.kind === Kind.string ? token.value : Number(token.text) * (minus === 1 ? -1 : 1);
+      i += 2 + minus;
+    }
+    values.set(key, of);
+    if (typeof of === 'number') next = of + 1;
+    i++;
+  }
+  return values;
+}
+
+/** The type of a literal: exact under `as const`, widened otherwise; undefined when it is more than literals. */
+export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
+  if (declaration.kind === 'enum') {
+    const props = Array.from(enumValues(declaration, module), ([key, value]) => [key, prop({ kind: 'const', value })] as const);
+    return { kind: 'record', props: new Map(props), index: undefined };
+  }
+  if (declaration.value === undefined) return undefined;
+  const { list, partner } = tokenize(module.source.slice(...declaration.value));
+  const closing = Math.max(partner[0] as number, 0);
+  const exact = list[closing + 1]?.text === 'as' && list[closing + 2]?.text === 'const';
+  let i = 0;
+  return literal(true);
+
+  function literal(isWhole: boolean): Shape | undefined {
+    const token = list[i] as Token;
+    const keep = exact || (isWhole && closing === 0);
+    const minus = token.text === '-' && list[i + 1]?.kind === Kind.number;
+    if (token.kind === Kind.string || token.text === '`') return scalar(token.value, keep);
+    if (token.kind === Kind.number || minus) {
+      if (minus) i++;
+      return token.text.endsWith('n') ? undefined : scalar(Number((list[i] as Token).text.replaceAll('_', '')) * (minus ? -1 : 1), keep);
+    }
+    if (token.text === 'true' || token.text === 'false') return scalar(token.text === 'true', keep);
+    if (token.text === '[') return list_();
+    return token.text === '{' ? object() : undefined;
+  }
+
+  function scalar(value: string | number | boolean, keep: boolean): Shape {
+    i++;
+    return keep ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
+  }
+
+  function list_(): Shape | undefined {
+    const end = partner[i] as number;
+    const items: Shape[] = [];
+    for (i++; i < end; ) {
+      const item = literal(false);
+      if (item === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
+      items.push(item);
+    }
+    i = end + 1;
+    return exact
+      ? { kind: 'tuple', items: items.map((of) => ({ of, optional: false })), rest: undefined }
+      : { kind: 'array', of: unite(items) };
+  }
+
+  function object(): Shape | undefined {
+    const end = partner[i] as number;
+    const props = new Map<string, Prop>();
+    for (i++; i < end; ) {
+      const key = (list[i] as Token).value;
+      if (list[i + 1]?.text !== ':') return undefined;
+      i += 2;
+      const of = literal(false);
+      if (of === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
+      props.set(key, prop(of));
+    }
+    i = end + 1;
+    return { kind: 'record', props, index: undefined };
+  }
+}
+
+const prop = (of: Shape): Prop => ({ of, optional: false, notes: NO_NOTES });

@@ -1,0 +1,252 @@
+// The members of types, of classes and of objects that are values, with the parameters of their functions. Bodies and
+// values are stepped over.
+import type { Cursor } from './cursor.ts';
+import { SourceError } from './source-error.ts';
+import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
+import { Kind } from './tokens.ts';
+
+export type MemberHolder = 'type' | 'class' | 'value';
+
+const MODIFIERS = new Set(
+  'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
+);
+/** These need their member on the same line; alone on a line they are a field. */
+const LINE_BOUND = /^(?:get|set|static|async|declare|accessor|abstract)$/;
+const CONTINUES = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
+
+export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Member[] {
+  const found: Member[] = [];
+  while (c.i < end) {
+    if (c.take(';') || c.take(',')) continue;
+    found.push(member(c, end, holder));
+  }
+  return found;
+}
+
+function member(c: Cursor, end: number, holder: MemberHolder): Member {
+  const { at } = c.token();
+  let { doc } = c.token();
+  const modifiers: string[] = [];
+  skipDecorators(c);
+  while ((c.isName() && MODIFIERS.has(c.token().text) && startsMember(c, 1)) || c.is('*')) {
+    if (c.is('private') || c.is('protected')) c.marks.add(c.i);
+    modifiers.push(c.next().text);
+  }
+  doc ??= c.token().doc;
+  const base = { modifiers, doc, at, optional: false, params: [], type: undefined, body: false };
+  if (holder === 'class' && c.is('static', -1) && c.is('{')) {
+    c.skip();
+    return { ...base, kind: 'other', name: '' };
+  }
+  if (holder === 'value' && c.take('...')) {
+    skipValue(c, end, ',');
+    return { ...base, kind: 'other', name: '...' };
+  }
+  if (c.is('(') || c.is('<') || (holder === 'type' && c.is('new') && (c.is('(', 1) || c.is('<', 1)))) {
+    c.take('new');
+    parseSignature(c);
+    return { ...base, kind: 'other', name: '' };
+  }
+  if (c.is('[') && c.isName(1) && c.is(':', 2)) return indexSignature(c, base);
+  const name = memberName(c);
+  const optional = c.is('?');
+  if (!c.take('?')) c.take('!');
+  if (c.is('(') || c.is('<')) {
+    const { params, result } = parseSignature(c);
+    const body = c.is('{');
+    if (body) c.skip();
+    const kind = modifiers.includes('get') || modifiers.includes('set') ? 'other' : 'method';
+    return { ...base, kind, name: name ?? '', optional, params, type: result, body };
+  }
+  return property(c, end, holder, base, name, optional);
+}
+
+type Base = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'body'>;
+
+function indexSignature(c: Cursor, base: Base): Member {
+  c.i += 3;
+  const key = c.type();
+  c.expect(']');
+  c.expect(':');
+  const params = [{ name: '', optional: false, rest: false, type: key }];
+  return { ...base, kind: 'index', name: '', params, type: c.type() };
+}
+
+function property(c: Cursor, end: number, holder: MemberHolder, base: Base, name: string | undefined, optional: boolean): Member {
+  let type: TypeNode | undefined;
+  let value: Member['value'];
+  if (holder === 'value') {
+    if (c.take(':')) value = functionAt(c, end);
+    else if (c.i >= end || c.is(',')) value = name === undefined ? undefined : { kind: 'reference', name };
+    skipValue(c, end, ',');
+  } else {
+    if (c.take(':')) type = c.type();
+    if (holder === 'class' && c.take('=')) skipValue(c, end, ';', true);
+    else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().fresh) c.fail(';');
+  }
+  return { ...base, kind: name === undefined ? 'other' : 'property', name: name ?? '', optional, type, value };
+}
+
+/** A function as a value, or a name that may stand for one; undefined for any other value, and nothing is taken. */
+export function functionAt(c: Cursor, end: number): Member['value'] {
+  const from = c.i;
+  if (c.isName() && (c.is(',', 1) || c.is(';', 1) || c.i + 1 === end)) return { kind: 'reference', name: c.token().value };
+  if (c.is('async') && !c.token(1).fresh && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
+  try {
+    if (c.take('function')) {
+      c.take('*');
+      if (c.isName()) c.i++;
+      const made = parseFunction(c);
+      if (c.is('{')) return made;
+    } else if (c.is('(') || c.is('<')) {
+      const made = parseFunction(c);
+      if (c.is('=>')) return made;
+    } else if (c.isName() && c.is('=>', 1)) {
+      const params = [{ name: c.name(), optional: false, rest: false, type: undefined }];
+      return { kind: 'function', params, result: undefined, typeParams: [] };
+    }
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+  }
+  c.i = from;
+  return undefined;
+}
+
+export function parseFunction(c: Cursor): FunctionNode {
+  const typeParams = parseTypeParams(c);
+  const params = parseParams(c);
+  return { kind: 'function', typeParams, params, result: c.take(':') ? c.type() : undefined };
+}
+
+export function skipDecorators(c: Cursor): void {
+  while (c.take('@')) {
+    if (!c.is('(')) c.dotted(c.name());
+    parseTypeArgs(c);
+    if (c.is('(')) c.skip();
+  }
+}
+
+/** Whether a modifier is one, and not itself the name. */
+function startsMember(c: Cursor, ahead: number): boolean {
+  const { kind, text, fresh } = c.token(ahead);
+  if (kind === Kind.name) return !fresh || !LINE_BOUND.test(c.token(ahead - 1).text);
+  if (kind === Kind.string || kind === Kind.number || text === '[' || text === '*') return true;
+  return text === '{' && c.is('static', ahead - 1);
+}
+
+/** Undefined for a computed name that is no string. */
+function memberName(c: Cursor): string | undefined {
+  const { kind, text, value } = c.token();
+  if (kind === Kind.name || kind === Kind.string || kind === Kind.number) {
+    c.i++;
+    return kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value;
+  }
+  if (!c.is('[')) return c.fail('a member');
+  const inner = c.token(1);
+  const end = c.end('[');
+  const isPlain = inner.kind === Kind.string && end === c.i + 2;
+  c.i = end + 1;
+  return isPlain ? inner.value : undefined;
+}
+
+export function parseSignature(c: Cursor): { params: Param[]; result: TypeNode | undefined } {
+  parseTypeParams(c);
+  const params = parseParams(c);
+  return { params, result: c.take(':') ? c.type() : undefined };
+}
+
+function parseParams(c: Cursor): Param[] {
+  const end = c.end('(');
+  const found: Param[] = [];
+  c.i++;
+  while (c.i < end) {
+    skipDecorators(c);
+    let declares = false;
+    while (MODIFIERS.has(c.token().text) && c.isName() && c.isName(1)) {
+      declares = true;
+      if (c.is('private') || c.is('protected')) c.marks.add(c.i);
+      c.i++;
+    }
+    const rest = c.take('...');
+    let name = '';
+    if (c.is('{') || c.is('[')) c.skip();
+    else name = c.name();
+    const optional = c.take('?');
+    const type = c.take(':') ? c.type() : undefined;
+    const typeEnd = c.token().at;
+    const preset = c.take('=');
+    if (preset) skipValue(c, end, ',');
+    found.push({ name, optional: optional || preset, rest, type, end: typeEnd, declares });
+    if (c.i < end) c.expect(',');
+  }
+  c.i = end + 1;
+  return found;
+}
+
+export function parseTypeParams(c: Cursor): TypeParam[] {
+  const found: TypeParam[] = [];
+  if (!c.take('<')) return found;
+  while (!c.take('>')) {
+    while ((c.is('const') || c.is('in') || c.is('out')) && c.isName(1)) c.i++;
+    const name = c.name();
+    if (c.take('extends')) c.type();
+    found.push({ name, fallback: c.take('=') ? c.type() : undefined });
+    if (!c.is('>')) c.expect(',');
+  }
+  return found;
+}
+
+export function parseTypeArgs(c: Cursor): TypeNode[] {
+  const args: TypeNode[] = [];
+  if (!c.is('<') || c.token().fresh) return args;
+  c.i++;
+  while (!c.take('>')) {
+    args.push(c.type());
+    if (!c.is('>')) c.expect(',');
+  }
+  return args;
+}
+
+/** To the `stop` that ends a value, or, with `lines`, to where a line break does. */
+export function skipValue(c: Cursor, end: number, stop: string, lines = false): void {
+  for (const from = c.i; c.i < end; c.i++) {
+    if (c.is(stop)) return;
+    if (
+      lines &&
+      c.i > from &&
+      c.token().fresh &&
+      endsOperand(c, 0) &&
+      !CONTINUES.test(c.token().text) &&
+      c.token().kind !== Kind.template
+    ) {
+      return;
+    }
+    if (c.is('<') && c.isName(-1)) skipTypeArgs(c);
+    const partner = c.partner[c.i] as number;
+    if (partner >= 0) c.i = partner;
+  }
+}
+
+/** Whether a value can end before the token that is `ahead` of this one: `x`, `)`, `x!`, `x++`. */
+function endsOperand(c: Cursor, ahead: number): boolean {
+  const { kind, text } = c.token(ahead - 1);
+  if (kind !== Kind.punctuation) return true;
+  if (text === '!') return endsOperand(c, ahead - 1);
+  if ((text === '+' || text === '-') && c.is(text, ahead - 2)) return endsOperand(c, ahead - 2);
+  return /^[)\]}]$/.test(text);
+}
+
+/** `new Map<string, number>()`: its comma ends nothing. A less-than stays where it is. */
+function skipTypeArgs(c: Cursor): void {
+  const from = c.i;
+  try {
+    parseTypeArgs(c);
+    if (c.is('(') || c.is('`') || c.is('`${')) {
+      c.i--;
+      return;
+    }
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+  }
+  c.i = from;
+}

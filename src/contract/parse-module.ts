@@ -1,0 +1,299 @@
+// The statements of a file that declare something: imports, exports, types, classes, constants, functions. They are known by
+// their first words; everything else is stepped over.
+import { Cursor } from './cursor.ts';
+import { functionAt, parseFunction, parseMembers, parseTypeArgs, parseTypeParams, skipDecorators } from './parse-members.ts';
+import { parseType } from './parse-types.ts';
+import type { Declaration, Import, ParsedModule, TypeNode } from './syntax.ts';
+import { Kind, tokenize } from './tokens.ts';
+
+/** @throws SourceError */
+export function parseModule(source: string): ParsedModule {
+  const tokens = tokenize(source);
+  const c = new Cursor(tokens, parseType);
+  const found: Found = { declarations: new Map(), imports: new Map(), exports: new Map(), stars: [] };
+  parseStatements(c, found, tokens.list.length - 1);
+  return { source, tokens, marks: c.marks, ...found };
+}
+
+interface Found {
+  readonly declarations: Map<string, Declaration[]>;
+  readonly imports: Map<string, Import>;
+  readonly exports: Map<string, string | Import>;
+  readonly stars: string[];
+}
+
+function parseStatements(c: Cursor, found: Found, end: number): void {
+  while (c.i < end) {
+    const before = c.i;
+    const starts = c.i === 0 || c.token().fresh || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
+    if (starts) skipDecorators(c);
+    if (starts && c.is('import') && c.inside === '') importStatement(c, found);
+    else if (starts && c.is('export')) exportStatement(c, found);
+    else if (starts && c.isName()) declaration(c, found);
+    if (c.i === before) c.skip();
+  }
+}
+
+// Imports and exports
+
+function importStatement(c: Cursor, { imports }: Found): void {
+  c.i++;
+  if (c.is('(') || c.is('.')) return;
+  if (c.token().kind === Kind.string) {
+    c.i++;
+    return;
+  }
+  if (c.is('type') && (c.is('{', 1) || c.is('*', 1) || (c.isName(1) && !c.is('from', 1)) || (c.is('from', 1) && c.is('from', 2)))) c.i++;
+  const names: [local: string, outer: string][] = [];
+  if (c.isName()) names.push([c.name(), 'default']);
+  if (c.take('=')) return;
+  c.take(',');
+  if (c.take('*')) {
+    c.expect('as');
+    names.push([c.name(), '*']);
+  } else if (c.is('{')) for (const [outer, local] of specifiers(c)) names.push([local, outer]);
+  c.expect('from');
+  const from = c.string();
+  for (const [local, outer] of names) imports.set(local, { from, name: outer });
+}
+
+/** `{ a, type b as c }` → [a, a], [b, c] */
+function specifiers(c: Cursor): [string, string][] {
+  const found: [string, string][] = [];
+  const end = c.end('{');
+  c.i++;
+  while (c.i < end) {
+    const isRenamedType = c.is('as', 1) && c.isName(2) && (c.is(',', 3) || c.is('}', 3));
+    if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isRenamedType) c.i++;
+    const first = c.next().value;
+    found.push([first, c.take('as') ? c.next().value : first]);
+    if (c.i < end) c.expect(',');
+  }
+  c.i = end + 1;
+  return found;
+}
+
+function exportStatement(c: Cursor, found: Found): void {
+  const { doc } = c.token();
+  c.i++;
+  if (c.is('type') && (c.is('{', 1) || c.is('*', 1))) c.i++;
+  if (c.take('*')) {
+    const as = c.take('as') ? c.next().value : undefined;
+    c.expect('from');
+    const from = c.string();
+    if (as === undefined) found.stars.push(from);
+    else found.exports.set(as, { from, name: '*' });
+  } else if (c.is('{')) {
+    const names = specifiers(c);
+    const from = c.take('from') ? c.string() : undefined;
+    for (const [local, outer] of names) found.exports.set(outer, from === undefined ? local : { from, name: local });
+  } else if (c.is('default')) exportDefault(c, found, doc);
+  else {
+    skipDecorators(c);
+    const name = declaration(c, found, doc);
+    if (name !== undefined && c.inside === '') found.exports.set(name, name);
+  }
+}
+
+function exportDefault(c: Cursor, found: Found, doc: string | undefined): void {
+  c.i++;
+  skipDecorators(c);
+  if (c.is('abstract') && c.is('class', 1)) c.i++;
+  if (c.is('class') || (c.is('interface') && c.isName(1)) || c.is('function') || (c.is('async') && c.is('function', 1))) {
+    found.exports.set('default', declaration(c, found, doc) ?? 'default');
+  } else if (c.is('{')) {
+    valueObject(c, found, 'default', doc);
+    found.exports.set('default', 'default');
+  } else if (c.isName() && !c.is('new') && !c.is('.', 1) && !c.is('(', 1)) found.exports.set('default', c.name());
+}
+
+// Declarations
+
+function add(c: Cursor, found: Found, kind: Declaration['kind'], name: string, rest: Partial<Declaration>): void {
+  const made: Declaration = {
+    kind,
+    name,
+    inside: c.inside,
+    params: [],
+    parents: [],
+    members: [],
+    type: undefined,
+    value: undefined,
+    callable: undefined,
+    className: name,
+    doc: undefined,
+    at: c.token().at,
+    ...rest,
+  };
+  const known = found.declarations.get(c.inside + name);
+  if (known === undefined) found.declarations.set(c.inside + name, [made]);
+  else known.push(made);
+}
+
+/** @returns the name that it declares, undefined when it is no declaration of ours */
+function declaration(c: Cursor, found: Found, docBefore?: string): string | undefined {
+  const doc = docBefore ?? c.token().doc;
+  const from = c.i;
+  while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).fresh) c.i++;
+  const read = READERS[c.token().text];
+  const name = c.isName() && read !== undefined ? read(c, found, doc, c.token().at) : undefined;
+  if (name === undefined && c.i === from) return undefined;
+  if (name === undefined) c.i = from;
+  return name;
+}
+
+type Reader = (c: Cursor, found: Found, doc: string | undefined, at: number) => string | undefined;
+
+const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(Object.create(null), {
+  interface: (c, found, doc, at) => {
+    if (!c.isName(1) || c.token(1).fresh) return undefined;
+    c.i++;
+    return body(c, found, 'interface', c.name(), doc, at);
+  },
+  type: (c, found, doc, at) => {
+    if (!c.isName(1) || c.token(1).fresh || !(c.is('=', 2) || c.is('<', 2))) return undefined;
+    c.i++;
+    const name = c.name();
+    const params = parseTypeParams(c);
+    c.expect('=');
+    add(c, found, 'alias', name, { params, type: parseType(c), doc, at });
+    return name;
+  },
+  class: (c, found, doc, at) => {
+    if (!c.isName(1) && !c.is('{', 1)) return undefined;
+    c.i++;
+    return body(c, found, 'class', className(c) ?? 'default', doc, at);
+  },
+  namespace,
+  module: namespace,
+  enum: (c, found, doc, at) => enumeration(c, found, doc, at, 1),
+  const: (c, found, doc, at) => (c.is('enum', 1) ? enumeration(c, found, doc, at, 2) : constant(c, found, doc, at)),
+  let: constant,
+  var: constant,
+  function: functionDeclaration,
+  async: (c, found, doc, at) => {
+    if (!c.is('function', 1) || c.token(1).fresh) return undefined;
+    c.i++;
+    return functionDeclaration(c, found, doc, at);
+  },
+} satisfies Record<string, Reader>);
+
+function className(c: Cursor): string | undefined {
+  return c.isName() && !c.is('extends') && !c.is('implements') ? c.name() : undefined;
+}
+
+function body(
+  c: Cursor,
+  found: Found,
+  kind: 'interface' | 'class',
+  name: string,
+  doc: string | undefined,
+  at: number,
+  runtimeName = name,
+): string {
+  const params = parseTypeParams(c);
+  const parents = heritage(c);
+  const end = c.end('{');
+  c.i++;
+  const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
+  c.i = end + 1;
+  add(c, found, kind, name, { params, parents, members, doc, at, className: runtimeName });
+  return name;
+}
+
+function heritage(c: Cursor): TypeNode[] {
+  const found: TypeNode[] = [];
+  while (c.is('extends') || c.is('implements')) {
+    const counts = c.next().text === 'extends';
+    do {
+      const { at } = c.token();
+      if (!c.isName()) {
+        c.skipTo('{');
+        if (counts) found.push({ kind: 'other', what: 'a class made by an expression', at });
+        continue;
+      }
+      const name = c.dotted(c.name());
+      const args = parseTypeArgs(c);
+      const isPlain = c.is('{') || c.is(',') || c.is('implements');
+      if (!isPlain) c.skipTo('{');
+      if (!isPlain) found.push({ kind: 'other', what: 'a class made by a call', at });
+      else if (counts) found.push({ kind: 'name', name, args, at });
+    } while (c.take(','));
+  }
+  return found;
+}
+
+function namespace(c: Cursor, found: Found): string | undefined {
+  if (!c.isName(1) || c.token(1).fresh) return undefined;
+  c.i++;
+  const name = c.dotted(c.name());
+  const outer = c.inside;
+  const end = c.end('{');
+  c.inside += `${name}.`;
+  c.i++;
+  parseStatements(c, found, end);
+  c.inside = outer;
+  c.i = end + 1;
+  return name;
+}
+
+function enumeration(c: Cursor, found: Found, doc: string | undefined, at: number, words: number): string | undefined {
+  if (!c.isName(words) || !c.is('{', words + 1)) return undefined;
+  c.i += words;
+  const name = c.name();
+  const end = c.end('{') + 1;
+  add(c, found, 'enum', name, { value: [c.token().at, (c.list[end] as { at: number }).at], doc, at });
+  c.i = end;
+  return name;
+}
+
+function constant(c: Cursor, found: Found, doc: string | undefined, at: number): string | undefined {
+  if (!c.isName(1)) return undefined;
+  c.i++;
+  const name = c.name();
+  const type = c.take(':') ? parseType(c) : undefined;
+  if (!c.take('=')) return name;
+  if (c.is('class') && (c.isName(1) || c.is('{', 1))) {
+    c.i++;
+    const inner = className(c);
+    return body(c, found, 'class', name, doc, at, inner ?? name);
+  }
+  if (c.is('{')) valueObject(c, found, name, doc, type);
+  else {
+    const from = c.i;
+    const callable = functionAt(c, -1);
+    c.i = from;
+    const value: [number, number] = [c.token().at, endOfValue(c)];
+    add(c, found, 'const', name, { type, value, callable: callable?.kind === 'function' ? callable : undefined, doc, at });
+  }
+  return name;
+}
+
+/** Offset behind the literal that begins here, with its `as const`; enough for what can be read of a constant. */
+function endOfValue(c: Cursor): number {
+  const partner = c.partner[c.i] as number;
+  const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
+  const behind = c.list.slice(last + 1, last + 4).map((token) => token.text);
+  const words = behind[0] === 'as' && behind[1] === 'const' ? 3 : 1;
+  return (c.list[Math.min(last + words, c.list.length - 1)] as { at: number }).at;
+}
+
+function valueObject(c: Cursor, found: Found, name: string, doc: string | undefined, type?: TypeNode): void {
+  const { at } = c.token();
+  const value: [number, number] = [at, endOfValue(c)];
+  const end = c.end('{');
+  c.i++;
+  const members = parseMembers(c, end, 'value');
+  c.i = end + 1;
+  add(c, found, 'object', name, { members, value, type, doc, at });
+}
+
+function functionDeclaration(c: Cursor, found: Found, doc: string | undefined, at: number): string | undefined {
+  c.i++;
+  c.take('*');
+  const name = c.isName() ? c.name() : 'default';
+  if (!c.is('(') && !c.is('<')) return undefined;
+  add(c, found, 'function', name, { callable: parseFunction(c), doc, at });
+  if (c.is('{')) c.skip();
+  return name;
+}

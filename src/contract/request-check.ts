@@ -1,0 +1,84 @@
+// The check of an operation's requests: its schemas, compiled at the first request that needs them. All mistakes are told at
+// once, wherever they are.
+import { createCompiler } from './check.ts';
+import type { Problem, Schema } from './contract.ts';
+import { type Check, LIMITS, Run } from './run.ts';
+import { type StandardSchema, type Validated, validate } from './standard-schema.ts';
+
+/** What an operation is about to get; a check replaces what it has changed. */
+export interface RequestParts {
+  data: unknown;
+  query: unknown;
+  path: unknown;
+}
+
+export interface RequestSchemas {
+  readonly data: Schema | undefined;
+  readonly query: Schema | undefined;
+  readonly path: Schema | undefined;
+  readonly defs: Readonly<Record<string, Schema>>;
+  /** Of a library; they stand in the place of the others. */
+  readonly given: { readonly body?: StandardSchema | undefined; readonly query?: StandardSchema | undefined };
+}
+
+/** A form is a body whose values are texts. */
+export type DataSource = 'body' | 'form' | 'query';
+
+type Problems = readonly Problem[] | undefined;
+
+/** @returns what is wrong, undefined when nothing is; a promise when a library's schema takes its time */
+export type RequestCheck = (parts: RequestParts, dataIs: DataSource) => Problems | Promise<Problems>;
+
+/** Undefined for an operation that has nothing to check. */
+export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
+  const own = ownCheck(schemas);
+  const { body, query } = schemas.given;
+  if (body === undefined && query === undefined) return own;
+  return async (parts, dataIs) => {
+    const problems = [...(own?.(parts, dataIs) ?? [])];
+    const take = async (part: keyof RequestParts, work: Validated | Promise<Validated>) => {
+      const made = await work;
+      if ('problems' in made) problems.push(...made.problems);
+      else parts[part] = made.value;
+    };
+    const isQuery = dataIs === 'query';
+    const sent = parts.data;
+    if (query !== undefined) await take('query', validate(query, parts.query, 'query'));
+    if (isQuery && query !== undefined) parts.data = parts.query;
+    else if (body !== undefined) await take('data', validate(body, sent, isQuery ? 'query' : 'body'));
+    return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
+  };
+}
+
+function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: RequestParts, dataIs: DataSource) => Problems) | undefined {
+  if (data === undefined && query === undefined && path === undefined) return undefined;
+  const compilers = { texts: once(() => createCompiler(defs, true)), values: once(() => createCompiler(defs, false)) };
+  const compile = (schema: Schema, texts: boolean) => once(() => compilers[texts ? 'texts' : 'values']().compile(schema));
+  const checkBody = data && compile(data, false);
+  const checkTexts = data && compile(data, true);
+  const checkQuery = query && compile(query, true);
+  const checkPath = path && compile(path, true);
+
+  return (parts, dataIs) => {
+    const run = new Run();
+    let problems: Problem[] | undefined;
+    const checkPart = (part: keyof RequestParts, from: Problem['in'], check: Check) => {
+      const made = check(parts[part], run);
+      if (run.mistakes.length > 0) {
+        problems ??= [];
+        for (const { pointer, message } of run.mistakes) problems.push({ in: from, pointer, message });
+        run.mistakes = [];
+      } else parts[part] = made;
+    };
+    if (checkPath !== undefined) checkPart('path', 'path', checkPath());
+    if (checkQuery !== undefined) checkPart('query', 'query', checkQuery());
+    if (checkBody !== undefined && dataIs === 'body') checkPart('data', 'body', checkBody());
+    else if (checkTexts !== undefined) checkPart('data', dataIs === 'query' ? 'query' : 'body', checkTexts());
+    return problems?.slice(0, LIMITS.mistakes);
+  };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}

@@ -1,0 +1,61 @@
+// What every check works with: how it is called, what it reports to, and how much one request may cost.
+import type { Schema } from './contract.ts';
+
+/** @returns the value as the operation gets it; when something is wrong, `run` has been told and the value means nothing */
+export type Check = (value: unknown, run: Run) => unknown;
+
+/** One mistake, its pointer put together from the inside out: what is right costs no path. */
+export interface Mistake {
+  pointer: string;
+  readonly message: string;
+}
+
+export const LIMITS = {
+  mistakes: 50,
+  /** Of values of a recursive type. */
+  depth: 100,
+  properties: 10_000,
+  /** Parts of unions that are tried for one request. */
+  tries: 200_000,
+  /** Steps of regular expressions for one request, estimated. */
+  patternSteps: 1e8,
+} as const;
+
+/** What is found out while one request is checked. */
+export class Run {
+  mistakes: Mistake[] = [];
+  depth = 0;
+  tries = 0;
+  patternSteps = 0;
+
+  wrong(message: string): undefined {
+    this.mistakes.push({ pointer: '', message });
+    return undefined;
+  }
+
+  /** The mistakes from `from` on were found in the member `key`. */
+  within(key: string | number, from: number): void {
+    const step = typeof key === 'number' ? `/${key}` : `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    for (let i = from; i < this.mistakes.length; i++) {
+      const mistake = this.mistakes[i] as Mistake;
+      mistake.pointer = step + mistake.pointer;
+    }
+  }
+
+  missing(key: string): void {
+    this.mistakes.push({ pointer: '', message: 'is missing' });
+    this.within(key, this.mistakes.length - 1);
+  }
+
+  get isFull(): boolean {
+    return this.mistakes.length >= LIMITS.mistakes;
+  }
+}
+
+export interface Compiler {
+  compile(schema: Schema): Check;
+  /** What a `$ref` stands for. */
+  resolve(schema: Schema): Schema;
+  /** Values are texts, from a query, a path or a form: numbers, booleans and lists are read out of them. */
+  readonly texts: boolean;
+}

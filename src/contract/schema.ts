@@ -1,0 +1,141 @@
+// A shape, written down as JSON Schema 2020-12. Named types become `$defs`, so that recursion costs nothing.
+import type { Schema } from './contract.ts';
+import { mayBeAbsent, type NamedShape, type Notes, open, type Prop, type RecordShape, type Shape, without } from './shape.ts';
+
+/** On a schema of a text that reaches the operation as a `Date`. A symbol, so that what is published is plain JSON. */
+export const IS_DATE = Symbol('date');
+/** On the schema of a `File` of a form. */
+export const IS_FILE = Symbol('file');
+
+export interface SchemaWriter {
+  /** @throws Unsupported */
+  write(shape: Shape): Schema;
+  /** What the written ones refer to. */
+  readonly defs: Readonly<Record<string, Schema>>;
+}
+
+type Draft = { [keyword: string | symbol]: unknown };
+
+export function createSchemaWriter(): SchemaWriter {
+  const defs: Record<string, Schema> = Object.create(null);
+  const names = new Map<string, string>();
+
+  function write(shape: Shape): Schema {
+    switch (shape.kind) {
+      case 'never':
+      case 'undefined':
+        return { not: {} };
+      case 'null':
+      case 'boolean':
+        return { type: shape.kind };
+      case 'string':
+      case 'number':
+        return scalar(shape);
+      case 'object':
+        return { type: ['object', 'array'] };
+      case 'date':
+        return { type: 'string', format: 'date-time', [IS_DATE]: true } as Schema;
+      case 'file':
+        return { type: 'string', contentMediaType: 'application/octet-stream', [IS_FILE]: true } as Schema;
+      case 'const':
+        return { const: shape.value };
+      case 'array':
+        return { type: 'array', items: write(shape.of), ...shape.keywords };
+      case 'tuple':
+        return tuple(shape);
+      case 'record':
+        return record(shape);
+      case 'union':
+        return union(shape.of);
+      case 'named':
+        return { $ref: `#/$defs/${defOf(shape)}` };
+      case 'reply':
+        return write(shape.of);
+      default:
+        return {};
+    }
+  }
+
+  function tuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
+    const required = items.filter(({ optional }) => !optional).length;
+    return {
+      type: 'array',
+      ...(items.length === 0 ? {} : { prefixItems: items.map(({ of, optional }) => write(optional ? withoutUndefined(of) : of)) }),
+      items: rest === undefined ? false : write(rest),
+      ...(required === 0 ? {} : { minItems: required }),
+    };
+  }
+
+  function record({ props, index, open: isOpen }: RecordShape): Schema {
+    const required: string[] = [];
+    const properties: Record<string, Schema> = {};
+    for (const [name, prop] of props) {
+      if (!prop.optional && !mayBeAbsent(prop.of)) required.push(name);
+      properties[name] = property(prop);
+    }
+    return {
+      type: 'object',
+      ...(isOpen || (props.size === 0 && index !== undefined) ? {} : { properties }),
+      ...(required.length === 0 ? {} : { required }),
+      ...(index === undefined ? {} : { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) }),
+    };
+  }
+
+  function property({ of, notes }: Prop): Schema {
+    return noted(write(withoutUndefined(of)), notes);
+  }
+
+  function union(of: readonly Shape[]): Schema {
+    const values: unknown[] = [];
+    const others: Draft[] = [];
+    for (const part of of) {
+      if (part.kind === 'const') values.push(part.value);
+      else if (part.kind === 'null') values.push(null);
+      else if (part.kind !== 'undefined') others.push(write(part));
+    }
+    if (values.includes(true) && values.includes(false)) {
+      others.push({ type: 'boolean' });
+      values.splice(0, values.length, ...values.filter((value) => typeof value !== 'boolean'));
+    }
+    const isNullOnly = values.length === 1 && values[0] === null;
+    const [only] = others;
+    // `string | null`
+    if (isNullOnly && others.length === 1 && typeof only?.type === 'string') return { ...only, type: [only.type, 'null'] };
+    if (isNullOnly) others.push({ type: 'null' });
+    else if (values.length === 1) others.push({ const: values[0] });
+    else if (values.length > 1) others.unshift({ enum: values });
+    return others.length === 1 ? (others[0] as Schema) : { anyOf: others };
+  }
+
+  function defOf(shape: NamedShape): string {
+    const known = names.get(shape.id);
+    if (known !== undefined) return known;
+    const plain = shape.name.replace(/[^\w.-]+/g, '_').slice(0, 100);
+    let name = plain;
+    for (let i = 2; name in defs; i++) name = `${plain}${i}`;
+    names.set(shape.id, name);
+    defs[name] = {};
+    const target = shape.target();
+    // An alias of undefined or null has its meaning where it is used.
+    defs[name] = noted(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
+    return name;
+  }
+
+  return { write, defs };
+}
+
+function scalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
+  if (keywords?.integer !== true) return { type: kind, ...keywords };
+  const { integer: _, ...rest } = keywords;
+  return { type: 'integer', ...rest };
+}
+
+/** `$ref` may have neighbours in 2020-12. */
+function noted(schema: Schema, notes: Notes): Schema {
+  return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
+}
+
+/** A name stays one, unless undefined is in it. */
+function withoutUndefined(shape: Shape): Shape {
+  return mayBeAbsent(shape) ? without(open(shape), 'undefined') : shape;
+}

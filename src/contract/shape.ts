@@ -1,0 +1,147 @@
+// What a type means, worked out: the form between TypeScript's syntax and JSON Schema. Named shapes stay lazy, so that
+// recursion costs nothing.
+
+export type Keywords = Readonly<Record<string, unknown>>;
+/** `description`, `default`, `deprecated`, `title`, `examples`: what the document says and no check reads. */
+export type Notes = Readonly<Record<string, unknown>>;
+
+export type Shape =
+  | { readonly kind: 'any' | 'never' | 'undefined' | 'null' | 'boolean' | 'object' | 'date' | 'file' | 'bytes' | 'events' }
+  | { readonly kind: 'string' | 'number'; readonly keywords?: Keywords }
+  | { readonly kind: 'const'; readonly value: string | number | boolean }
+  | { readonly kind: 'array'; readonly of: Shape; readonly keywords?: Keywords }
+  | { readonly kind: 'tuple'; readonly items: readonly TupleShapeItem[]; readonly rest: Shape | undefined }
+  | RecordShape
+  | { readonly kind: 'union'; readonly of: readonly Shape[] }
+  | NamedShape
+  /** `ControllerParams<{ path, query }>` */
+  | { readonly kind: 'params'; readonly path: Shape | undefined; readonly query: Shape | undefined }
+  /** `Reply<201, T>` */
+  | { readonly kind: 'reply'; readonly status: number; readonly of: Shape };
+
+export interface RecordShape {
+  readonly kind: 'record';
+  readonly props: ReadonlyMap<string, Prop>;
+  readonly index: Shape | undefined;
+  /** `{}` as it was written: any object, all of it. */
+  readonly open?: boolean;
+}
+
+export interface NamedShape {
+  readonly kind: 'named';
+  readonly name: string;
+  /** Equal for what is the same type with the same arguments. */
+  readonly id: string;
+  readonly notes: Notes;
+  readonly target: () => Shape;
+}
+
+export interface TupleShapeItem {
+  readonly of: Shape;
+  readonly optional: boolean;
+}
+
+export interface Prop {
+  readonly of: Shape;
+  readonly optional: boolean;
+  readonly notes: Notes;
+}
+
+export type Fail = (what: string) => never;
+
+const MOST_PARTS = 5000;
+export const NO_NOTES: Notes = {};
+export const STRING: Shape = { kind: 'string' };
+export const NEVER: Shape = { kind: 'never' };
+export const UNDEFINED: Shape = { kind: 'undefined' };
+
+/** What stands behind a name. */
+export function open(shape: Shape): Exclude<Shape, NamedShape> {
+  let of = shape;
+  for (let i = 0; of.kind === 'named'; i++) {
+    if (i > 100) return { kind: 'never' };
+    of = of.target();
+  }
+  return of;
+}
+
+export function unite(parts: readonly Shape[]): Shape {
+  const of: Shape[] = [];
+  const seen = new Set<string>();
+  for (const part of parts) {
+    for (const one of part.kind === 'union' ? part.of : [part]) {
+      if (one.kind === 'any') return one;
+      const id = idOf(one);
+      if (one.kind === 'never' || seen.has(id)) continue;
+      seen.add(id);
+      of.push(one);
+    }
+  }
+  if (of.length > MOST_PARTS) throw new Error(`a union of ${of.length} parts is more than is read`);
+  return of.length === 0 ? NEVER : of.length === 1 ? (of[0] as Shape) : { kind: 'union', of };
+}
+
+/** Without its parts of these kinds. */
+export function without(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
+  const of = open(shape);
+  if (of.kind === 'union') return unite(of.of.map((part) => without(part, ...kinds)));
+  return kinds.includes(of.kind) ? NEVER : shape;
+}
+
+export function mayBeAbsent(shape: Shape): boolean {
+  const of = open(shape);
+  return of.kind === 'undefined' || (of.kind === 'union' && of.of.some(mayBeAbsent));
+}
+
+export function recordOf(shape: Shape, fail: Fail): RecordShape {
+  const of = open(shape);
+  return of.kind === 'record' ? of : fail('an object type is needed here');
+}
+
+/** The names or values of a union of literals. */
+export function constants(shape: Shape, fail: Fail): (string | number | boolean)[] {
+  const of = open(shape);
+  if (of.kind === 'never') return [];
+  if (of.kind === 'const') return [of.value];
+  if (of.kind === 'union') return of.of.flatMap((part) => constants(part, fail));
+  return fail('names or values that are literals are needed here');
+}
+
+export function nameOf(shape: Shape): string {
+  if (shape.kind === 'named') return shape.name;
+  if (shape.kind === 'array') return `${nameOf(shape.of)}List`;
+  if (shape.kind === 'const') return String(shape.value).replace(/\W+/g, '_');
+  return shape.kind;
+}
+
+/** Equal for shapes that mean the same, as far as that is cheap to say. */
+export function idOf(shape: Shape): string {
+  switch (shape.kind) {
+    case 'named':
+      return shape.id;
+    case 'const':
+      return JSON.stringify(shape.value);
+    case 'string':
+    case 'number':
+      return shape.keywords === undefined ? shape.kind : shape.kind + JSON.stringify(shape.keywords);
+    case 'array':
+      return `${idOf(shape.of)}[]${shape.keywords === undefined ? '' : JSON.stringify(shape.keywords)}`;
+    case 'tuple':
+      return `[${shape.items.map(({ of, optional }) => idOf(of) + (optional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
+    case 'union':
+      return `(${shape.of.map(idOf).sort().join('|')})`;
+    case 'record': {
+      const props = Array.from(shape.props, ([key, { of, optional, notes }]) => {
+        const noted = notes === NO_NOTES ? '' : JSON.stringify(notes);
+        return `${JSON.stringify(key)}${optional ? '?' : ''}:${idOf(of)}${noted}`;
+      });
+      return `{${props.join()}${shape.index === undefined ? '' : `*:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
+    }
+    case 'params':
+      return `params<${shape.path === undefined ? '' : idOf(shape.path)},${shape.query === undefined ? '' : idOf(shape.query)}>`;
+    case 'reply':
+      return `reply<${shape.status},${idOf(shape.of)}>`;
+    default:
+      return shape.kind;
+  }
+}

@@ -1,0 +1,120 @@
+// What the parser makes of a file: its declarations, their members, and types as they are written. Types alone.
+import type { Tokens } from './tokens.ts';
+
+/** A type, as written. `other` is one outside of the subset: an error only for who needs it. */
+export type TypeNode = { readonly at: number } & (
+  | { readonly kind: 'word'; readonly name: string }
+  | { readonly kind: 'literal'; readonly value: string | number | boolean | null }
+  | { readonly kind: 'array'; readonly of: TypeNode }
+  | { readonly kind: 'tuple'; readonly items: readonly TupleItem[] }
+  | { readonly kind: 'union' | 'intersection'; readonly of: readonly TypeNode[] }
+  | { readonly kind: 'object'; readonly members: readonly Member[] }
+  | NameNode
+  | { readonly kind: 'keyof' | 'readonly'; readonly of: TypeNode }
+  | { readonly kind: 'at'; readonly object: TypeNode; readonly key: TypeNode }
+  | { readonly kind: 'typeof'; readonly name: string }
+  | { readonly kind: 'template'; readonly texts: readonly string[]; readonly types: readonly TypeNode[] }
+  | { readonly kind: 'mapped'; readonly param: string; readonly keys: TypeNode; readonly of: TypeNode; readonly optional: string }
+  | { readonly kind: 'other'; readonly what: string }
+);
+
+export interface NameNode {
+  readonly kind: 'name';
+  readonly at: number;
+  /** May be dotted; `*` for the whole of an `import('…')`. */
+  readonly name: string;
+  readonly args: readonly TypeNode[];
+  /** Of `import('./x.ts').Name`. */
+  readonly from?: string;
+}
+
+export interface TupleItem {
+  readonly type: TypeNode;
+  readonly optional: boolean;
+  readonly rest: boolean;
+}
+
+export interface Member {
+  readonly kind: 'property' | 'method' | 'index' | 'other';
+  /** Empty when it is computed, or has none. */
+  readonly name: string;
+  readonly modifiers: readonly string[];
+  readonly optional: boolean;
+  readonly doc: string | undefined;
+  /** Of a property and of an index signature; of a method its result. */
+  readonly type: TypeNode | undefined;
+  /** Of a method; of an index signature its key. */
+  readonly params: readonly Param[];
+  /** A method that has a body, so no overload signature and not abstract. */
+  readonly body: boolean;
+  /** Of a property of an object that is a value: the function there, or the name of one. */
+  readonly value?: FunctionNode | { readonly kind: 'reference'; readonly name: string } | undefined;
+  readonly at: number;
+}
+
+export interface Param {
+  /** Empty for a pattern. */
+  readonly name: string;
+  readonly optional: boolean;
+  readonly rest: boolean;
+  readonly type: TypeNode | undefined;
+  /** Offset behind its type. */
+  readonly end?: number;
+  /** `constructor(readonly x: T)`: it declares a field as well. */
+  readonly declares?: boolean;
+}
+
+export interface FunctionNode {
+  readonly kind: 'function';
+  readonly params: readonly Param[];
+  readonly result: TypeNode | undefined;
+  readonly typeParams: readonly TypeParam[];
+}
+
+export interface TypeParam {
+  readonly name: string;
+  readonly fallback: TypeNode | undefined;
+}
+
+export interface Declaration {
+  readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'object' | 'function';
+  readonly name: string;
+  /** The namespace around it, with its dot: `Shop.`. */
+  readonly inside: string;
+  readonly params: readonly TypeParam[];
+  readonly parents: readonly TypeNode[];
+  readonly members: readonly Member[];
+  /** Of an alias; of a constant its annotation. */
+  readonly type: TypeNode | undefined;
+  /** Of a constant, an object and an enum: where its value stands in the source, from and to. */
+  readonly value: readonly [number, number] | undefined;
+  /** Of a function, and of a constant that is one. */
+  readonly callable: FunctionNode | undefined;
+  /** Of a class: what `constructor.name` will be. */
+  readonly className: string;
+  readonly doc: string | undefined;
+  readonly at: number;
+}
+
+/** `name` is `*` for all of it. */
+export interface Import {
+  readonly from: string;
+  readonly name: string;
+}
+
+export interface Module {
+  readonly source: string;
+  /** By name with its namespace. Interfaces of one name are merged by who reads them; functions may be overloads. */
+  readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
+  readonly imports: ReadonlyMap<string, Import>;
+  /** Exported name → local name, or what it is re-exported from. */
+  readonly exports: ReadonlyMap<string, string | Import>;
+  readonly stars: readonly string[];
+}
+
+/** A module, and what the search for stray `private` marks needs besides. */
+export interface ParsedModule extends Module {
+  readonly tokens: Tokens;
+  /** Indexes of the tokens `private` and `protected` that were understood as modifiers. */
+  readonly marks: ReadonlySet<number>;
+}

@@ -1,0 +1,189 @@
+// The types that TypeScript and `gatefold` bring along: Partial, Pick, Record, …; Int, Email, ControllerParams, ….
+import {
+  constants,
+  type Fail,
+  NO_NOTES,
+  open,
+  type Prop,
+  type RecordShape,
+  recordOf,
+  type Shape,
+  STRING,
+  UNDEFINED,
+  unite,
+  without,
+} from './shape.ts';
+
+export const GLOBALS: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
+  Date: { kind: 'date' },
+  File: { kind: 'file' },
+  Blob: { kind: 'file' },
+  // As results: sent as they are.
+  Uint8Array: { kind: 'bytes' },
+  Buffer: { kind: 'bytes' },
+  ReadableStream: { kind: 'bytes' },
+  Response: { kind: 'bytes' },
+} satisfies Record<string, Shape>);
+
+const formatted = (format: string): Shape => ({ kind: 'string', keywords: { format } });
+
+const ALIASES: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
+  Int: { kind: 'number', keywords: { integer: true } },
+  Email: formatted('email'),
+  Uuid: formatted('uuid'),
+  DateTime: formatted('date-time'),
+  DateOnly: formatted('date'),
+  Uri: formatted('uri'),
+} satisfies Record<string, Shape>);
+
+/** What `gatefold` exports for use in types; undefined for what no request or result can be. */
+export function OWN(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
+  const alias = ALIASES[name];
+  if (alias !== undefined) return alias;
+  if (name === 'ControllerParams' || name === 'Params') return controllerParams(args[0], fail);
+  if (name === 'Reply') return reply(args, fail);
+  return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
+}
+
+function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
+  if (arg === undefined) return { kind: 'params', path: undefined, query: undefined };
+  const { props } = recordOf(arg, fail);
+  const part = (name: string): Shape | undefined => {
+    const of = props.get(name)?.of;
+    return of === undefined || open(of).kind === 'any' ? undefined : { ...recordOf(of, fail), kind: 'record' };
+  };
+  for (const name of props.keys()) if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
+  return {
+    kind: 'params',
+    path: part('path') === undefined ? undefined : props.get('path')?.of,
+    query: part('query') === undefined ? undefined : props.get('query')?.of,
+  };
+}
+
+function reply([status, of]: readonly Shape[], fail: Fail): Shape {
+  if (status === undefined) return { kind: 'reply', status: 200, of: { kind: 'any' } };
+  const value = open(status);
+  if (value.kind !== 'const' || typeof value.value !== 'number') return { kind: 'reply', status: 200, of: of ?? { kind: 'any' } };
+  if (value.value < 200 || value.value > 399) return fail('the status of a Reply is from 200 to 399');
+  return { kind: 'reply', status: value.value, of: of ?? { kind: 'any' } };
+}
+
+/** Undefined when there is no such type. */
+export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
+  const [first, second] = args as [Shape, Shape];
+  const work = UTILITIES[name];
+  if (work === undefined || args.length === 0) return undefined;
+  if (work.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
+  return work(fail, first, second);
+}
+
+type Work = (fail: Fail, first: Shape, second: Shape) => Shape;
+
+const arrayOf: Work = (_, of) => ({ kind: 'array', of });
+const itself: Work = (_, of) => of;
+const noJson =
+  (name: string): Work =>
+  (fail) =>
+    fail(`a ${name} has no JSON form`);
+
+const UTILITIES: Readonly<Record<string, Work | undefined>> = Object.assign(Object.create(null), {
+  Array: arrayOf,
+  ReadonlyArray: arrayOf,
+  Promise: itself,
+  PromiseLike: itself,
+  Awaited: itself,
+  Readonly: itself,
+  NoInfer: itself,
+  Partial: (fail, of) => eachRecord(of, fail, (prop) => ({ ...prop, optional: true })),
+  Required: (fail, of) =>
+    eachRecord(of, fail, (prop) => ({ ...prop, optional: false, of: prop.optional ? without(prop.of, 'undefined') : prop.of })),
+  Pick: (fail, of, names) => pick(recordOf(of, fail), namesOf(names, fail), true),
+  // Omit is not distributive: of a union it keeps what all parts have.
+  Omit: (fail, of, names) => pick(common(of, fail), namesOf(names, fail), false),
+  Record: (fail, keys, of) => {
+    const plain = open(keys);
+    if (plain.kind === 'string' || plain.kind === 'number') {
+      return plain.keywords === undefined ? { kind: 'record', props: new Map(), index: of } : fail('this kind of key is not understood');
+    }
+    const props = constants(plain, fail).map((key) => [String(key), { of, optional: false, notes: NO_NOTES }] as const);
+    return { kind: 'record', props: new Map(props), index: undefined };
+  },
+  Exclude: (fail, of, values) => filterConstants(of, values, fail, false),
+  Extract: (fail, of, values) => filterConstants(of, values, fail, true),
+  NonNullable: (_, of) => without(of, 'null', 'undefined'),
+  Set: noJson('Set'),
+  Map: noJson('Map'),
+  ReadableStream: () => ({ kind: 'bytes' }),
+  Uint8Array: () => ({ kind: 'bytes' }),
+  AsyncIterable: noJson('stream'),
+} satisfies Record<string, Work>);
+
+function namesOf(names: Shape, fail: Fail): ReadonlySet<string> {
+  return new Set(constants(names, fail).map(String));
+}
+
+function pick(of: RecordShape, names: ReadonlySet<string>, wanted: boolean): Shape {
+  // With an index signature every name is a key, and what is left of the fields is the signature.
+  if (of.index !== undefined && !wanted) return { kind: 'record', props: new Map(), index: of.index };
+  return { kind: 'record', props: new Map([...of.props].filter(([name]) => names.has(name) === wanted)), index: undefined };
+}
+
+function eachRecord(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape {
+  const of = open(shape);
+  if (of.kind === 'union') return unite(of.of.map((part) => eachRecord(part, fail, change)));
+  if (of.kind === 'array' || of.kind === 'tuple') return fail('Partial or Required of a list is not understood');
+  if (of.kind !== 'record') return of;
+  return { ...of, props: new Map(Array.from(of.props, ([name, prop]) => [name, change(prop)])) };
+}
+
+function common(shape: Shape, fail: Fail): RecordShape {
+  const of = open(shape);
+  if (of.kind !== 'union') return recordOf(of, fail);
+  const [first, ...others] = of.of.map((part) => recordOf(part, fail)) as [RecordShape, ...RecordShape[]];
+  const props = new Map<string, Prop>();
+  for (const [name, prop] of first.props) {
+    const all = others.map((other) => other.props.get(name));
+    if (all.some((one) => one === undefined)) continue;
+    const same = all as Prop[];
+    props.set(name, {
+      of: unite([prop.of, ...same.map((one) => one.of)]),
+      optional: prop.optional || same.some((one) => one.optional),
+      notes: prop.notes,
+    });
+  }
+  return { kind: 'record', props, index: undefined };
+}
+
+/** Both given and asked for must be literals; `Extract<Shape, { kind: 'a' }>` asks for tsc itself. */
+function filterConstants(of: Shape, values: Shape, fail: Fail, wanted: boolean): Shape {
+  const given = new Set(constants(values, fail));
+  const kept = constants(of, fail).filter((value) => given.has(value) === wanted);
+  return unite(kept.map((value): Shape => ({ kind: 'const', value })));
+}
+
+export function keysOf(shape: Shape, fail: Fail): Shape {
+  const of = open(shape);
+  if (of.kind === 'union') return keysOf(common(of, fail), fail);
+  if (of.kind !== 'record') return fail('keyof of something that is no object is not understood');
+  if (of.index !== undefined) return STRING;
+  return unite(Array.from(of.props.keys(), (value): Shape => ({ kind: 'const', value })));
+}
+
+/** `T['key']` */
+export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
+  const of = open(object);
+  const by = open(key);
+  if (of.kind === 'any') return of;
+  if (of.kind === 'union') return unite(of.of.map((part) => propertyOf(part, by, fail)));
+  if (by.kind === 'union') return unite(by.of.map((part) => propertyOf(of, part, fail)));
+  const isPlace = by.kind === 'number' || (by.kind === 'const' && typeof by.value === 'number');
+  if (of.kind === 'array' && isPlace) return of.of;
+  if (of.kind === 'tuple' && by.kind === 'number')
+    return unite([...of.items.map((item) => item.of), ...(of.rest === undefined ? [] : [of.rest])]);
+  if (of.kind === 'tuple' && by.kind === 'const')
+    return of.items[Number(by.value)]?.of ?? of.rest ?? fail('there is no such place in the tuple');
+  if (of.kind !== 'record') return fail('there is no such field');
+  const prop = by.kind === 'const' ? of.props.get(String(by.value)) : undefined;
+  if (prop !== undefined) return prop.optional ? unite([prop.of, UNDEFINED]) : prop.of;
+  return of.index ?? fail('there is no such field');
+}

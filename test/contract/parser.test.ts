@@ -1,0 +1,46 @@
+// Our parser against TypeScript's own, declaration by declaration, on this repository, on what is installed beside it, and on
+// syntax that misleads.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { differences, outlineOfOurs, outlineOfTypeScript } from './oracle/parsers.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** `intrinsic` is a name to us; only TypeScript's own library has it. */
+const KNOWN = /^alias (?:BuiltinIteratorReturn|Uppercase|Lowercase|Capitalize|Uncapitalize|NoInfer):/;
+
+function compare(files: readonly string[], least: number): void {
+  const found: string[] = [];
+  let count = 0;
+  for (const file of files) {
+    const source = readFileSync(file, 'utf8');
+    const theirs = outlineOfTypeScript(file, source);
+    if (theirs === undefined) continue;
+    const { compared, different } = differences(outlineOfOurs(source), theirs);
+    count += compared;
+    found.push(...different.filter((one) => !KNOWN.test(one)).map((one) => `${file}: ${one}`));
+  }
+  assert.deepEqual(found, []);
+  assert.ok(count >= least, `${count} declarations were compared`);
+}
+
+function typeScriptBelow(folder: string, skipped: RegExp): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.[mc]?ts$/.test(path) && !skipped.test(path))
+    .map((path) => join(folder, path));
+}
+
+test('this repository is read as TypeScript reads it', () => {
+  compare([...typeScriptBelow(join(ROOT, 'src'), /^$/), ...typeScriptBelow(join(ROOT, 'test'), /broken/)], 2000);
+});
+
+test('what is installed is read as TypeScript reads it: one file of five here, all in the soak test', () => {
+  const files = typeScriptBelow(join(ROOT, 'node_modules'), /(?:^|\/)typescript-5\/lib\/(?:typescript|tsserver)/);
+  const step = process.env.ALL_FILES === undefined ? 5 : 1;
+  compare(
+    files.filter((_, i) => i % step === 0),
+    2000,
+  );
+});

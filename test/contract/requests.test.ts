@@ -1,0 +1,282 @@
+// Requests that are checked by the types of their operations, over a real socket: what is let in, what it becomes, and what a
+// client reads when something is wrong.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Service, startService } from '../support/service.ts';
+
+const CONTROLLERS = {
+  'types.ts': `
+    import type { Int } from 'gatefold';
+    export type Role = 'admin' | 'user';
+    export interface Address { street: string; zip: string }
+    export interface Page<T> { items: T[]; total: Int }
+    export const SIZES = ['s', 'm', 'l'] as const;`,
+  'UserController.ts': `
+    import type { ControllerParams, DateOnly, Email, Int, Uuid } from 'gatefold';
+    import { type Address, type Role, SIZES } from './types.ts';
+    /** Somebody new. */
+    interface NewUser {
+      /** @minLength 1
+       *  @maxLength 10 */
+      name: string;
+      email: Email;
+      age?: Int;
+      role: Role;
+      address?: Address;
+      size?: (typeof SIZES)[number];
+      born?: DateOnly;
+      seen?: Date;
+      tags?: string[];
+      id?: Uuid;
+    }
+    const seen = (data: unknown, params: ControllerParams) => ({ data, query: params.query });
+    export default class UserController {
+      created(data: NewUser, params: ControllerParams<{ query: { dryRun?: boolean; limit?: Int } }>) {
+        return { data, isDate: data.seen instanceof Date, dryRun: params.query.dryRun ?? null };
+      }
+      index(query: { page?: Int; on?: boolean; role?: Role; tag?: string[]; since?: Date; ratio?: number | 'auto' }) {
+        return { query, isDate: query.since instanceof Date };
+      }
+      red(data: Record<string, number>) { return data; }
+      patch(data: { kind: 'circle'; r: number } | { kind: 'square'; side: number }) { return data; }
+      deleted(data: { a: string } | { a: string; b: number }) { return data; }
+      free(data: unknown, params: ControllerParams) { return seen(data, params); }
+      upload(data: { file: File; note?: string; count: Int }) { return { size: data.file.size, count: data.count }; }
+    }`,
+  'OrderController.ts': `
+    import type { ControllerParams, Int } from 'gatefold';
+    type Params = ControllerParams<{ path: { id: Int } }>;
+    export default class OrderController {
+      'GET {id}'(_: unknown, { path: { id } }: Params) { return { id }; }
+      'PATCH {id}'(change: { note: string }, { path: { id } }: Params) { return { id, change }; }
+    }`,
+  'ObjectController.ts': `
+    const rename = async (data: { to: string }) => data;
+    export default {
+      index: (query: { page: number }) => query,
+      async created(data: { name: string }) { return data; },
+      patch: rename,
+      red: function (data: { on: boolean }) { return data; },
+    };`,
+  'crud.ts': `
+    export abstract class Crud<T extends { id: string }> {
+      created(data: T): T { return data; }
+      updated(data: Partial<T>): Partial<T> { return data; }
+    }`,
+  'ItemController.ts': `
+    import { Crud } from './crud.ts';
+    interface Item { id: string; price: number }
+    export default class ItemController extends Crud<Item> {
+      index() { return []; }
+    }`,
+  'ScriptController.mjs': `
+    /**
+     * @typedef {object} NewThing
+     * @property {string} name - what it is called
+     * @property {number} [count]
+     */
+    export default class ScriptController {
+      /**
+       * Makes one.
+       * @param {NewThing & { role: import('./types.ts').Role }} data
+       * @returns {NewThing}
+       */
+      created(data) { return data; }
+      /** @param {{ page?: number }} query */
+      index({ page }) { return { page: page ?? null }; }
+      /** Takes what comes. */
+      red(data) { return data; }
+    }`,
+  'LibraryController.mjs': `
+    const schema = (check, json) => ({ '~standard': { version: 1, vendor: 'test', validate: check, ...(json && { jsonSchema: { input: () => json, output: () => json } }) } });
+    export default class LibraryController {
+      static operations = {
+        created: { body: schema((value) => (typeof value?.n === 'number' ? { value: { n: value.n + 1 } } : { issues: [{ message: 'no number', path: ['n', { key: 'a/b' }] }] })) },
+        red: { body: schema(async (value) => ({ value: { late: value } })) },
+        index: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
+        patch: { body: schema(() => { throw new Error('broken schema'); }) },
+      };
+      created(data) { return data; }
+      red(data) { return data; }
+      index(data, params) { return { data, query: params.query }; }
+      patch(data) { return data; }
+    }`,
+};
+
+let service: Service;
+before(async () => {
+  service = await startService({ controllers: CONTROLLERS, expectedErrors: ['request-failed'] });
+});
+after(() => service.close());
+
+const USER = { name: 'Ada', email: 'ada@example.com', role: 'admin' };
+
+async function ask(
+  method: string,
+  path: string,
+  body?: unknown,
+  type = 'application/json',
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const isText = typeof body === 'string';
+  const init = body === undefined ? {} : { body: body instanceof FormData ? body : isText ? body : JSON.stringify(body) };
+  const headers = body === undefined || body instanceof FormData ? {} : { 'Content-Type': type };
+  const response = await fetch(`${service.url}/api/${path}`, { method, headers, ...init });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+describe('what fits is let in, and becomes what its type says', () => {
+  const rows: [name: string, request: Parameters<typeof ask>, expected: unknown][] = [
+    ['a body', ['POST', 'user', USER], { data: USER, isDate: false, dryRun: null }],
+    [
+      'fields that nobody declared are dropped',
+      ['POST', 'user', { ...USER, isAdmin: true, address: { street: 'a', zip: 'b', x: 1 } }],
+      { data: { ...USER, address: { street: 'a', zip: 'b' } }, isDate: false, dryRun: null },
+    ],
+    [
+      'a Date',
+      ['POST', 'user', { ...USER, seen: '2026-01-02T03:04:05+01:00' }],
+      { data: { ...USER, seen: '2026-01-02T02:04:05.000Z' }, isDate: true, dryRun: null },
+    ],
+    ['params.query beside a body', ['POST', 'user?dryRun=true&other=1', USER], { data: USER, isDate: false, dryRun: true }],
+    [
+      'a query',
+      ['GET', 'user?page=2&on=false&role=user&tag=a&ratio=0.5&since=2026-01-02T03:04:05Z'],
+      { query: { page: 2, on: false, role: 'user', tag: ['a'], ratio: 0.5, since: '2026-01-02T03:04:05.000Z' }, isDate: true },
+    ],
+    ['a list of several', ['GET', 'user?tag=a&tag=b&ratio=auto'], { query: { tag: ['a', 'b'], ratio: 'auto' }, isDate: false }],
+    ['a record keeps its fields', ['PUT', 'user', { a: 1, b: 2 }], { a: 1, b: 2 }],
+    ['a union by its tag', ['PATCH', 'user', { kind: 'square', side: 2, r: 1 }], { kind: 'square', side: 2 }],
+    ['a union without: what any part declares is kept', ['DELETE', 'user', { a: 'x', b: 1, c: 2 }], { a: 'x', b: 1 }],
+    ['unknown is not checked', ['POST', 'user/free?a=1', { any: [1] }], { data: { any: [1] }, query: { a: '1' } }],
+    [
+      'a form',
+      ['POST', 'user?', 'name=Ada&email=ada@example.com&role=user&age=36&tags=x', 'application/x-www-form-urlencoded'],
+      { data: { name: 'Ada', email: 'ada@example.com', age: 36, role: 'user', tags: ['x'] }, isDate: false, dryRun: null },
+    ],
+    ['a path', ['GET', 'order/7'], { id: 7 }],
+    ['a path and a body', ['PATCH', 'order/7', { note: 'n', id: 9 }], { id: 7, change: { note: 'n' } }],
+    ['an arrow function of an object', ['GET', 'object?page=1'], { page: 1 }],
+    ['a method of an object', ['POST', 'object', { name: 'x', y: 1 }], { name: 'x' }],
+    ['a constant in an object', ['PATCH', 'object', { to: 'x', y: 1 }], { to: 'x' }],
+    ['a generic base class', ['POST', 'item', { id: 'a', price: 1, x: 1 }], { id: 'a', price: 1 }],
+    ['a generic base class, in part', ['POST', 'item/updated', { price: 1 }], { price: 1 }],
+    ['JSDoc', ['POST', 'script', { name: 'a', role: 'user', x: 1 }], { name: 'a', role: 'user' }],
+    ['JSDoc of a pattern', ['GET', 'script?page=3'], { page: 3 }],
+    ['a script without types', ['PUT', 'script', { a: 1 }], { a: 1 }],
+    ['a schema of a library', ['POST', 'library', { n: 1 }], { n: 2 }],
+    ['one that takes its time', ['PUT', 'library', [1]], { late: [1] }],
+    ['one for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
+  ];
+  for (const [name, request, expected] of rows) {
+    test(name, async () => assert.deepEqual(await ask(...request), { status: 200, body: expected }));
+  }
+
+  test('a file of a form', async () => {
+    const form = new FormData();
+    form.set('file', new File(['abc'], 'a.txt'));
+    form.set('count', '3');
+    assert.deepEqual(await ask('POST', 'user/upload', form), { status: 200, body: { size: 3, count: 3 } });
+  });
+});
+
+describe('what does not fit is 422, and nothing has run', () => {
+  const rows: [name: string, request: Parameters<typeof ask>, expected: string[]][] = [
+    [
+      'several fields',
+      ['POST', 'user', { name: '', role: 'root', age: 1.5 }],
+      [
+        'body /name must not be empty',
+        'body /email is missing',
+        'body /age must be a whole number',
+        'body /role must be "admin" or "user"',
+      ],
+    ],
+    ['no body at all', ['POST', 'user', 'null'], ['body  must be an object']],
+    ['a list instead', ['POST', 'user', [USER]], ['body  must be an object']],
+    ['a nested field', ['POST', 'user', { ...USER, address: { street: 1, zip: 'z' } }], ['body /address/street must be a string']],
+    ['an entry of a list', ['POST', 'user', { ...USER, tags: ['a', 1] }], ['body /tags/1 must be a string']],
+    ['a body is not coerced', ['POST', 'user', { ...USER, age: '36' }], ['body /age must be a whole number']],
+    ['a text that is too long', ['POST', 'user', { ...USER, name: 'a'.repeat(11) }], ['body /name must have at most 10 characters']],
+    [
+      'formats',
+      ['POST', 'user', { ...USER, email: 'ada@', born: '2026-02-30', seen: 'now', id: 'x' }],
+      [
+        'body /email must be an email address',
+        'body /born must be a date like 2026-12-31',
+        'body /seen must be a date and time like 2026-12-31T23:59:59Z',
+        'body /id must be a UUID',
+      ],
+    ],
+    ['an enumeration of constants', ['POST', 'user', { ...USER, size: 'xl' }], ['body /size must be one of "s", "m", "l"']],
+    [
+      'body and query at once',
+      ['POST', 'user?dryRun=yes&limit=x', { ...USER, name: 1 }],
+      ['query /dryRun must be true or false', 'query /limit must be a whole number', 'body /name must be a string'],
+    ],
+    [
+      'a query',
+      ['GET', 'user?page=two&on=1&role=x'],
+      ['query /page must be a whole number', 'query /on must be true or false', 'query /role must be "admin" or "user"'],
+    ],
+    ['one value, given twice', ['GET', 'user?page=1&page=2'], ['query /page must be a whole number']],
+    ['a record', ['PUT', 'user', { a: 1, 'b/c~d': 'x' }], ['body /b~1c~0d must be a number']],
+    ['a tag', ['PATCH', 'user', { kind: 'oval' }], ['body /kind must be "circle" or "square"']],
+    ['a missing tag', ['PATCH', 'user', {}], ['body /kind is missing']],
+    ['a field of a tagged part', ['PATCH', 'user', { kind: 'circle' }], ['body /r is missing']],
+    ['a path', ['GET', 'order/seven'], ['path /id must be a whole number']],
+    ['a path and a body', ['PATCH', 'order/x', {}], ['path /id must be a whole number', 'body /note is missing']],
+    ['an object export', ['GET', 'object?page=x'], ['query /page must be a number']],
+    ['a constant in an object', ['PATCH', 'object', {}], ['body /to is missing']],
+    ['a function in an object', ['PUT', 'object', { on: 'true' }], ['body /on must be true or false']],
+    ['a generic base class', ['POST', 'item', { id: 1 }], ['body /id must be a string', 'body /price is missing']],
+    ['a generic base class, in part', ['POST', 'item/updated', { price: 'x' }], ['body /price must be a number']],
+    ['JSDoc', ['POST', 'script', { name: 1, role: 'root' }], ['body /name must be a string', 'body /role must be "admin" or "user"']],
+    [
+      'a form',
+      ['POST', 'user', 'name=Ada&email=x&role=user&age=old', 'application/x-www-form-urlencoded'],
+      ['body /email must be an email address', 'body /age must be a whole number'],
+    ],
+    ['a schema of a library', ['POST', 'library', {}], ['body /n/a~1b no number']],
+  ];
+  for (const [name, request, expected] of rows) {
+    test(name, async () => {
+      const { status, body } = await ask(...request);
+      const errors = body.errors as { in: string; pointer: string; message: string }[];
+      assert.deepEqual(
+        errors?.map((error) => `${error.in} ${error.pointer} ${error.message}`),
+        expected,
+        JSON.stringify(body),
+      );
+      assert.equal(status, 422);
+      assert.equal(body.error_code, 'INVALID_DATA');
+      assert.equal(body.status, 'error');
+    });
+  }
+
+  test('a schema that throws is a 500 of the service', async () => {
+    assert.equal((await ask('PATCH', 'library', {})).status, 500);
+  });
+
+  test('no value of the client is echoed, and there are at most 50 mistakes', async () => {
+    const secret = 'hunter2-hunter2';
+    const tags = Array.from({ length: 500 }, () => ({ secret }));
+    const { body } = await ask('POST', 'user', { ...USER, name: { secret }, role: secret, tags, seen: secret });
+    assert.ok(!JSON.stringify(body).includes(secret));
+    assert.equal((body.errors as unknown[]).length, 50);
+  });
+});
+
+test('the shipped groups are as they were', async () => {
+  const shipped = await startService();
+  try {
+    const answer = await fetch(`${shipped.url}/api/test?a=1`, {
+      method: 'POST',
+      body: '{"x":[1,{"y":null}]}',
+      headers: { 'Content-Type': 'application/json' },
+    });
+    const { data, params } = (await answer.json()) as { data: unknown; params: { query: unknown } };
+    assert.deepEqual([data, params.query], [{ x: [1, { y: null }] }, { a: '1' }]);
+  } finally {
+    await shipped.close();
+  }
+});

@@ -1,0 +1,217 @@
+import type * as Other from './other.ts';
+import type Thing from './other.ts';
+import type { Addr, Address, Id, LEVELS, Money, Page, Role, Third as T3 } from './other.ts';
+
+// a comment with { braces and 'quotes
+/* interface Fake { a: string } */
+const text = 'interface Fake { a: string }';
+const regex = /interface Fake2 \{ ['"`/[}]/g;
+const tpl = `interface Fake3 { ${'a'} }`;
+export type A001 = string;
+export type A002 = number;
+export type A003 = boolean;
+export type A004 = null;
+export type A005 = unknown;
+export type A006 = 'a';
+export type A007 = 42;
+export type A008 = -1.5;
+export type A009 = true;
+export type A010 = 'a' | 'b' | 'c';
+export type A011 = 1 | 2 | 3;
+export type A012 = 'a' | 1 | true | null;
+export type A013 = string | number;
+export type A014 = string | null;
+export type A015 = string[];
+export type A016 = Array<number>;
+export type A017 = readonly boolean[];
+export type A018 = ReadonlyArray<string | null>;
+export type A019 = string[][];
+export type A020 = (string | number)[];
+export type A021 = [string, number];
+export type A022 = [string, number?];
+export type A023 = [string, ...number[]];
+export type A024 = [name: string, age: number];
+export type A025 = readonly [1, 'x'];
+export type A026 = [];
+export type A027 = { a: string };
+export type A028 = { a: string; b?: number };
+export type A029 = { a: string; readonly b: number };
+export type A030 = { 'quoted-name': string; 1: number };
+export type A031 = { a: { b: { c: string } } };
+export type A032 = { a: string } | { b: number };
+export type A033 = { kind: 'circle'; r: number } | { kind: 'square'; side: number };
+export type A034 = { a: string } & { b: number };
+export type A035 = { a: string } & ({ b: number } | { c: boolean });
+export type A036 = Record<string, number>;
+export type A037 = Record<'x' | 'y', number>;
+export type A038 = { [key: string]: string };
+export type A039 = { [key: string]: string | number; a: string };
+export type A040 = Partial<{ a: string; b: number }>;
+export type A041 = Required<{ a?: string; b?: number }>;
+export type A042 = Pick<{ a: string; b: number; c?: boolean }, 'a' | 'c'>;
+export type A043 = Omit<{ a: string; b: number; c?: boolean }, 'a'>;
+export type A044 = Readonly<{ a: string }>;
+export type A045 = NonNullable<string | null | undefined>;
+export type A046 = Exclude<'a' | 'b' | 'c', 'b'>;
+export type A047 = Extract<'a' | 'b' | 'c', 'b' | 'z'>;
+export type A048 = Record<Role, { n: number }>;
+export type A049 = Partial<Record<Role, string[]>>;
+export interface A050 {
+  a: string;
+  b?: number | null;
+}
+export interface A051 extends A050 {
+  c: boolean;
+}
+export interface A052 extends A050, Address {
+  d: 1;
+}
+export interface A053 {
+  self?: A053;
+  kids: A053[];
+}
+export type A054 = { value: number; left: A054 | null; right: A054 | null };
+export type A055 = string | number | boolean | null | A055[] | { [key: string]: A055 };
+export type A056 = Page<A050>;
+export type A057 = Page<string>;
+export type A058 = Page<Page<number>>;
+export interface A059<T = string> {
+  of: T;
+}
+export type A060 = A059;
+export type A061 = A059<number>;
+export type A062<T, E = string> = { ok: true; value: T } | { ok: false; error: E };
+export type A063 = A062<A050>;
+export type A064 = Address['zip'];
+export type A065 = Address[keyof Address];
+export type A066 = keyof Address;
+export type A067 = Page<A050>['items'][number];
+export type A068 = (typeof LEVELS)[number];
+export type A069 = typeof LEVELS;
+const LOCAL = { host: 'x', port: 80, deep: { on: true } } as const;
+export type A070 = typeof LOCAL;
+export type A071 = keyof typeof LOCAL;
+export type A072 = (typeof LOCAL)['port'];
+const WIDE = { host: 'x', port: 80, list: [1, 2] };
+export type A073 = typeof WIDE;
+const SIZES = { s: 'small', l: 'large' } as const;
+export type A074 = (typeof SIZES)[keyof typeof SIZES];
+export type A075 = `id-${number}`;
+export type A076 = `${'a' | 'b'}/${string}`;
+export type A077 = `v${1 | 2}.${number}`;
+export type A078 = { [K in Role]: number };
+export type A079 = { [K in keyof Address]: boolean };
+export type A080 = { [K in keyof Address]?: Address[K] };
+export type A081 = { readonly [K in keyof Address]-?: Address[K] };
+export type A082 = { [K in string]: number };
+export type A083 = Addr;
+export type A084 = Thing;
+export type A085 = T3;
+export type A086 = Money;
+export type A087 = Other.Address;
+export type A088 = Other.Page<Other.Id>;
+export type A089 = import('./other.ts').Role;
+export type A090 = object;
+export type A091 = { a: object };
+export type A092 = { a: any; b: unknown };
+export type A093 = { a?: never; b: string };
+export type A094 = { a: string | undefined };
+export type A095 = { list: { id: number; tags?: string[] }[] };
+export interface A096 {
+  a: string;
+}
+export interface A096 {
+  b: number;
+}
+export class A097 {
+  a!: string;
+  b?: number;
+  readonly c: boolean = true;
+  static s = 1;
+  private p?: string;
+  constructor(readonly z?: string) {}
+}
+export type A098 =
+  | 'one'
+  | 'two' // a comment
+  | /* inner */ 'three';
+export type A099 = { a: string /** doc */; b: number /* x */ };
+export type A100 = string;
+export type A101 = { a: (string | null)[]; b: (1 | 2)[] };
+export type A102 = { 'a-b'?: 'x' | null; 'c d': string[] };
+export type A103 = Omit<A050 & Address, 'zip' | 'b'>;
+export type A104 = Partial<A050> & Pick<Address, 'street'>;
+export type A105 = Omit<A033, 'kind'>;
+export type A106 = Required<Pick<A050, 'b'>>;
+export type A107 = Promise<Address>;
+export type A108 = { when: 'now' | { at: string } };
+export type A109 = [Address, ...Role[]];
+export type A110 = Array<{ id: Id } & Partial<Money>>;
+export type A111 = { a: string } & { a: 'x' | 'y' };
+export type A112 = ('a' | 'b') & ('b' | 'c');
+export type A113 = string & {};
+export type A114 = Record<string, unknown>;
+export type A115 = Record<string, Record<string, number[]>>;
+export type A116 = { [k: `x-${string}`]: string };
+export type A117 = A116 | null;
+export type A118 = Uppercase<'a' | 'b'>;
+export type A119 = T extends string ? 1 : 2;
+type T = string;
+export type A120 = () => void;
+export type A121 = { f(): void; a: string };
+export type A122 = Map<string, number>;
+export type A123 = bigint;
+export type A124 = ReturnType<typeof JSON.parse>;
+export type A125 = Awaited<Promise<string>>;
+export type A126 = { id: Id & { readonly __brand: 'Id' } };
+export type A127 = { a: 1 } | { a: 2; b: string } | null;
+export type A128 = { t: 'a'; v: string } | { t: 'b' | 'c'; v: number } | { t: 'd' };
+export type A129 = string | string[];
+export type A130 = number | 'auto';
+export type A131 = { n: 0x10 | 1e3 | 1_000 };
+export type A132 = { constructor: string; toString?: string };
+export type A133 = { a?: string }[] | { a: number };
+export type A134 = Record<number, string>;
+export type A135 = { [n: number]: string; length: number };
+export type A136 = Pick<A039, 'a'>;
+export type A137 = { a: A010; b: A013; c?: A033 };
+export type A138 = Exclude<A013, string>;
+export type A139 = Extract<A033, { kind: 'circle' }>;
+export type A140 = Exclude<keyof Address, 'zip'>;
+export type A141 = Pick<Address, Exclude<keyof Address, 'zip'>>;
+export type A142 = { [K in keyof Address as `x_${K}`]: string };
+export type A143 = Partial<A033>;
+export type A144 = Array<Array<Partial<Address>>>;
+export type A145 = { a: { b?: { c?: { d: string }[] } } };
+export type A146 = [[number, number], [number, number]];
+export type A147 = { data: A062<string, 'E1' | 'E2'>; meta?: Record<string, string> };
+export type A148 = {
+  type: 'Feature';
+  geometry: { type: 'Point'; coordinates: [number, number] } | { type: 'LineString'; coordinates: [number, number][] };
+  properties: Record<string, unknown> | null;
+};
+export type A149 = { a: string; b: number } | [string, number] | string;
+export type A150 = { items?: readonly { readonly id: string }[] | null };
+enum Color {
+  Red,
+  Green = 5,
+  Blue,
+}
+enum Shade {
+  Dark = 'dark',
+  Light = 'light',
+}
+export type A151 = Color;
+export type A152 = Shade | null;
+export type A153 = { shade: Shade.Dark };
+export type A154 = `${Shade}`;
+export type A155 = keyof typeof Shade;
+export type A156 = { a: string | undefined | null; b?: 'x' | undefined };
+export type A157 = Date;
+export type A158 = { at: Date };
+export type A159 = symbol;
+export type A160 = void;
+void text;
+void regex;
+void tpl;
+void WIDE;

@@ -1,0 +1,60 @@
+// The meaning of types: our checks against TypeScript's checker, value by value. Every difference must have one of the reasons in
+// the table of oracle/types.ts.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { randomTypes } from './oracle/random-types.ts';
+import { compareTypes, REASONS, type TypeResult } from './oracle/types.ts';
+
+const SAMPLES = join(import.meta.dirname, 'samples');
+
+/** Of the samples, and why: whatever else is refused is a defect. */
+const REFUSED: Readonly<Record<string, RegExp>> = {
+  A097: /private members/,
+  A116: /kind of key/,
+  A117: /kind of key/,
+  A118: /no type Uppercase/,
+  A119: /conditional type/,
+  A120: /a function/,
+  A121: /a method/,
+  A122: /a Map has no JSON form/,
+  A123: /bigint has no JSON form/,
+  A124: /JSON.parse is no constant/,
+  A138: /literals are needed/,
+  A139: /literals are needed/,
+  A142: /mapped type with `as`/,
+  A159: /symbol has no JSON form/,
+};
+
+function judge(results: readonly TypeResult[]): { types: number; values: number } {
+  assert.deepEqual(
+    results.flatMap(({ unexplained }) => unexplained),
+    [],
+  );
+  for (const { explained } of results) for (const reason of Object.keys(explained)) assert.ok(reason in REASONS);
+  const understood = results.filter(({ refused }) => refused === undefined);
+  return { types: understood.length, values: understood.reduce((sum, { values }) => sum + values, 0) };
+}
+
+test('types written by hand take what TypeScript takes', () => {
+  const file = join(SAMPLES, 'samples.ts');
+  const declared = readFileSync(file, 'utf8').matchAll(/^export (?:type|interface|class) (A\d+)(?![<\w])/gm);
+  const names = [...new Set([...declared].map(([, name]) => name as string))].filter((name) => name !== 'A059' && name !== 'A062');
+  const results = compareTypes(file, names, 30, 42);
+  const { types, values } = judge(results);
+  assert.ok(types >= 140 && values >= 4500, `${types} types, ${values} values`);
+  for (const { name, refused } of results) {
+    if (refused !== undefined || REFUSED[name] !== undefined) assert.match(refused ?? 'understood', REFUSED[name] ?? /^$/, name);
+  }
+});
+
+test('random types take what TypeScript takes', () => {
+  const count = Number(process.env.RANDOM_TYPES ?? 220);
+  const seed = Number(process.env.SEED ?? 7);
+  const { source, names } = randomTypes(count, seed);
+  const file = join(SAMPLES, `random-${seed}.ts`);
+  const results = compareTypes(file, names, 25, seed, (path) => (path === file ? source : readFileSync(path, 'utf8')));
+  const { types, values } = judge(results);
+  assert.ok(types >= count * 0.9 && values >= count * 25, `${types} types, ${values} values`);
+});

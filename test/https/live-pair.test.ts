@@ -1,0 +1,152 @@
+// Certificate files that change: what goes live, what does not, and what is told of it. Real files, the shipped poll a little faster.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createLivePair, type LivePair } from '../../src/https/live-pair.ts';
+import { makePair, type TestPair } from '../support/tls.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'gatefold-pair-'));
+const open: LivePair[] = [];
+// A watch keeps no process alive.
+const alive = setInterval(() => {}, 1000);
+after(() => {
+  clearInterval(alive);
+  for (const pair of open) pair.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+let folders = 0;
+
+/** A folder with this pair in it, and a watch on it that tells of every event of its log. */
+function watch(first: TestPair | undefined, { mayBeMissing = false, linked = false } = {}) {
+  const folder = join(root, String(++folders));
+  mkdirSync(join(folder, 'a'), { recursive: true });
+  if (first !== undefined) put(join(folder, 'a'), first);
+  if (linked) symlinkSync('a', join(folder, 'live'));
+  const at = linked ? join(folder, 'live') : join(folder, 'a');
+  const events: Record<string, unknown>[] = [];
+  const waiting: [event: string, told: () => void][] = [];
+  const write = (line: string) => {
+    const event = JSON.parse(line) as Record<string, unknown>;
+    events.push(event);
+    for (const [name, told] of waiting) if (name === event.event) told();
+  };
+  const pair = createLivePair({
+    certPath: join(at, 'cert.pem'),
+    keyPath: join(at, 'key.pem'),
+    mayBeMissing,
+    log: createLog({ level: 'debug', sink: { write, flush: () => {} } }),
+    onPair: () => {},
+    intervalMs: 20,
+  });
+  open.push(pair);
+  const next = (event: string) => new Promise<void>((told) => waiting.push([event, told]));
+  return { folder, at, pair, events, next, name: () => pair.current()?.facts.names[0] };
+}
+
+function put(folder: string, { cert, key }: TestPair): void {
+  writeFileSync(join(folder, 'cert.pem'), cert);
+  writeFileSync(join(folder, 'key.pem'), key);
+}
+
+const old = makePair('old.example.com');
+const anew = makePair('new.example.com');
+
+describe('createLivePair takes a new pair', () => {
+  test('written in place', async () => {
+    const { at, next, name, events } = watch(old);
+    const loaded = next('certificate-loaded');
+    put(at, anew);
+    await loaded;
+    assert.equal(name(), 'new.example.com');
+    assert.equal(events.filter(({ level }) => level === 'error').length, 0);
+  });
+
+  test('by a swapped symbolic link, as a mounted secret comes', async () => {
+    const { folder, next, name } = watch(old, { linked: true });
+    mkdirSync(join(folder, 'b'));
+    put(join(folder, 'b'), anew);
+    symlinkSync('b', join(folder, 'next'));
+    const loaded = next('certificate-loaded');
+    renameSync(join(folder, 'next'), join(folder, 'live'));
+    await loaded;
+    assert.equal(name(), 'new.example.com');
+  });
+
+  test('where there was none, if there may be none', async () => {
+    const { at, next, name, pair } = watch(undefined, { mayBeMissing: true });
+    assert.deepEqual([name(), pair.failure()], [undefined, undefined]);
+    const loaded = next('certificate-loaded');
+    put(at, anew);
+    await loaded;
+    assert.equal(name(), 'new.example.com');
+  });
+});
+
+describe('createLivePair keeps the last good pair, and says once why', () => {
+  const rows: [what: string, spoil: (at: string) => void, reason: RegExp][] = [
+    [
+      'a certificate without its key',
+      (at) => writeFileSync(join(at, 'cert.pem'), anew.cert),
+      /the key does not belong to the certificate$/,
+    ],
+    [
+      'a torn certificate',
+      (at) => writeFileSync(join(at, 'cert.pem'), anew.cert.slice(0, 200)),
+      /the certificate is damaged or incomplete$/,
+    ],
+    ['an empty file', (at) => writeFileSync(join(at, 'key.pem'), ''), /there is no private key in PEM form in it$/],
+    ['a file that is gone', (at) => rmSync(join(at, 'key.pem')), /there is no such file$/],
+    [
+      'a folder in its place',
+      (at) => {
+        rmSync(join(at, 'key.pem'));
+        mkdirSync(join(at, 'key.pem'));
+      },
+      /it is not a regular file$/,
+    ],
+    ['a file without end', (at) => writeFileSync(join(at, 'cert.pem'), 'x'.repeat(2_000_000)), /it is longer than 1048576 bytes$/],
+  ];
+  for (const [what, spoil, reason] of rows) {
+    test(what, async () => {
+      const { at, next, name, events, pair } = watch(old);
+      const failed = next('certificate-reload-failed');
+      spoil(at);
+      await failed;
+      assert.equal(name(), 'old.example.com');
+      assert.match(String(pair.failure()), reason);
+      for (const key of [old.key, anew.key]) assert.ok(!JSON.stringify(events).includes(key.split('\n')[1] as string));
+      rmSync(join(at, 'key.pem'), { recursive: true, force: true });
+      const loaded = next('certificate-loaded');
+      put(at, anew);
+      await loaded;
+      assert.deepEqual([name(), pair.failure(), pair.reloads], ['new.example.com', undefined, 1]);
+      assert.equal(events.filter(({ event }) => event === 'certificate-reload-failed').length, 1);
+    });
+  }
+
+  test('and forgets the failure when the old files are back', async () => {
+    const { at, next, pair } = watch(old);
+    const failed = next('certificate-reload-failed');
+    writeFileSync(join(at, 'key.pem'), '');
+    await failed;
+    put(at, old);
+    pair.readNow();
+    assert.deepEqual([pair.failure(), pair.reloads, pair.reloadFailures], [undefined, 0, 1]);
+  });
+});
+
+describe('createLivePair without a pair to begin with', () => {
+  const rows: [what: string, pair: TestPair | undefined, mayBeMissing: boolean, reason: RegExp][] = [
+    ['that has to be there', undefined, false, /there is no such file$/],
+    ['that is torn', { ...old, cert: old.cert.slice(0, 99) }, false, /the certificate is damaged/],
+  ];
+  for (const [what, pair, mayBeMissing, reason] of rows) {
+    test(what, () => {
+      assert.throws(() => watch(pair, { mayBeMissing }), reason);
+    });
+  }
+});

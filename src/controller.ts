@@ -1,9 +1,12 @@
 // What the author of a controller imports: `import { HttpError, type ControllerParams } from 'gatefold'`.
-// Types, and the one class a controller throws to refuse on purpose; nothing of the server.
+// Types, and what a controller throws and returns; nothing of the server.
 import type { IncomingMessage } from 'node:http';
 
-export { HttpError, type HttpErrorOptions } from './base/errors.ts';
+export { type ErrorDetail, HttpError, type HttpErrorOptions } from './base/errors.ts';
+export { type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
+export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
+export { Reply, type ReplyHeaders } from './controller/reply.ts';
 
 /** The application that a request's credential belongs to. No secret is in it. */
 export interface CallingApplication {
@@ -43,6 +46,8 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly application?: CallingApplication;
   /** What the segments named in its route are, decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
+  /** Of a client that reconnects to an event stream: the `id` of the last event it has seen. */
+  readonly lastEventId: string | undefined;
   /** The request as Node has it. Its body has been read already. */
   readonly request: IncomingMessage;
   /** Aborted when the client is gone or the operation is out of time. */

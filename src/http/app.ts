@@ -91,6 +91,7 @@ export function createApp({
     isSecure: transport.isSecure,
     observer,
     onSettled: finish,
+    onStreaming: leaveFlight,
     isFollowed: (exchange) => connections.isFollowed(exchange),
   });
   const budget = createBodyBudget({
@@ -162,10 +163,15 @@ export function createApp({
     return inFlight - budget.uploads() > maxInFlight;
   }
 
-  function finish(exchange: Exchange): void {
+  /** What a connection is long busy with is bounded by the connections, and not by MAX_IN_FLIGHT; its body is of no use any more. */
+  function leaveFlight(exchange: Exchange): void {
     inFlight--;
     exchange.received = undefined;
     budget.release(exchange);
+  }
+
+  function finish(exchange: Exchange): void {
+    if (!exchange.streaming) leaveFlight(exchange);
     connections.end(exchange);
   }
 

@@ -4,8 +4,9 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Connections } from './connections.ts';
+import { rawRefusal } from './envelope.ts';
 import type { Request } from './head.ts';
-import { type Responder, rawRefusal } from './response.ts';
+import type { Responder } from './response.ts';
 
 /** Node's error code → ours; any other is a request that is not HTTP. */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map([

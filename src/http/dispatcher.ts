@@ -48,6 +48,7 @@ export function createDispatcher({ respond, log, bodyLimit, intake, operationTim
     if (exchange.caller !== undefined) checkOperation(exchange.caller, operation.name);
     exchange.operation = operation.name;
     exchange.path = path;
+    if (operation.settings.status !== undefined) exchange.status = operation.settings.status;
     call(exchange, { operation, answer: respond.result });
   }
 
@@ -81,7 +82,7 @@ export function createDispatcher({ respond, log, bodyLimit, intake, operationTim
         return waitFor(
           exchange,
           problems.then((found) => refuseOrCall(exchange, work, found, parts)),
-          work.answer,
+          work,
         );
       if (problems !== undefined) throw invalidData(problems);
       exchange.path = parts.path as Exchange['path'];
@@ -97,45 +98,59 @@ export function createDispatcher({ respond, log, bodyLimit, intake, operationTim
     return operation.method.call(operation.controller, parts.data, new Params(exchange, parts.query as Query));
   }
 
-  function invoke(exchange: Exchange, { operation: { controller, method }, answer }: Call, data: unknown, query: Query): void {
+  function invoke(exchange: Exchange, work: Call, data: unknown, query: Query): void {
+    const { controller, method, settings } = work.operation;
     // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
     try {
       const params = new Params(exchange, query) satisfies ControllerParams;
       const result = atHand.follows(method)
         ? atHand.run(exchange, () => method.call(controller, data, params))
         : method.call(controller, data, params);
-      if (!isThenable(result)) return answer(exchange, result);
+      if (!isThenable(result)) {
+        work.answer(exchange, result);
+        // A stream whose first byte has not come.
+        if (!exchange.settled) limitTime(exchange, settings.timeout ?? operationTimeout);
+        return;
+      }
       atHand.follow(method);
-      waitFor(exchange, result, answer);
+      waitFor(exchange, result, work);
     } catch (error) {
       respond.fail(exchange, error);
     }
   }
 
-  function waitFor(exchange: Exchange, work: PromiseLike<unknown>, answer: Call['answer']): void {
-    const timer = setTimeout(() => {
-      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${operationTimeout} ms`) }));
-      exchange.abort(new Error('the operation is out of time'));
-    }, operationTimeout);
-    const isLate = () => {
-      clearTimeout(timer);
-      return exchange.settled;
-    };
-    const facts = () => ({ request_id: exchange.requestId, group: exchange.group, operation: exchange.operation });
+  function waitFor(exchange: Exchange, work: PromiseLike<unknown>, { operation, answer }: Call): void {
+    limitTime(exchange, operation.settings.timeout ?? operationTimeout);
     work.then(
       (result) => {
-        if (isLate()) return log.debug('operation-finished-late', facts());
+        if (exchange.settled) return finishedLate(exchange);
         try {
           answer(exchange, result);
         } catch (error) {
           respond.fail(exchange, error);
         }
+        // Of a stream the limit ends with its first byte.
+        if (exchange.settled) clearTimeout(exchange.timer);
       },
       (error) => {
-        if (isLate()) log.warn('operation-failed-late', { ...facts(), ...describeError(error) });
-        else respond.fail(exchange, error);
+        if (exchange.settled) return finishedLate(exchange, error);
+        clearTimeout(exchange.timer);
+        respond.fail(exchange, error);
       },
     );
+  }
+
+  function limitTime(exchange: Exchange, timeout: number): void {
+    exchange.timer = setTimeout(() => {
+      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${timeout} ms`) }));
+      exchange.abort(new Error('the operation is out of time'));
+    }, timeout);
+  }
+
+  /** Nobody waits for it any more. */
+  function finishedLate({ requestId: request_id, group, operation }: Exchange, error?: unknown): void {
+    if (error === undefined) log.debug('operation-finished-late', { request_id, group, operation });
+    else log.warn('operation-failed-late', { request_id, group, operation, ...describeError(error) });
   }
 
   return { dispatch, call };

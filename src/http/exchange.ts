@@ -40,11 +40,19 @@ export class Exchange {
   /** Bytes of the body that body-budget.ts has counted, and how many there were when it looked last. */
   held = 0;
   heldBefore = -1;
-  /** The one answer has been given. */
+  /** The one answer has been given, to its last byte. */
   settled = false;
+  /** The head of an answer that takes its time is out: a stream, server-sent events. */
+  streaming = false;
+  /** Of an answer that says none of its own. */
+  status = 200;
+  /** The operation's time limit, while it has one to keep. */
+  timer: NodeJS.Timeout | undefined;
   /** Why the operation's work is no longer wanted, once it is not. */
   abortReason: Error | undefined;
   onAbort: ((reason: Error) => void) | undefined;
+  /** Ends the source of a body that is sent piece by piece. */
+  cancelBody: ((reason: Error) => void) | undefined;
   /** Called when the connection closes, by whoever waits for the rest of the body: a listener on each request costs more. */
   onLost: (() => void) | undefined;
   #watched = false;
@@ -75,6 +83,7 @@ export class Exchange {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.onAbort?.(reason);
+    this.cancelBody?.(reason);
   }
 
   /** Only an operation that takes its time needs to know that its client has gone: a listener costs every request. */

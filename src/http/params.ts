@@ -31,6 +31,11 @@ export class Params implements ControllerParams {
     return this.#exchange.path;
   }
 
+  get lastEventId(): string | undefined {
+    const id = this.#exchange.request.headers['last-event-id'];
+    return Array.isArray(id) ? id[0] : id;
+  }
+
   get request(): IncomingMessage {
     return this.#exchange.request;
   }

@@ -1,11 +1,14 @@
 // The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { STATUS_CODES, validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { RequestLines } from './access-log.ts';
+import { envelope } from './envelope.ts';
 import type { Exchange } from './exchange.ts';
+import { CORS, EXPOSE, JSON_HEADERS, NO_STORE, ownedHeaders } from './headers.ts';
+import { createReplies } from './replies.ts';
+import { encode, isJson } from './result.ts';
 
 export interface RequestObserver {
   /** @param duration milliseconds from the complete head to the answer handed to the socket */
@@ -26,6 +29,8 @@ export interface ResponderOptions {
   readonly onSettled: (exchange: Exchange) => void;
   /** Whether requests wait behind this one on its connection. */
   readonly isFollowed: (exchange: Exchange) => boolean;
+  /** Told before, of an answer that takes its time: its head is out. */
+  readonly onStreaming: (exchange: Exchange) => void;
 }
 
 export interface Responder {
@@ -40,32 +45,7 @@ export interface Responder {
   setDraining(): void;
 }
 
-const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
-/** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
-const ALLOW_HEADERS = '*, Authorization';
-const CORS = [
-  'Access-Control-Allow-Origin',
-  '*',
-  'Access-Control-Allow-Methods',
-  ALLOW_METHODS,
-  'Access-Control-Allow-Headers',
-  ALLOW_HEADERS,
-];
-const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, 'Access-Control-Expose-Headers', '*'];
-const NO_STORE = ['Cache-Control', 'no-store'];
 const NONE: readonly string[] = [];
-/** Header names that an HttpError may not bring: they are ours, or they frame the message. So are all of CORS. */
-const OWN_HEADERS: ReadonlySet<string> = new Set([
-  'cache-control',
-  'connection',
-  'content-length',
-  'content-type',
-  'keep-alive',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'x-request-id',
-]);
 /** After these the connection cannot be trusted to hold another request, or is not worth reading on. */
 const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
@@ -87,6 +67,7 @@ export function createResponder({
   observer,
   onSettled,
   isFollowed,
+  onStreaming,
 }: ResponderOptions): Responder {
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
@@ -105,14 +86,48 @@ export function createResponder({
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
     response.writeHead(status, extra === NONE ? usual : [...usual, ...extra]);
+    end(exchange, body);
+    settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
+  }
+
+  function end(exchange: Exchange, body: string | Uint8Array): void {
+    const { response } = exchange;
     if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
     else if (isSecure) response.end(body);
     else endWith(response, body);
-    settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
+  }
+
+  const replies = createReplies({
+    log,
+    fail,
+    send(exchange, status, headers, body) {
+      open(exchange, status, headers, false);
+      end(exchange, body);
+      settle(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+    },
+    open(exchange, status, headers, last) {
+      open(exchange, status, headers, last);
+      clearTimeout(exchange.timer);
+      exchange.streaming = true;
+      onStreaming(exchange);
+    },
+    close,
+  });
+
+  /** The head of an answer to which the operation has brought the rest of the headers. */
+  function open(exchange: Exchange, status: number, headers: readonly string[], last: boolean): void {
+    const { response, requestId } = exchange;
+    if (last || isUnread(exchange) || (draining && !isFollowed(exchange))) response.shouldKeepAlive = false;
+    response.writeHead(status, [...headers, ...CORS, ...EXPOSE, 'X-Request-Id', requestId]);
+  }
+
+  function close(exchange: Exchange, status: number, bytes: number): void {
+    if (!exchange.settled) settle(exchange, status, bytes);
   }
 
   function settle(exchange: Exchange, answered: number, bytes: number): void {
     exchange.settled = true;
+    if (exchange.timer !== undefined) clearTimeout(exchange.timer);
     onSettled(exchange);
     // Nobody was left to take it: the log says 499, as nginx does.
     const status = exchange.response.destroyed ? 499 : answered;
@@ -123,15 +138,17 @@ export function createResponder({
   }
 
   function result(exchange: Exchange, value: unknown): void {
-    if (exchange.settled) return;
-    let body: string | undefined;
+    if (exchange.settled || exchange.streaming) return;
+    // Nearly every result is a plain object, and this is all that the other kinds cost it.
+    if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) !== Object.prototype && !isJson(value))
+      return replies.answer(exchange, value);
+    let body: string;
     try {
-      body = JSON.stringify(bodyOf(value));
-      if (body === undefined) throw new TypeError(`a ${typeof value} has no JSON form`);
+      body = encode(value);
     } catch (error) {
-      return fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
+      return fail(exchange, error);
     }
-    send(exchange, 200, body, success);
+    send(exchange, exchange.status, body, success);
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {
@@ -145,7 +162,7 @@ export function createResponder({
 
   /** Whatever is thrown gets an answer: a getter may throw, a proxy may throw at anything, and Node may not take a header. */
   function fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.settled) return;
+    if (exchange.settled || exchange.streaming) return;
     try {
       refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }));
     } catch (odd) {
@@ -186,74 +203,11 @@ export function createResponder({
     secret,
     preflight,
     fail,
-    setDraining: () => {
+    setDraining() {
       draining = true;
+      replies.drain();
     },
   };
-}
-
-/** An object or array is the body as it is; any other value is wrapped; no value at all is a plain success. */
-function bodyOf(value: unknown): unknown {
-  if (typeof value === 'object' && value !== null) return value;
-  if (value === undefined || value === null || value === true) return { status: 'success', message: 'Done', timestamp: unixTime() };
-  return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
-}
-
-function unixTime(): number {
-  return Math.floor(Date.now() / 1000);
-}
-
-/** The one shape of every error (decisions 5), put together by hand: a request id is its own JSON. */
-function envelope(error: HttpError, requestId: string, detail?: object): string {
-  const end =
-    (error.details === undefined ? '' : mistakesOf(error.details)) + (detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`);
-  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${end}}`;
-}
-
-/** What cannot be encoded is left out: the refusal itself must still be answered. */
-function mistakesOf(details: unknown): string {
-  try {
-    return Array.isArray(details) ? `,"errors":${JSON.stringify(details)}` : '';
-  } catch {
-    return '';
-  }
-}
-
-let lastRefusal: HttpError | undefined;
-let lastStart = '';
-
-/** Kept for the refusal last answered, if it is a frozen one of the catalogue: they come in floods. */
-function envelopeStart(error: HttpError): string {
-  if (error === lastRefusal) return lastStart;
-  const start = `{"status":"error","error_code":${JSON.stringify(error.code)},"message":${JSON.stringify(error.message)},"timestamp":`;
-  if (Object.isFrozen(error)) {
-    lastRefusal = error;
-    lastStart = start;
-  }
-  return start;
-}
-
-/**
- * A whole answer as text, for a connection whose request never became one: Node's parser gave up on it.
- *
- * @param extra header lines, each with its CRLF
- */
-export function rawRefusal(error: HttpError, requestId: string, extra = ''): string {
-  const { status } = error;
-  const body = envelope(error, requestId);
-  const headers = [
-    ...JSON_HEADERS,
-    ...NO_STORE,
-    'X-Request-Id',
-    requestId,
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    'Connection',
-    'close',
-  ];
-  let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n${extra}`;
-  for (let i = 0; i < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  return `${lines}\r\n${body}`;
 }
 
 /** A brand can be forged or be of another version; what does not look like an answer is a 500 like any other. */
@@ -263,28 +217,12 @@ function isAnswerable(thrown: unknown): thrown is HttpError {
   return Number.isInteger(status) && status >= 400 && status <= 599 && typeof code === 'string' && typeof message === 'string';
 }
 
-function ownedHeaders(error: HttpError, log: Log): string[] {
-  const headers: string[] = [];
-  for (const [name, value] of Object.entries(error.headers ?? {})) {
-    try {
-      validateHeaderName(name);
-      validateHeaderValue(name, value);
-      const lower = name.toLowerCase();
-      if (OWN_HEADERS.has(lower) || lower.startsWith('access-control-')) throw new Error('it belongs to the server');
-      headers.push(name, String(value));
-    } catch (invalid) {
-      log.warn('header-dropped', { header: name.slice(0, 100), error_code: error.code, reason: (invalid as Error).message });
-    }
-  }
-  return headers;
-}
-
 /**
  * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and 22
  * gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one. With TLS it is the other
  * way round: OpenSSL is called for each write, the empty one too.
  */
-function endWith(response: ServerResponse, body: string): void {
+function endWith(response: ServerResponse, body: string | Uint8Array): void {
   const { socket } = response;
   // A pipelined request has no socket before those ahead of it have their answers.
   if (socket === null) {
@@ -305,7 +243,7 @@ function isStillSending({ request, hasBody }: Exchange): boolean {
  * Closing a socket with unread bytes resets it, and the reset can overtake the answer. So the answer goes out whole (its
  * length is known to the client), the rest of the request is read and thrown away for a while, and only then comes the end.
  */
-function endAfterRequest({ request, response }: Exchange, body: string): void {
+function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);
   const end = () => {
     clearTimeout(timer);

@@ -42,6 +42,7 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
     verb: 'POST',
     slugs: [],
     path: {},
+    lastEventId: undefined,
     query: {},
     requestId: 'test-1',
     request: { headers } as unknown as IncomingMessage,

@@ -1,0 +1,141 @@
+// Sends a stream of bytes as a body: no faster than the client reads, and never more than a piece of it in memory. The head
+// goes out with the first piece, so that a stream which fails at its start can still be refused. It knows no headers.
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { ByteSource } from './result.ts';
+
+export interface StreamEvents {
+  /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */
+  begin(): boolean;
+  /** All is out, to the last byte. */
+  end(bytes: number): void;
+  /** It failed; `hasBegun`: in the middle of the body. */
+  fail(error: unknown, bytes: number, hasBegun: boolean): void;
+  /** The client has left; the source has been cancelled. */
+  left(bytes: number): void;
+}
+
+/** @returns ends the source before its end, for whatever reason */
+export function sendStream(source: ByteSource, response: ServerResponse, events: StreamEvents): (reason: Error) => void {
+  let bytes = 0;
+  let hasBegun = false;
+  let isOver = false;
+  const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
+  response.on('close', closed);
+  response.on('error', () => {});
+  pieces.go();
+  return cancel;
+
+  /** @returns whether the next piece is wanted at once */
+  function take(error: unknown, piece: unknown): boolean {
+    if (isOver) return false;
+    if (error !== undefined) return over(() => events.fail(error, bytes, hasBegun));
+    if (piece !== undefined && typeof piece !== 'string' && !(piece instanceof Uint8Array)) {
+      pieces.cancel(new Error('it is no stream of bytes'));
+      return over(() => events.fail(new TypeError(`the stream has a piece that is ${typeof piece} and not bytes`), bytes, hasBegun));
+    }
+    if (!hasBegun) {
+      hasBegun = true;
+      if (!events.begin()) {
+        cancel(new Error('nobody waits for it any more'));
+        return false;
+      }
+    }
+    if (piece === undefined) return finish();
+    bytes += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
+    // An empty piece would be the end of a chunked body.
+    if (piece.length === 0 || response.write(piece)) return true;
+    response.once('drain', pieces.go);
+    return false;
+  }
+
+  function finish(): false {
+    isOver = true;
+    response.off('close', closed);
+    const done = () => {
+      response.off('finish', done);
+      response.off('close', done);
+      if (response.writableFinished) events.end(bytes);
+      else events.left(bytes);
+    };
+    response.on('finish', done);
+    response.on('close', done);
+    response.end();
+    return false;
+  }
+
+  function closed(): void {
+    if (isOver) return;
+    pieces.cancel(new Error('the client is gone'));
+    over(() => events.left(bytes));
+  }
+
+  function cancel(reason: Error): void {
+    if (isOver) return;
+    pieces.cancel(reason);
+    over(leave);
+  }
+
+  /** Where the client has gone, this is all that will be said of the answer. */
+  function leave(): void {
+    if (response.destroyed) events.left(bytes);
+  }
+
+  function over(then: () => void): false {
+    isOver = true;
+    response.off('close', closed);
+    then();
+    return false;
+  }
+}
+
+interface Pieces {
+  /** Fetches one more piece. */
+  go(): void;
+  cancel(reason: Error): void;
+}
+
+/** @returns whether the next piece is wanted at once */
+type Take = (error: unknown, piece: unknown) => boolean;
+
+function piecesOfWebStream(source: ReadableStream<Uint8Array>, take: Take): Pieces {
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  function go(): void {
+    try {
+      reader ??= source.getReader();
+    } catch (error) {
+      take(error, undefined);
+      return;
+    }
+    reader.read().then(
+      ({ done, value }) => {
+        if (take(undefined, done ? undefined : value)) go();
+      },
+      (error) => void take(error ?? new Error('the stream failed'), undefined),
+    );
+  }
+  return { go, cancel: (reason) => void (reader ?? source).cancel(reason).catch(() => {}) };
+}
+
+function piecesOfReadable(source: Readable, take: Take): Pieces {
+  let hasEnded = false;
+  source.on('data', (piece: unknown) => {
+    if (!take(undefined, piece)) source.pause();
+  });
+  source.on('end', () => {
+    hasEnded = true;
+    take(undefined, undefined);
+  });
+  source.on('error', (error: unknown) => void take(error ?? new Error('the stream failed'), undefined));
+  source.on('close', () => {
+    if (!hasEnded) take(new Error('the stream closed before its end'), undefined);
+  });
+  return {
+    go() {
+      if (source.readableEnded && !hasEnded) take(new Error('the stream has been read already'), undefined);
+      else if (source.destroyed && !hasEnded) take(source.errored ?? new Error('the stream was destroyed'), undefined);
+      else source.resume();
+    },
+    cancel: (reason) => void source.destroy(reason),
+  };
+}

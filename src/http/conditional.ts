@@ -1,0 +1,29 @@
+// Conditional requests (RFC 9110, 13): whether a client has already what a GET would bring it.
+import type { IncomingHttpHeaders } from 'node:http';
+import { parseEntityTags } from '../base/entity-tags.ts';
+
+export interface Validators {
+  readonly etag: string | undefined;
+  /** An HTTP date. */
+  readonly lastModified: string | undefined;
+}
+
+/** If-None-Match is the one that counts where both are sent (13.2.2). A condition that cannot be read is none. */
+export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
+  const noneMatch = headers['if-none-match'];
+  if (noneMatch !== undefined) return matches(noneMatch, etag);
+  const since = headers['if-modified-since'];
+  if (since === undefined || lastModified === undefined) return false;
+  return Date.parse(lastModified) <= Date.parse(since);
+}
+
+/** Weak comparison: W/"a" and "a" stand for the same. */
+function matches(header: string, etag: string | undefined): boolean {
+  const tags = parseEntityTags(header);
+  if (tags === undefined) return false;
+  return tags === '*' || (etag !== undefined && tags.some((tag) => opaque(tag) === opaque(etag)));
+}
+
+function opaque(tag: string): string {
+  return tag.startsWith('W/') ? tag.slice(2) : tag;
+}

@@ -1,0 +1,155 @@
+// Sends server-sent events (WHATWG HTML, 9.2): an event for each item, a comment every 15 s so that no proxy takes the
+// connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
+import type { ServerResponse } from 'node:http';
+import type { EventStream, ServerEvent } from '../controller/event-stream.ts';
+import type { StreamEvents } from './byte-stream.ts';
+
+/** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
+export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
+const HEARTBEAT = 15_000;
+/** A client is back on the new code within a second. */
+const RETRY = 500;
+const FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
+
+export interface LiveEvents {
+  /** Ends the stream between two events, at once. */
+  end(): void;
+  /** Gives it up: nobody waits for it any more. */
+  cancel(): void;
+}
+
+/** @param heartbeat milliseconds between two comments, when nothing else is sent */
+export function sendEvents(stream: EventStream, response: ServerResponse, events: StreamEvents, heartbeat = HEARTBEAT): LiveEvents {
+  let bytes = 0;
+  let isOver = false;
+  let hasBegun = false;
+  let isQuiet = true;
+  let timer: NodeJS.Timeout | undefined;
+  const retry = stream.options.retry ?? RETRY;
+  const iterator = stream.source[Symbol.asyncIterator]();
+  response.on('close', closed);
+  response.on('error', () => {});
+  void run();
+  return { end: finish, cancel };
+
+  async function run(): Promise<void> {
+    try {
+      let next = Promise.resolve(iterator.next());
+      // A source that fails at once is refused with a status; one that waits for its first event does not make the client wait.
+      await Promise.race([next, new Promise(setImmediate)]);
+      if (isOver) return;
+      hasBegun = true;
+      if (!events.begin()) return cancel();
+      timer = setInterval(beat, heartbeat);
+      write(`retry: ${retry}\n\n`);
+      for (;;) {
+        const { done, value } = await next;
+        if (isOver) return;
+        if (done === true) return finish();
+        if (!write(textOf(value)) && !(await drained())) return;
+        next = Promise.resolve(iterator.next());
+      }
+    } catch (error) {
+      if (isOver) return;
+      over();
+      cancelSource();
+      events.fail(error, bytes, hasBegun);
+    }
+  }
+
+  function write(text: string): boolean {
+    isQuiet = false;
+    bytes += Buffer.byteLength(text);
+    return response.write(text);
+  }
+
+  /** @returns false: the stream is over */
+  function drained(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const done = () => {
+        response.off('drain', done);
+        response.off('close', done);
+        resolve(!isOver);
+      };
+      response.on('drain', done);
+      response.on('close', done);
+    });
+  }
+
+  function beat(): void {
+    if (isQuiet && !response.writableNeedDrain) write(':\n\n');
+    isQuiet = true;
+  }
+
+  function finish(): void {
+    if (isOver) return;
+    over();
+    cancelSource();
+    if (!hasBegun) {
+      if (!events.begin()) return;
+      write(`retry: ${retry}\n\n`);
+    }
+    const done = () => {
+      response.off('finish', done);
+      response.off('close', done);
+      if (response.writableFinished) events.end(bytes);
+      else events.left(bytes);
+    };
+    response.on('finish', done);
+    response.on('close', done);
+    response.end();
+  }
+
+  function cancel(): void {
+    if (isOver) return;
+    over();
+    cancelSource();
+    // Where the client has gone, this is all that will be said of the answer.
+    if (response.destroyed) events.left(bytes);
+  }
+
+  function closed(): void {
+    if (isOver) return;
+    over();
+    cancelSource();
+    events.left(bytes);
+  }
+
+  function over(): void {
+    isOver = true;
+    clearInterval(timer);
+    response.off('close', closed);
+  }
+
+  /** A generator that waits for something hears of it by `params.signal`: `return()` alone would wait with it. */
+  function cancelSource(): void {
+    try {
+      Promise.resolve(iterator.return?.()).catch(() => {});
+    } catch {
+      // Its own affair: nobody waits for it any more.
+    }
+  }
+}
+
+/** @throws TypeError when an item cannot be sent as an event */
+function textOf(item: unknown): string {
+  const { data, event, id, retry } = isEvent(item) ? item : { data: item };
+  const json = JSON.stringify(data === undefined ? null : data);
+  if (json === undefined) throw new TypeError(`the data of an event is a ${typeof data}, which has no JSON form`);
+  let text = '';
+  if (event !== undefined) text += `event: ${oneLine('event', event)}\n`;
+  if (id !== undefined) text += `id: ${oneLine('id', id)}\n`;
+  if (retry !== undefined) text += `retry: ${Math.trunc(Number(retry)) || 0}\n`;
+  return `${text}data: ${json}\n\n`;
+}
+
+function isEvent(item: unknown): item is ServerEvent {
+  return typeof item === 'object' && item !== null && Object.hasOwn(item, 'data') && Object.keys(item).every((key) => FIELDS.has(key));
+}
+
+/** A line break would begin another field, and a NUL has the id ignored. */
+function oneLine(field: string, value: unknown): string {
+  const text = String(value);
+  if (/[\r\n\0]/.test(text)) throw new TypeError(`the ${field} of an event has a line break or a NUL`);
+  return text;
+}

@@ -1,0 +1,51 @@
+// The headers of an answer that are the server's: CORS, the content type of JSON, what keeps caches away; and which names no
+// operation may bring.
+import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
+import type { HttpError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+
+const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+/** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
+const ALLOW_HEADERS = '*, Authorization';
+export const CORS = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Allow-Methods',
+  ALLOW_METHODS,
+  'Access-Control-Allow-Headers',
+  ALLOW_HEADERS,
+];
+export const EXPOSE = ['Access-Control-Expose-Headers', '*'];
+export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, ...EXPOSE];
+export const NO_STORE = ['Cache-Control', 'no-store'];
+const OWN: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'keep-alive',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-request-id',
+]);
+
+/** No answer may bring it: it frames the message, or it is about the connection, the request or CORS. @param name in lower case */
+export function isServersOwn(name: string): boolean {
+  return OWN.has(name) || name.startsWith('access-control-');
+}
+
+export function ownedHeaders(error: HttpError, log: Log): string[] {
+  const headers: string[] = [];
+  for (const [name, value] of Object.entries(error.headers ?? {})) {
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+      const lower = name.toLowerCase();
+      // What its envelope is, and that no cache may keep it, is the server's, too.
+      if (isServersOwn(lower) || lower === 'content-type' || lower === 'cache-control') throw new Error('it belongs to the server');
+      headers.push(name, String(value));
+    } catch (invalid) {
+      log.warn('header-dropped', { header: name.slice(0, 100), error_code: error.code, reason: (invalid as Error).message });
+    }
+  }
+  return headers;
+}

@@ -1,0 +1,173 @@
+// Server-sent events (operations 10.4): what is on the wire, when a stream ends, and that it never holds up a roll.
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { after, before, describe, test } from 'node:test';
+import { eventStream } from '../../src/controller.ts';
+import { sendEvents } from '../../src/http/event-stream.ts';
+import { asRaw, assertEnvelope, CORS, parseRaw, type Service, startService } from '../support/service.ts';
+
+const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const bus = new EventEmitter();
+(globalThis as unknown as { bus: EventEmitter }).bus = bus;
+
+let service: Service;
+const controllers = {
+  'FeedController.mjs': `
+    import { on } from 'node:events';
+    import { eventStream, Reply } from ${JSON.stringify(GATEFOLD)};
+    const { bus } = globalThis;
+    const of = async function* (...items) { for (const item of items) yield item };
+    export default class {
+      static operations = { waiting: { timeout: 30 } };
+      some() { return eventStream(of({ data: { a: 1 }, event: 'book', id: '7', retry: 20 }, 'text', { data: 'a\\nb' }, { data: 1, more: 2 }, null, [1])) }
+      none() { return eventStream(of(), { retry: 9 }) }
+      headers() { return new Reply(200, eventStream(of(1)), { 'Cache-Control': 'no-cache', 'X-Mine': 'yes' }) }
+      async *waitingItems(signal) {
+        bus.emit('begun');
+        signal.addEventListener('abort', () => bus.emit('aborted', signal.reason));
+        try { for await (const [item] of on(bus, 'item', { signal })) yield item } finally { bus.emit('over') }
+      }
+      waiting(data, { signal, lastEventId }) { bus.emit('last', lastEventId); return eventStream(this.waitingItems(signal)) }
+      failsAtOnce() { return eventStream((async function* () { throw new Error('no feed') })()) }
+      failsLater() { return eventStream((async function* () { yield 1; await new Promise((done) => setTimeout(done, 20)); throw new Error('lost') })()) }
+      badItem() { return eventStream(of(1n)) }
+      badId() { return eventStream(of({ data: 1, id: 'a\\nb' })) }
+      noSource() { return eventStream([1]) }
+      badRetry() { return eventStream(of(1), { retry: -1 }) }
+    }`,
+};
+before(async () => {
+  service = await startService({ controllers, expectedErrors: ['request-failed', 'stream-failed'] });
+});
+after(() => service.close());
+
+const get = (operation: string, more = '') => `GET /api/feed/${operation} HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
+const call = (operation: string, init?: RequestInit) => fetch(`${service.url}/api/feed/${operation}`, init);
+const settled = async (operation: string) => {
+  for (let i = 0; i < 200; i++) {
+    const line = service.lines.findLast((found) => found.event === 'request' && found.operation === operation);
+    if (line !== undefined) return line;
+    await new Promise((done) => setTimeout(done, 5));
+  }
+  return undefined;
+};
+
+describe('an event stream', () => {
+  test('is sent event by event, as JSON, and ends its connection', async () => {
+    const answer = await asRaw(await call('some'));
+    const events = [
+      'retry: 500\n\n',
+      'event: book\nid: 7\nretry: 20\ndata: {"a":1}\n\n',
+      'data: "text"\n\n',
+      'data: "a\\nb"\n\n',
+      'data: {"data":1,"more":2}\n\n',
+      'data: null\n\n',
+      'data: [1]\n\n',
+    ];
+    assert.deepEqual([answer.status, answer.body], [200, events.join('')]);
+    assert.equal(answer.headers.get('content-type'), 'text/event-stream');
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    assert.equal(answer.headers.get('x-accel-buffering'), 'no');
+    assert.equal(answer.headers.get('connection'), 'close');
+    for (const [name, value] of Object.entries(CORS)) assert.equal(answer.headers.get(name), value);
+    assert.equal((await settled('some'))?.bytes, events.join('').length);
+  });
+
+  test('may have a pause of its own before a client reconnects', async () =>
+    assert.equal(await (await call('none')).text(), 'retry: 9\n\n'));
+
+  test('in a reply has its headers', async () => {
+    const answer = await call('headers');
+    assert.deepEqual([answer.headers.get('cache-control'), answer.headers.get('x-mine')], ['no-cache', 'yes']);
+    await answer.text();
+  });
+
+  test('of HEAD is not begun', async () => {
+    const answer = parseRaw(await service.raw(get('some', 'Connection: close\r\n').replace('GET', 'HEAD'), 99));
+    assert.deepEqual([answer.status, answer.headers.get('content-type'), answer.body], [200, 'text/event-stream', '']);
+  });
+
+  test('waits for its events longer than the time limit, knows where the client was, and hears when it leaves', async () => {
+    const [begun, last] = [once(bus, 'begun'), once(bus, 'last')];
+    const abort = new AbortController();
+    const answer = await call('waiting', { headers: { 'Last-Event-ID': '41' }, signal: abort.signal });
+    assert.deepEqual(await last, ['41']);
+    await begun;
+    await new Promise((done) => setTimeout(done, 60));
+    bus.emit('item', { id: '42', data: 'late' });
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    while (!text.includes('late')) text += (await reader?.read())?.value ?? '';
+    assert.ok(text.includes('id: 42\ndata: "late"\n\n'));
+    const [over, aborted] = [once(bus, 'over'), once(bus, 'aborted')];
+    abort.abort();
+    await over;
+    assert.match(String((await aborted)[0]), /the client is gone/);
+    assert.equal((await settled('waiting'))?.status, 499);
+    assert.equal(service.app.inFlight(), 0);
+  });
+
+  for (const [operation, cause] of [
+    ['failsAtOnce', /no feed/],
+    ['noSource', /must be an async iterable/],
+    ['badRetry', /retry must be/],
+  ] as const) {
+    test(`${operation} is a 500`, async () => {
+      assertEnvelope(await asRaw(await call(operation)), 500, 'INTERNAL_ERROR');
+      assert.match(String(service.lines.findLast(({ event }) => event === 'request-failed')?.error), cause);
+    });
+  }
+
+  for (const operation of ['failsLater', 'badItem', 'badId']) {
+    test(`${operation} cuts the connection, and the log says why`, async () => {
+      service.lines.length = 0;
+      const text = await service.raw(get(operation), 99);
+      assert.ok(!text.includes('\r\n0\r\n'));
+      await settled(operation);
+      assert.equal(service.lines.filter(({ event }) => event === 'stream-failed').length, 1);
+    });
+  }
+});
+
+test('a worker that drains ends its event streams between two events, and those that still come', async () => {
+  const other = await startService({ controllers });
+  const begun = once(bus, 'begun');
+  const socket = connect(other.port, '127.0.0.1');
+  let text = '';
+  socket.setEncoding('latin1').on('data', (piece) => {
+    text += piece;
+  });
+  socket.write(get('waiting'));
+  await begun;
+  bus.emit('item', 'one');
+  while (!text.includes('one')) await once(socket, 'data');
+  const [ended, over, aborted] = [once(socket, 'end'), once(bus, 'over'), once(bus, 'aborted')];
+  other.app.setDraining();
+  bus.emit('item', 'two');
+  await Promise.all([ended, over, aborted]);
+  assert.ok(text.endsWith('\r\n0\r\n\r\n'), 'a whole body');
+  assert.ok(!text.includes('two'));
+  assert.equal(await (await fetch(`${other.url}/api/feed/waiting`)).text(), 'retry: 500\n\n');
+  await other.close();
+});
+
+test('when nothing is sent for a while, a comment is', async () => {
+  const response = new PassThrough() as unknown as ServerResponse & PassThrough;
+  const never = eventStream(
+    (async function* () {
+      await once(bus, 'never');
+      yield 1;
+    })(),
+  );
+  const live = sendEvents(never, response, { begin: () => true, end() {}, fail() {}, left() {} }, 5);
+  let text = '';
+  for await (const piece of response) {
+    text += piece;
+    if (text.includes(':\n\n:\n\n')) live.end();
+  }
+  assert.match(text, /^retry: 500\n\n(:\n\n){2,}$/);
+  bus.emit('never');
+});

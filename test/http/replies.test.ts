@@ -1,0 +1,430 @@
+// What an operation may answer beside plain JSON (operations 10): replies, bytes, streams, conditional requests; and what it
+// may not, over a socket.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { asRaw, assertEnvelope, CORS, parseRaw, type RawAnswer, type Service, startService } from '../support/service.ts';
+
+const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const BRAND = `Symbol.for('gatefold.Reply')`;
+
+let service: Service;
+before(async () => {
+  const controllers = {
+    'ReplyController.mjs': `
+      import { EventEmitter } from 'node:events';
+      import { Readable, PassThrough } from 'node:stream';
+      import { HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
+      const pieces = async function* (...all) { for (const piece of all) { await null; yield piece } };
+      const web = (start) => new ReadableStream({ start });
+      const forged = (fields) => Object.assign(Object.create({ [${BRAND}]: true }), fields);
+      export const seen = globalThis.seen = new EventEmitter();
+      class Book { constructor() { this.title = 'Emma' } }
+      class Secretive { #title = 'Emma'; get title() { return this.#title } }
+      export default class {
+        static operations = { created: { status: 201 }, slow: { timeout: 40 }, stuck: { timeout: 40 } };
+        created() { return { id: 7 } }
+        reply() { return new Reply(201, { id: 7 }, { Location: '/api/book/7', ETag: '"1"', 'Set-Cookie': ['a=1', 'b=2'] }) }
+        none() { return new Reply(204) }
+        noneWithBody() { return new Reply(204, { a: 1 }) }
+        reset() { return new Reply(205) }
+        accepted() { return new Reply(202) }
+        text() { return new Reply(200, 'x') }
+        nil() { return new Reply(200, null) }
+        typed() { return new Reply(200, { a: 1 }, { 'content-type': 'application/hal+json' }) }
+        redirect() { return Reply.redirect('/api/book') }
+        moved() { return Reply.redirect(new URL('http://a.example/b'), 308) }
+        own() { return new Reply(200, {}, { 'Content-Length': '1', 'Transfer-Encoding': 'chunked', Connection: 'close', 'X-Request-Id': 'a', 'Access-Control-Allow-Origin': 'x', 'X-Mine': 'yes' }) }
+        crlf() { return new Reply(200, {}, { 'X-Bad': 'a\\r\\nSet-Cookie: b' }) }
+        crlfStream() { return new Reply(200, Readable.from(['a']), { 'X-Bad': 'a\\nb' }) }
+        badName() { return new Reply(200, {}, { 'x y': '1' }) }
+        badValue() { return new Reply(200, {}, { 'X-Bad': {} }) }
+        status99() { return new Reply(99) }
+        status404() { return new Reply(404, {}) }
+        forgedStatus() { return forged({ status: 99 }) }
+        forgedReply() { return forged({ status: 202, body: { forged: true } }) }
+
+        bytes() { return new Uint8Array([0, 255, 10]) }
+        buffer() { return Buffer.from('é') }
+        empty() { return new Uint8Array(0) }
+        image() { return new Reply(200, Buffer.from('png'), { 'Content-Type': 'image/png', 'Content-Disposition': 'attachment' }) }
+        blob() { return new Blob(['hello'], { type: 'text/csv' }) }
+        file() { return new File(['hello'], 'a.txt') }
+        readable() { return Readable.from(pieces(Buffer.from('ab'), 'cé', new Uint8Array(0), Buffer.from('d'))) }
+        webStream() { return web((c) => { c.enqueue(Buffer.from('ab')); c.enqueue(Buffer.from('cd')); c.close() }) }
+        emptyStream() { return Readable.from([]) }
+        response() { return Response.json({ a: 1 }, { status: 203, headers: { 'X-Mine': 'yes', 'Content-Length': '99' } }) }
+        responseError() { return new Response('gone', { status: 410 }) }
+        responseEmpty() { return new Response(null, { status: 204 }) }
+        async fetched(data, { request }) { return fetch('http://127.0.0.1:' + request.socket.localPort + '/api/reply/bytes') }
+
+        failsAtStart() { return Readable.from((async function* () { throw new Error('no such file') })()) }
+        failsAtStartOnPurpose() { return Readable.from((async function* () { throw new HttpError(404, 'NO_FILE', 'There is no such file') })()) }
+        failsLater() { return Readable.from((async function* () { yield 'half'; await new Promise(setImmediate); throw new Error('disk') })()) }
+        webFailsLater() { let n = 0; return new ReadableStream({ pull(c) { if (n++) setImmediate(() => c.error(new Error('disk'))); else c.enqueue(Buffer.from('half')) } }) }
+        objects() { return Readable.from([{ a: 1 }]) }
+        destroyed() { const stream = Readable.from(['a']); stream.destroy(); return stream }
+        closesEarly() { const stream = new PassThrough(); stream.write('half'); setTimeout(() => stream.destroy(), 20); return stream }
+        used() { const response = new Response('a'); void response.text(); return response }
+        locked() { const stream = web(() => {}); stream.getReader(); return stream }
+        slow() { return Readable.from((async function* () { yield 'a'; await new Promise((done) => setTimeout(done, 120)); yield 'b' })()) }
+        stuck(data, { signal }) { signal.addEventListener('abort', () => seen.emit('aborted')); return new Readable({ read() {}, destroy(error, done) { seen.emit('destroyed', error); done(error) } }) }
+        endless(data, { signal }) {
+          signal.addEventListener('abort', () => seen.emit('endless-aborted'));
+          return new Readable({ read() { this.push(Buffer.alloc(65536)) }, destroy(error, done) { seen.emit('endless-destroyed', error); done(error) } });
+        }
+        head() { return new Readable({ read() { seen.emit('read'); this.push(null) }, destroy(error, done) { seen.emit('head-destroyed'); done(error) } }) }
+
+        error() { return new Error('forgotten throw') }
+        httpError() { return new HttpError(404, 'X', 'x') }
+        map() { return new Map([['a', 1]]) }
+        set() { return new Set([1]) }
+        generator() { return (function* () { yield 1 })() }
+        asyncGenerator() { return pieces(1) }
+        secretive() { return new Secretive() }
+        regex() { return /a/ }
+        floats() { return new Float64Array(2) }
+        arrayBuffer() { return new ArrayBuffer(2) }
+        classItself() { return Book }
+        replyWithMap() { return new Reply(200, new Map()) }
+        replyWithBigint() { return new Reply(200, { a: 1n }) }
+        instance() { return new Book() }
+        date() { return new Date(0) }
+
+        tagged() { return new Reply(200, { a: 1 }, { ETag: '"v1"', 'Last-Modified': 'Wed, 21 Oct 2015 07:28:00 GMT', 'Cache-Control': 'no-cache', 'Content-Language': 'en' }) }
+        taggedStream() { const stream = new Readable({ read() { this.push(null) }, destroy(error, done) { seen.emit('tagged-destroyed'); done(error) } }); return new Reply(200, stream, { ETag: 'W/"v1"' }) }
+        dated() { return new Reply(200, { a: 1 }, { 'Last-Modified': 'Wed, 21 Oct 2015 07:28:00 GMT' }) }
+        patch(data, params) { ifMatch(params, params.query.gone ? undefined : params.query.weak ? 'W/"v1"' : '"v1"', { required: 'required' in params.query }); return { changed: true } }
+        badTag(data, params) { ifMatch(params, 'v1') }
+
+        details() { throw new HttpError(422, 'INVALID_BOOK', 'The book is not valid', { details: [{ pointer: '/title', message: 'is missing', limit: 3 }] }) }
+        cyclicDetails() { const details = []; details.push(details); throw new HttpError(422, 'INVALID_BOOK', 'x', { details }) }
+        badDetails() { throw new HttpError(422, 'INVALID_BOOK', 'x', { details: 'none' }) }
+      }`,
+  };
+  service = await startService({ controllers, expectedErrors: ['request-failed', 'stream-failed'] });
+});
+after(() => service.close());
+
+const seen = () => (globalThis as unknown as { seen: import('node:events').EventEmitter }).seen;
+const call = (operation: string, init?: RequestInit) => fetch(`${service.url}/api/reply/${operation}`, { redirect: 'manual', ...init });
+const lineOf = (operation: string, event = 'request') =>
+  service.lines.findLast((line) => line.event === event && line.operation === operation);
+/** The access log line of a request, which is written when the last byte is out. */
+async function logged(operation: string, event = 'request') {
+  for (let i = 0; i < 200 && lineOf(operation, event) === undefined; i++) await new Promise((done) => setTimeout(done, 5));
+  return lineOf(operation, event);
+}
+
+interface Expected {
+  readonly status: number;
+  readonly body: string;
+  /** `undefined`: it must not be there. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+}
+
+const JSON_TYPE = 'application/json; charset=UTF-8';
+
+describe('what is answered', () => {
+  const rows: Record<string, Expected> = {
+    reply: {
+      status: 201,
+      body: '{"id":7}',
+      headers: { location: '/api/book/7', etag: '"1"', 'content-type': JSON_TYPE, 'content-length': '8' },
+    },
+    none: { status: 204, body: '', headers: { 'content-length': undefined, 'content-type': undefined } },
+    noneWithBody: { status: 204, body: '', headers: { 'content-length': undefined } },
+    reset: { status: 205, body: '', headers: { 'content-length': '0' } },
+    accepted: { status: 202, body: '', headers: { 'content-length': '0', 'content-type': undefined } },
+    text: { status: 200, body: '{"data":"x"}' },
+    typed: { status: 200, body: '{"a":1}', headers: { 'content-type': 'application/hal+json' } },
+    redirect: { status: 302, body: '', headers: { location: '/api/book', 'content-length': '0' } },
+    moved: { status: 308, body: '', headers: { location: 'http://a.example/b' } },
+    own: { status: 200, body: '{}', headers: { 'content-length': '2', 'transfer-encoding': undefined, 'x-mine': 'yes' } },
+    forgedReply: { status: 202, body: '{"forged":true}' },
+    buffer: { status: 200, body: 'é', headers: { 'content-type': 'application/octet-stream', 'content-length': '2' } },
+    empty: { status: 200, body: '', headers: { 'content-length': '0' } },
+    image: { status: 200, body: 'png', headers: { 'content-type': 'image/png', 'content-disposition': 'attachment' } },
+    blob: { status: 200, body: 'hello', headers: { 'content-type': 'text/csv', 'content-length': '5' } },
+    file: { status: 200, body: 'hello', headers: { 'content-type': 'application/octet-stream', 'content-length': '5' } },
+    readable: { status: 200, body: 'abcéd', headers: { 'content-type': 'application/octet-stream', 'transfer-encoding': 'chunked' } },
+    webStream: { status: 200, body: 'abcd', headers: { 'transfer-encoding': 'chunked' } },
+    emptyStream: { status: 200, body: '' },
+    response: { status: 203, body: '{"a":1}', headers: { 'content-type': 'application/json', 'x-mine': 'yes' } },
+    responseError: { status: 410, body: 'gone', headers: { 'content-type': 'text/plain;charset=UTF-8' } },
+    responseEmpty: { status: 204, body: '' },
+    fetched: { status: 200, body: '\0\ufffd\n' },
+    slow: { status: 200, body: 'ab' },
+    instance: { status: 200, body: '{"title":"Emma"}' },
+    date: { status: 200, body: '"1970-01-01T00:00:00.000Z"' },
+  };
+  for (const [operation, { status, body, headers = {} }] of Object.entries(rows)) {
+    test(operation, async () => {
+      const answer = await asRaw(await call(operation, { headers: { 'x-request-id': `id-${operation}` } }));
+      assert.deepEqual([answer.status, answer.body], [status, body]);
+      for (const [name, value] of Object.entries(headers)) assert.equal(answer.headers.get(name), value, name);
+      for (const [name, value] of Object.entries(CORS)) assert.equal(answer.headers.get(name), value);
+      assert.equal(answer.headers.get('access-control-expose-headers'), '*');
+      assert.equal(answer.headers.get('x-request-id'), `id-${operation}`);
+      const line = await logged(operation);
+      assert.deepEqual([line?.status, line?.bytes], [status, operation === 'fetched' ? 3 : Buffer.byteLength(body)]);
+    });
+  }
+
+  test('bytes arrive as they are', async () => {
+    assert.deepEqual(new Uint8Array(await (await call('bytes')).arrayBuffer()), new Uint8Array([0, 255, 10]));
+  });
+
+  test('cookies are lines of their own', async () => {
+    assert.deepEqual((await call('reply')).headers.getSetCookie(), ['a=1', 'b=2']);
+  });
+
+  test('a body of null is a plain success', async () => {
+    assert.equal(((await (await call('nil')).json()) as { status: string }).status, 'success');
+  });
+
+  test('the status of what is no reply is that of static operations', async () => {
+    const answer = await fetch(`${service.url}/api/reply`, { method: 'POST', body: '{}' });
+    assert.deepEqual([answer.status, await answer.json()], [201, { id: 7 }]);
+  });
+
+  test('the server’s own headers are dropped, each with a line', async () => {
+    service.lines.length = 0;
+    await call('own');
+    const dropped = service.lines.filter(({ event }) => event === 'header-dropped').map(({ header }) => header);
+    assert.deepEqual(dropped, ['Content-Length', 'Transfer-Encoding', 'Connection', 'X-Request-Id', 'Access-Control-Allow-Origin']);
+  });
+
+  test('a web Response drops what its connection said of it', async () => {
+    assert.equal((await call('response')).headers.get('content-length'), null);
+  });
+});
+
+describe('what is refused', () => {
+  const rows: Record<string, readonly [code: string, cause: RegExp]> = {
+    crlf: ['UNENCODABLE_RESULT', /X-Bad/],
+    crlfStream: ['UNENCODABLE_RESULT', /X-Bad/],
+    badName: ['UNENCODABLE_RESULT', /x y/],
+    badValue: ['UNENCODABLE_RESULT', /header X-Bad as an object of class Object: return a text/],
+    status99: ['INTERNAL_ERROR', /the status is 99, it must be a whole number from 200 to 399/],
+    status404: ['INTERNAL_ERROR', /throw an HttpError to refuse/],
+    forgedStatus: ['UNENCODABLE_RESULT', /a Reply whose status is 99/],
+    error: ['UNENCODABLE_RESULT', /class Error: throw it instead/],
+    httpError: ['UNENCODABLE_RESULT', /class HttpError: throw it instead/],
+    map: ['UNENCODABLE_RESULT', /class Map: return Object\.fromEntries/],
+    set: ['UNENCODABLE_RESULT', /class Set: return \[\.\.\.set\]/],
+    generator: ['UNENCODABLE_RESULT', /return an array/],
+    asyncGenerator: ['UNENCODABLE_RESULT', /return eventStream/],
+    secretive: ['UNENCODABLE_RESULT', /class Secretive: return a plain object/],
+    regex: ['UNENCODABLE_RESULT', /class RegExp: return a plain object/],
+    floats: ['UNENCODABLE_RESULT', /class Float64Array: return Array\.from/],
+    arrayBuffer: ['UNENCODABLE_RESULT', /class ArrayBuffer: return new Uint8Array/],
+    classItself: ['UNENCODABLE_RESULT', /a class/],
+    replyWithMap: ['UNENCODABLE_RESULT', /class Map/],
+    replyWithBigint: ['UNENCODABLE_RESULT', /BigInt/],
+    failsAtStart: ['INTERNAL_ERROR', /no such file/],
+    objects: ['INTERNAL_ERROR', /a piece that is object/],
+    destroyed: ['INTERNAL_ERROR', /destroyed|closed/],
+    used: ['UNENCODABLE_RESULT', /whose body has been read/],
+    locked: ['INTERNAL_ERROR', /locked/],
+    badTag: ['INTERNAL_ERROR', /"v1" is no entity tag/],
+    badDetails: ['INTERNAL_ERROR', /details must be a list/],
+  };
+  for (const [operation, [code, cause]] of Object.entries(rows)) {
+    test(`${operation} is 500 ${code}`, async () => {
+      assertEnvelope(await asRaw(await call(operation)), 500, code);
+      assert.match(String(lineOf(operation, 'request-failed')?.error), cause);
+    });
+  }
+
+  test('a stream that refuses at its start refuses', async () => {
+    assertEnvelope(await asRaw(await call('failsAtStartOnPurpose')), 404, 'NO_FILE');
+  });
+
+  test('a stream whose first byte does not come is out of time, and is given up', async () => {
+    const destroyed = once(seen(), 'destroyed');
+    const aborted = once(seen(), 'aborted');
+    assertEnvelope(await asRaw(await call('stuck')), 503, 'OPERATION_TIMEOUT');
+    await Promise.all([destroyed, aborted]);
+  });
+
+  test('the details of an HttpError are the errors of the envelope', async () => {
+    const body = assertEnvelope(await asRaw(await call('details')), 422, 'INVALID_BOOK');
+    assert.deepEqual(body.errors, [{ pointer: '/title', message: 'is missing', limit: 3 }]);
+    assert.deepEqual(assertEnvelope(await asRaw(await call('cyclicDetails')), 422, 'INVALID_BOOK').errors, []);
+  });
+});
+
+describe('a stream that fails in its middle cuts the connection', () => {
+  for (const operation of ['failsLater', 'webFailsLater', 'closesEarly']) {
+    test(operation, async () => {
+      service.lines.length = 0;
+      const text = await service.raw(`GET /api/reply/${operation} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
+      assert.match(text, /^HTTP\/1\.1 200 /);
+      assert.match(text, /half/);
+      assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
+      assert.match(String((await logged(operation, 'stream-failed'))?.error), /disk|closed before/);
+      assert.equal((await logged(operation))?.status, 200);
+    });
+  }
+
+  test('without chunks, it is reset', async () => {
+    const socket = connect(service.port, '127.0.0.1');
+    socket.write('GET /api/reply/closesEarly HTTP/1.0\r\n\r\n');
+    socket.resume();
+    await assert.rejects(once(socket, 'end'), { code: 'ECONNRESET' });
+  });
+});
+
+describe('a client that leaves', () => {
+  test('in the middle of a stream cancels it, and its line says 499', async () => {
+    service.lines.length = 0;
+    const destroyed = once(seen(), 'endless-destroyed');
+    const aborted = once(seen(), 'endless-aborted');
+    const socket = connect(service.port, '127.0.0.1');
+    socket.write('GET /api/reply/endless HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'data');
+    socket.destroy();
+    await Promise.all([destroyed, aborted]);
+    assert.equal((await logged('endless'))?.status, 499);
+    assert.equal(service.app.inFlight(), 0);
+  });
+
+  test('does not read is sent no more than fits on the way', async () => {
+    const destroyed = once(seen(), 'endless-destroyed');
+    const socket = connect({ port: service.port, host: '127.0.0.1' });
+    socket.write('GET /api/reply/endless HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'readable');
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 20; i++) await new Promise((done) => setTimeout(done, 5));
+    assert.ok(process.memoryUsage().arrayBuffers - before < 8 * 2 ** 20);
+    socket.destroy();
+    await destroyed;
+  });
+});
+
+describe('HEAD', () => {
+  const head = async (operation: string): Promise<RawAnswer> =>
+    parseRaw(await service.raw(`HEAD /api/reply/${operation} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`));
+
+  for (const operation of ['reply', 'image', 'blob', 'text', 'readable', 'none']) {
+    test(`${operation} has the headers of GET and no body`, async () => {
+      const get = await asRaw(await call(operation));
+      const answer = await head(operation);
+      assert.deepEqual([answer.status, answer.body], [get.status, '']);
+      for (const name of ['content-type', 'content-length', 'location', 'etag'])
+        assert.equal(answer.headers.get(name), get.headers.get(name), name);
+    });
+  }
+
+  test('never reads a stream, and lets it go', async () => {
+    const destroyed = once(seen(), 'head-destroyed');
+    let reads = 0;
+    seen().on('read', () => reads++);
+    assert.equal((await head('head')).status, 200);
+    await destroyed;
+    assert.equal(reads, 0);
+  });
+});
+
+describe('conditional requests', () => {
+  const rows: [operation: string, headers: Record<string, string>, status: number][] = [
+    ['tagged', {}, 200],
+    ['tagged', { 'If-None-Match': '"v1"' }, 304],
+    ['tagged', { 'If-None-Match': 'W/"v1"' }, 304],
+    ['tagged', { 'If-None-Match': '"v0", ,\t"v1"' }, 304],
+    ['tagged', { 'If-None-Match': '*' }, 304],
+    ['tagged', { 'If-None-Match': '"v2"' }, 200],
+    ['tagged', { 'If-None-Match': 'v1' }, 200],
+    ['tagged', { 'If-None-Match': '"v1" "v2"' }, 200],
+    ['tagged', { 'If-None-Match': '"v2"', 'If-Modified-Since': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 200],
+    ['tagged', { 'If-Modified-Since': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 304],
+    ['dated', { 'If-Modified-Since': 'Thu, 22 Oct 2015 07:28:00 GMT' }, 304],
+    ['dated', { 'If-Modified-Since': 'Tue, 20 Oct 2015 07:28:00 GMT' }, 200],
+    ['dated', { 'If-Modified-Since': 'yesterday' }, 200],
+    ['dated', { 'If-None-Match': '"v1"' }, 200],
+    ['reply', { 'If-None-Match': '"1"' }, 201],
+    ['object', { 'If-None-Match': '*' }, 200],
+  ];
+  for (const [operation, headers, status] of rows.slice(0, -1)) {
+    test(`${operation} ${JSON.stringify(headers)} → ${status}`, async () =>
+      assert.equal((await call(operation, { headers })).status, status));
+  }
+
+  test('a 304 has what a cache keeps, and nothing about a body', async () => {
+    const answer = parseRaw(
+      await service.raw('GET /api/reply/tagged HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIf-None-Match: "v1"\r\n\r\n'),
+    );
+    assert.deepEqual(
+      [answer.status, answer.body, answer.headers.get('etag'), answer.headers.get('cache-control')],
+      [304, '', '"v1"', 'no-cache'],
+    );
+    for (const name of ['content-type', 'content-length', 'content-language', 'transfer-encoding'])
+      assert.equal(answer.headers.get(name), undefined);
+    assert.equal(answer.headers.get('access-control-allow-origin'), '*');
+  });
+
+  test('a 304 lets its stream go unread', async () => {
+    const destroyed = once(seen(), 'tagged-destroyed');
+    assert.equal((await call('taggedStream', { headers: { 'If-None-Match': '"v1"' } })).status, 304);
+    await destroyed;
+  });
+
+  test('POST is never answered by 304', async () => {
+    assert.equal((await call('tagged', { method: 'POST', headers: { 'If-None-Match': '"v1"' } })).status, 200);
+  });
+
+  const matches: [query: string, ifMatch: string | undefined, status: number, code?: string][] = [
+    ['', undefined, 200],
+    ['?required', undefined, 428, 'PRECONDITION_REQUIRED'],
+    ['', '"v1"', 200],
+    ['', '"v0", "v1"', 200],
+    ['', '*', 200],
+    ['?gone=1', '*', 412, 'PRECONDITION_FAILED'],
+    ['?gone=1', '"v1"', 412, 'PRECONDITION_FAILED'],
+    ['', '"v2"', 412, 'PRECONDITION_FAILED'],
+    ['', 'W/"v1"', 412, 'PRECONDITION_FAILED'],
+    ['?weak=1', 'W/"v1"', 412, 'PRECONDITION_FAILED'],
+    ['', 'v1', 400, 'MALFORMED_REQUEST'],
+    ['', '"v1', 400, 'MALFORMED_REQUEST'],
+    ['', ',', 400, 'MALFORMED_REQUEST'],
+    ['', `${'"a",'.repeat(1500)}"v1"`, 200],
+  ];
+  for (const [query, ifMatch, status, code] of matches) {
+    test(`ifMatch ${query} ${ifMatch?.slice(0, 20)} → ${status}`, async () => {
+      const headers = ifMatch === undefined ? {} : { 'If-Match': ifMatch };
+      const answer = await asRaw(await fetch(`${service.url}/api/reply${query}`, { method: 'PATCH', headers, body: '{}' }));
+      if (code === undefined) assert.deepEqual([answer.status, answer.body], [200, '{"changed":true}']);
+      else assertEnvelope(answer, status, code);
+    });
+  }
+});
+
+describe('on one connection', () => {
+  test('requests behind a stream are answered in order', async () => {
+    const get = (operation: string, more = '') => `GET /api/reply/${operation} HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
+    const text = await service.raw(get('slow') + get('reply') + get('readable', 'Connection: close\r\n'), 99);
+    const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    assert.deepEqual(statuses, ['200', '201', '200']);
+    assert.ok(text.indexOf('\r\nb\r\n') < text.indexOf('HTTP/1.1 201'));
+  });
+
+  test('HTTP/1.0 gets a body without chunks that ends with the connection', async () => {
+    const answer = parseRaw(await service.raw('GET /api/reply/readable HTTP/1.0\r\n\r\n', 99));
+    assert.equal(answer.headers.get('transfer-encoding'), undefined);
+    assert.equal(Buffer.from(answer.body, 'latin1').toString(), 'abcéd');
+  });
+
+  test('an answer to a draining service ends its connection', async () => {
+    const other = await startService({
+      controllers: {
+        'AController.mjs': `import { Reply } from ${JSON.stringify(GATEFOLD)}; export default { index: () => new Reply(201) }`,
+      },
+    });
+    await fetch(`${other.url}/api/a`);
+    other.app.setDraining();
+    assert.equal((await fetch(`${other.url}/api/a`)).headers.get('connection'), 'close');
+    await other.close();
+  });
+});

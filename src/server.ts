@@ -7,6 +7,7 @@ import type { Certificates } from './https/certificates.ts';
 import type { Operations } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
 import { forkEarly } from './supervisor/prefork.ts';
+import type { Announcer } from './supervisor/serve.ts';
 
 const basics = readProcessBasics();
 if (basics !== undefined) await run(basics);
@@ -17,7 +18,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);
   const certificates = await createCertificates(basics);
-  await serve({ settings, early, log, flush, operations, certificates });
+  await serve({ settings, early, log, flush, operations, certificates, announcer: await createAnnouncer(basics) });
 }
 
 async function createOperations({ settings, log, sink }: ProcessBasics): Promise<Operations | undefined> {
@@ -25,6 +26,13 @@ async function createOperations({ settings, log, sink }: ProcessBasics): Promise
   if (opsPort === undefined) return undefined;
   const { createOperations } = await import('./ops/server.ts');
   return createOperations({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
+}
+
+/** For people who watch: on a terminal, while they write controllers. */
+async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
+  if (!settings.development || ink === undefined) return undefined;
+  const { createAnnouncer, SERVES_DOCS } = await import('./cli/announce.ts');
+  return createAnnouncer({ dir: settings.controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs: SERVES_DOCS });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

@@ -51,6 +51,8 @@ export interface Settings {
   /** `undefined`: no port for challenges and redirects. */
   readonly httpPort: number | undefined;
   readonly logLevel: LogLevel;
+  /** `auto`: `pretty` on a terminal, else `json`. */
+  readonly logFormat: 'auto' | 'json' | 'pretty';
   /** The key that session tokens are made with, as text; `undefined`: `data/session.key`. */
   readonly sessionKey: string | undefined;
   /** `NODE_ENV` is `development`: a 500 tells the client its cause. */
@@ -199,6 +201,13 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains 
       fallback: 'info',
       parse: oneOf(LOG_LEVELS),
       about: 'debug, info (a line a request), warn, error or silent',
+    },
+    {
+      key: 'logFormat',
+      name: 'LOG_FORMAT',
+      fallback: 'auto',
+      parse: oneOf(['auto', 'json', 'pretty'] as const),
+      about: 'json: a line for machines; pretty: for people; auto: pretty on a terminal, else json',
     },
     {
       key: 'sessionKey',

@@ -1,14 +1,19 @@
 // What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the end.
 import { availableParallelism } from 'node:os';
+import { isatty } from 'node:tty';
 import { parseSettings, type Settings, SettingsError } from './config.ts';
+import { createInk, type Ink } from './ink.ts';
 import { createLog, type Log } from './log.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
+import { createPrettyWriter } from './pretty.ts';
 
 export interface ProcessBasics {
   readonly settings: Settings;
   readonly log: Log;
   /** What the log writes to. */
   readonly sink: LogWriter;
+  /** What the log is painted with, when it is for people. */
+  readonly ink: Ink | undefined;
   /** Has every line on its way; the process ends next. */
   readonly flush: () => void;
 }
@@ -17,8 +22,17 @@ export interface ProcessBasics {
 export function readProcessBasics(): ProcessBasics | undefined {
   const settings = readSettings();
   if (settings === undefined) return undefined;
-  const sink = createLogWriter(2);
-  return { settings, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
+  const { writer: sink, ink } = openLog(settings);
+  return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
+}
+
+/** On a terminal it is for people, elsewhere for machines. */
+function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undefined } {
+  const writer = createLogWriter(2);
+  const isTTY = isatty(2);
+  if (logFormat === 'json' || (logFormat === 'auto' && !isTTY)) return { writer, ink: undefined };
+  const ink = createInk({ isTTY, env: process.env });
+  return { writer: createPrettyWriter(writer, { ink, cwd: process.cwd() }), ink };
 }
 
 function readSettings(): Settings | undefined {

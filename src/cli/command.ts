@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../base/config.ts';
-import { createInk, escapeInvisible, type Ink, plain } from './ink.ts';
+import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 
 /** The first word of the process that loads a folder for a command; nobody types it. */
 export const INSPECTION = 'inspect-folder';

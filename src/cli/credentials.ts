@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
+import { alignColumns, plain } from '../base/ink.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { parseSpan, parseTime } from '../credentials/instant.ts';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
@@ -15,7 +16,6 @@ import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts
 import { tablePath, updateTable } from '../credentials/write/store.ts';
 import { groupNameOf, listControllers } from '../groups/naming.ts';
 import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
-import { alignColumns, plain } from './ink.ts';
 
 const ISSUE: Command = {
   name: 'credentials issue',

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
+import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
 import { readSessionKey } from '../credentials/session.ts';
@@ -12,7 +13,6 @@ import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { createProviders } from '../identity/providers.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { checkHttps } from './doctor-https.ts';
-import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import { findShadowed } from './routes.ts';

@@ -1,12 +1,12 @@
 // `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict is
 // the app's own (ask-app.ts); here it becomes words, for people and as JSON, with what surprises although it is no refusal.
 import { METHODS } from '../base/builtins.ts';
+import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { parseRouteName } from '../groups/group-routes.ts';
 import { groupNameOf } from '../groups/naming.ts';
 import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
 import { type Answer, type Call, type Command, UsageError } from './command.ts';
-import { alignColumns, type Ink, plain, shortPlace } from './ink.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import { brokenPlace, isStrict, pageOf } from './routes.ts';

@@ -3,10 +3,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
+import { shortPlace } from '../base/ink.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { packagePath } from '../own-files.ts';
 import { type Answer, type Call, type Command, Refused } from './command.ts';
-import { shortPlace } from './ink.ts';
 
 export const command: Command = {
   name: 'init',

@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
+import { shortPlace } from '../base/ink.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
-import { shortPlace } from './ink.ts';
 import { findShadowed, listRoutes, pageOf } from './routes.ts';
 
 export const command: Command = {

@@ -1,11 +1,12 @@
 // `gatefold routes`: every URL that leads to an operation, the explicit rows as they stand, then each operation of each group
 // under the rows of the gateway. Which row gets a request is asked of the router, never guessed.
+
+import { alignColumns, shortPlace } from '../base/ink.ts';
 import { type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
 import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
 import { ROUTES, type Route } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
-import { alignColumns, shortPlace } from './ink.ts';
 import { inspectFolder, type LoadedGroup } from './inspection.ts';
 
 export const command: Command = {
@@ -53,7 +54,7 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
   };
 }
 
-function verbsOf({ methods, except, needsAuthorization }: ListedRoute): string {
+export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): string {
   if (methods !== 'any') return methods.join(',') + (needsAuthorization ? ' (authorized)' : '');
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }

@@ -1,9 +1,9 @@
 // `gatefold serve`: exactly what the server's own entry does, in this process. It adds `--help` and nothing else.
 import { pathToFileURL } from 'node:url';
 import { flagOf, settingRows } from '../base/config.ts';
+import { alignColumns } from '../base/ink.ts';
 import { entryPath } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print } from './command.ts';
-import { alignColumns } from './ink.ts';
 
 export async function command(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);

@@ -7,6 +7,8 @@ import { explainPackageType } from './package-type.ts';
 export interface LoadError {
   readonly reason: string;
   readonly at?: string;
+  /** Of that line, from 1, where known. */
+  readonly column?: number;
 }
 
 export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
@@ -29,35 +31,38 @@ async function describe(error: unknown, file: string): Promise<LoadError> {
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
   // esbuild, by way of tsx: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
-  const transform = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):\d+: ERROR: (.*)$/m.exec(text);
-  if (transform !== null) return { reason: `SyntaxError: ${transform[3]}`, at: `${transform[1]}:${transform[2]}` };
+  const transform = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text);
+  if (transform !== null) {
+    // It counts columns from 0.
+    return { reason: `SyntaxError: ${transform[4]}`, at: `${transform[1]}:${transform[2]}`, column: Number(transform[3]) + 1 };
+  }
   const reason = oneLine(`${error.name}: ${text}`);
   // Node's own decoration: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
   const decorated = /^(?:file:\/\/)?(\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack);
-  if (decorated !== null) return { reason, at: `${decorated[1]}:${decorated[2]}` };
+  if (decorated !== null) return { reason, at: `${decorated[1]}:${decorated[2]}`, ...caretIn(stack) };
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
-    const at = await locateSyntaxError(file);
-    return at === undefined ? { reason } : { reason, at };
+    return { reason, ...(await locateSyntaxError(file)) };
   }
   const imported = /imported from (\S+)$/m.exec(text);
   if (imported !== null) return { reason, at: imported[1] as string };
-  return frame === undefined ? { reason } : { reason, at: `${frame.file}:${frame.line}` };
+  return frame === undefined ? { reason } : { reason, at: `${frame.file}:${frame.line}`, column: Number(frame.column) };
 }
 
 interface Frame {
   readonly file: string;
   readonly line: string;
+  readonly column: string;
 }
 
-const FRAME = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)[^\n()]*?):(\d+):\d+\)?$/gm;
+const FRAME = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)[^\n()]*?):(\d+):(\d+)\)?$/gm;
 
 /** The innermost place that is somebody's own code: neither a package's nor this program's. */
 function authorsFrame(stack: string): Frame | undefined {
-  for (const [, file = '', line = ''] of stack.matchAll(FRAME)) {
+  for (const [, file = '', line = '', column = ''] of stack.matchAll(FRAME)) {
     // Further out than this program there are only its callers.
     if (isOwnFile(file)) return undefined;
-    if (!file.includes('node_modules')) return { file, line };
+    if (!file.includes('node_modules')) return { file, line, column };
   }
   return undefined;
 }
@@ -74,12 +79,18 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').slice(0, 500);
 }
 
-/** `file:line` of a syntax error, undefined when the file itself is sound (the mistake is in what it imports). */
-function locateSyntaxError(file: string): Promise<string | undefined> {
+/** The column of the caret that Node draws under the line it quotes. */
+function caretIn(text: string): { column?: number } {
+  const caret = /\n( *)\^/.exec(text);
+  return caret === null ? {} : { column: (caret[1] as string).length + 1 };
+}
+
+/** The place of a syntax error; none when the file itself is sound (the mistake is in what it imports). */
+function locateSyntaxError(file: string): Promise<Omit<LoadError, 'reason'>> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
       const place = /^(?:file:\/\/)?(.*:\d+)$/m.exec(stderr);
-      resolve(place?.[1]);
+      resolve(place === null ? {} : { at: place[1] as string, ...caretIn(stderr) });
     });
   });
 }

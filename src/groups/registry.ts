@@ -24,6 +24,10 @@ export interface GroupLoad {
   readonly error?: string;
   /** `file:line` of the mistake, where it is known. */
   readonly at?: string;
+  /** Column of that line, from 1. */
+  readonly column?: number;
+  /** What it answers, where somebody wants to be told. */
+  readonly operationNames?: readonly string[];
   /** It did not finish within its time. */
   readonly hung?: boolean;
 }
@@ -63,6 +67,8 @@ export interface GroupsOptions {
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** A group was imported in place, on its first request, which is held until this has settled. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
+  /** What is told of a group that has loaded has its operations. */
+  readonly tellOperations?: boolean;
 }
 
 interface Broken {
@@ -77,7 +83,15 @@ const RACY_MS = 100;
 const UNSETTLED_MS = 200;
 const ATTEMPTS = 10;
 
-export function createGroups({ dir, log, loadTimeout = 10_000, onImporting, onFile, onImported }: GroupsOptions): Groups {
+export function createGroups({
+  dir,
+  log,
+  loadTimeout = 10_000,
+  onImporting,
+  onFile,
+  onImported,
+  tellOperations = false,
+}: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
   const readSource = createSourceReader({ remember: loader.remember, imported: () => loader.closure().map(({ path }) => path) });
   /** By page, so with the first letter in either case. */
@@ -162,13 +176,14 @@ export function createGroups({ dir, log, loadTimeout = 10_000, onImporting, onFi
         readSource(real, group),
       );
       broken.delete(file);
-      return { load: { group, file, ok: true }, loaded };
+      const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+      return { load: { group, file, ok: true, ...told }, loaded };
     } catch (error) {
-      const { reason, at } = await describeLoadError(error, real);
+      const { reason, ...place } = await describeLoadError(error, real);
       // Out of descriptors or memory says nothing about the file, so nothing is remembered against it.
       if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
       const hung = error instanceof HungLoad;
-      return { load: { group, file, ok: false, error: reason, ...(at === undefined ? {} : { at }), ...(hung ? { hung } : {}) } };
+      return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
     }
   }
 

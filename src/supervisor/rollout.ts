@@ -70,5 +70,6 @@ async function putToWork(service: Service, { workers, groups }: Loaded, occasion
   if (losses.length > 0) log.error('generation-degraded', { generation, groups: losses });
   const took_ms = Math.round(service.now() - occasion.begun);
   log.info('generation-serving', { generation, cause: occasion.cause, groups: groups.length, took_ms });
+  service.onGroups?.(table.current.groups.values());
   if (generation > 1 && old.length > 0) pool.keepReserve(service.workers);
 }

@@ -6,6 +6,7 @@ import type { Settings } from '../base/config.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
+import type { GroupLoad } from '../worker/messages.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { createPool } from './pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './port.ts';
@@ -32,12 +33,20 @@ export interface ServeOptions {
   readonly operations?: Operations | undefined;
   /** Undefined: HTTP without TLS. */
   readonly certificates?: Certificates | undefined;
+  /** Says what answers; undefined: nobody looks. */
+  readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;
 }
 
+/** Tells people what answers, and what came and went. */
+export interface Announcer {
+  readonly groups: (loads: Iterable<GroupLoad>) => void;
+  readonly opened: (url: string) => void;
+}
+
 /** Serves until a signal ends it, and with it the process. */
-export async function serve({ settings, early, log, flush, operations, certificates, onServing }: ServeOptions): Promise<void> {
+export async function serve({ settings, early, log, flush, operations, certificates, announcer, onServing }: ServeOptions): Promise<void> {
   let supervisor: Supervisor | undefined;
   let stopping = false;
   let stoppingSince = 0;
@@ -63,7 +72,7 @@ export async function serve({ settings, early, log, flush, operations, certifica
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
     supervisor = createSupervisor({
-      ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, secureState: certificates?.state },
+      ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, secureState: certificates?.state, onGroups: announcer?.groups },
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
     });
@@ -71,7 +80,9 @@ export async function serve({ settings, early, log, flush, operations, certifica
     await supervisor.start();
     if (stopping) return;
     const scheme = certificates === undefined ? 'http' : 'https';
-    process.stdout.write(`gatefold listening on ${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}\n`);
+    const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
+    process.stdout.write(`gatefold listening on ${url}\n`);
+    announcer?.opened(url);
     onServing?.(supervisor);
   } catch (error) {
     supervisor?.kill();

@@ -1,6 +1,7 @@
 // What the steps of the supervisor share: the parts they work with, and the notes they leave for each other. A service has one.
 import type { Log } from '../base/log.ts';
 import type { SecureState } from '../https/secure-state.ts';
+import type { GroupLoad } from '../worker/messages.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import type { Loader } from './generation.ts';
 import type { GroupTable } from './group-table.ts';
@@ -20,6 +21,8 @@ export interface Service {
   readonly port: Port;
   /** What a worker needs to serve HTTPS; undefined: HTTP without TLS. */
   readonly secureState: (() => SecureState) | undefined;
+  /** Told of the groups that serve from now on. */
+  readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;
   readonly watch: FolderWatch;

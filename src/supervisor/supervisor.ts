@@ -33,6 +33,8 @@ export interface SupervisorOptions {
   readonly log: Log;
   /** What a worker needs to serve HTTPS; undefined: HTTP without TLS. */
   readonly secureState?: (() => SecureState) | undefined;
+  /** The groups that serve from now on; also when one was imported in place. */
+  readonly onGroups?: ((groups: Iterable<GroupLoad>) => void) | undefined;
   /** What a worker has counted. */
   readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
   /** Processes, and the watch over the disk: handed in, so that a test needs neither. */
@@ -87,6 +89,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const service: Service = {
     ...{ dir, workers, drainTimeout, port, log, pool, watch, loader, table, poison, retries, now },
     secureState: options.secureState,
+    onGroups: options.onGroups,
     tally: { served: 0, rejected: 0, died: 0, replaced: 0 },
     counter: 0,
     isStopping: false,
@@ -184,6 +187,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (isCurrent(worker)) {
       watch.imported(load, files);
       table.note(worker.generation, load);
+      options.onGroups?.(table.current.groups.values());
     }
     if (load.ok) newGroups.imported(worker, load.group);
     else turn();

@@ -19,6 +19,10 @@ export interface GroupLoad {
   readonly error?: string;
   /** `file:line`, where known. */
   readonly at?: string;
+  /** Column of that line, from 1. */
+  readonly column?: number;
+  /** What it answers, in development. */
+  readonly operationNames?: readonly string[];
   /** It did not finish within its time: whoever loads it next waits as long. */
   readonly hung?: boolean;
 }

@@ -55,6 +55,7 @@ export async function createWorkerParts({
     log,
     onImporting,
     onFile,
+    tellOperations: settings.development,
     onImported: (load) => onImported?.(load, groups.closure()),
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });

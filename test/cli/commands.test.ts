@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { Readable, Writable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { flagOf, settingRows } from '../../src/base/config.ts';
+import { alignColumns, createInk, escapeInvisible, plain, shortPlace } from '../../src/base/ink.ts';
 import { type CommandIo, print, Refused, runCommand, UsageError } from '../../src/cli/command.ts';
 import { runGatefold } from '../../src/cli/commands.ts';
-import { alignColumns, createInk, escapeInvisible, plain, shortPlace } from '../../src/cli/ink.ts';
 import { CLI, LOADER, makeProject, runHere, runProcess } from '../support/command-bench.ts';
 
 const NAMES = ['serve', 'routes', 'explain', 'doctor', 'new', 'credentials'];

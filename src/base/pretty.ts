@@ -1,0 +1,172 @@
+// The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places first, and a file
+// that does not load a piece of its source with a caret. It invents nothing: what it shows stands in the line or in the file.
+import { readFileSync } from 'node:fs';
+import { type Ink, type Paint, plain, shortPlace } from '../base/ink.ts';
+import { isOwnFile } from '../own-files.ts';
+import type { LogWriter } from './log-writer.ts';
+
+interface Line {
+  readonly time: string;
+  readonly level: string;
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+export interface PrettyOptions {
+  readonly ink: Ink;
+  /** Paths below it are shown without it. */
+  readonly cwd: string;
+}
+
+/** Writes each line as it is for people. */
+export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): LogWriter {
+  const write = (line: string) => writer.write(prettyLine(line, options));
+  return { ...writer, write, defer: (compose) => writer.defer((add) => compose((line) => add(prettyLine(line, options)))) };
+}
+
+/** @param line with its line feed, as is the result; what is no JSON stays as it is */
+export function prettyLine(line: string, { ink, cwd }: PrettyOptions): string {
+  let fields: Line;
+  try {
+    fields = JSON.parse(line) as Line;
+  } catch {
+    return line;
+  }
+  const [first, ...more] = (BODIES[fields.event] ?? anyEvent)(fields, { ink, cwd });
+  if (first === undefined) return '';
+  return [`${ink.dim(clock(fields.time))}  ${first}`, ...more.map((text) => `          ${text}`), ''].join('\n');
+}
+
+/** The first line of what is shown, and those below it; none: nobody wants to know. */
+type Body = (line: Line, options: PrettyOptions) => string[];
+
+const BODIES: Readonly<Record<string, Body>> = {
+  request({ method, path, status, duration_ms, credential }, { ink }) {
+    const paint = statusPaint(Number(status), ink);
+    const took = `${Number(duration_ms).toFixed(1)} ms`;
+    const who = typeof credential === 'string' && credential !== '' ? `  ${ink.dim(plain(credential))}` : '';
+    return [`${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${took.padStart(10)}${who}`];
+  },
+  'request-failed'({ page, operation, error_code, request_id, error, error_name, stack }, options) {
+    const { ink } = options;
+    const what = [page, operation].filter((name) => name !== '').join('.');
+    const head = `${ink.red('error')}   ${ink.bold(plain(what))}  ${plain(String(error_code))}  ${ink.dim(`request ${plain(String(request_id))}`)}`;
+    // Why the group does not load has been said.
+    return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(error, error_name, stack, options)];
+  },
+  'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
+    const what = cause === 'start' ? `${String(groups)} ${groups === 1 ? 'group' : 'groups'}` : plain(shortPlace(String(cause), cwd));
+    return [`${ink.green('live')}    ${what}, in ${String(took_ms)} ms`];
+  },
+  'generation-rejected'(line, options) {
+    const head = `${options.ink.red('refused')} ${plain(String(line.effect))}`;
+    return [head, ...(line.file === undefined ? textLines(String(line.error)).map(options.ink.red) : describeFailure(line, options))];
+  },
+  'group-not-loadable'(line, options) {
+    return [`${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`, ...describeFailure(line, options)];
+  },
+  // Every worker says it, and at first there is nothing to say.
+  'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : anyEvent(line, options)),
+  stopping: ({ signal }) => [`stopping on ${String(signal)}`],
+  stopped: () => ['stopped'],
+};
+
+/** Fields that every line has, or that are shown otherwise. */
+const APART = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
+
+const anyEvent: Body = ({ level, event, error, error_name, stack, ...fields }, options) => {
+  const { ink } = options;
+  const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
+  const facts = Object.entries(fields).filter(([name]) => !APART.has(name));
+  const told = facts.map(([name, value]) => `${ink.dim(name)} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`);
+  const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${told.join('  ')}`.trimEnd();
+  return [head, ...(error === undefined ? [] : describeThrown(error, error_name, stack, options))];
+};
+
+function describeThrown(error: unknown, name: unknown, stack: unknown, options: PrettyOptions): string[] {
+  const title = name === undefined || name === 'Error' ? '' : `${String(name)}: `;
+  return [...textLines(title + String(error)).map(options.ink.red), ...stackLines(stack, options)];
+}
+
+function clock(time: unknown): string {
+  const date = new Date(String(time));
+  return Number.isNaN(date.getTime()) ? '        ' : date.toTimeString().slice(0, 8);
+}
+
+function statusPaint(status: number, ink: Ink): Paint {
+  if (status >= 500) return ink.red;
+  return status >= 400 ? ink.yellow : ink.green;
+}
+
+function textLines(text: string): string[] {
+  return text.split('\n').map(plain);
+}
+
+/** Places in packages that are shown of a stack. */
+const MOST_FOREIGN = 3;
+
+/** The controller's places first, then some of packages; Node's and this program's say nothing to who wrote the controller. */
+function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
+  if (typeof stack !== 'string') return [];
+  const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
+  const kindOf = (place: string) => {
+    if (/node:|\(<anonymous>\)|at <anonymous>$/.test(place) || isOwnFile(pathIn(place))) return 'inside';
+    return place.includes('node_modules') ? 'foreign' : 'own';
+  };
+  const shorten = (place: string) =>
+    plain(place.trim()).replaceAll(/(?:file:\/\/)?(\/[^\s():]+)/g, (_, path: string) => shortPlace(path, cwd));
+  const own = places.filter((place) => kindOf(place) === 'own').map(shorten);
+  const foreign = places.filter((place) => kindOf(place) === 'foreign').map(shorten);
+  const hidden = places.length - own.length - Math.min(foreign.length, MOST_FOREIGN);
+  const more = hidden === 0 ? [] : [`… and ${hidden} more of Node and packages`];
+  return [...own, ...[...foreign.slice(0, MOST_FOREIGN), ...more].map(ink.dim)];
+}
+
+function pathIn(place: string): string {
+  return /(?:file:\/\/)?(\/[^\s()]+?)(?:\?[^:]*)?:\d+:\d+/.exec(place)?.[1] ?? '';
+}
+
+/** A group that did not load, as the log has it. */
+interface Failure {
+  readonly [field: string]: unknown;
+  readonly file?: unknown;
+  readonly error?: unknown;
+  readonly at?: unknown;
+  readonly column?: unknown;
+}
+
+function describeFailure({ file, error, at, column }: Failure, { ink, cwd }: PrettyOptions): string[] {
+  const place = typeof at === 'string' ? at : String(file);
+  const named = typeof column === 'number' ? `${place}:${column}` : place;
+  return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(String(error)).map(ink.red), ...sourceFrame(at, column, ink)];
+}
+
+/** Lines of the source above the one that is meant, and below. */
+const ABOVE = 2;
+const BELOW = 1;
+/** A line that is longer was written by no hand. */
+const WIDEST = 160;
+
+function sourceFrame(at: unknown, column: unknown, ink: Ink): string[] {
+  const [, path = '', number = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
+  const meant = Number(number);
+  const lines = readLines(path);
+  if (meant < 1 || meant > lines.length) return [];
+  const first = Math.max(1, meant - ABOVE);
+  const width = String(meant + BELOW).length;
+  return lines.slice(first - 1, meant + BELOW).flatMap((text, i) => {
+    const shown = plain(text.replaceAll('\t', ' ')).slice(0, WIDEST);
+    const margin = String(first + i).padStart(width);
+    if (first + i !== meant) return [ink.dim(`  ${margin} │ ${shown}`)];
+    const indent = typeof column === 'number' ? column - 1 : shown.length - shown.trimStart().length;
+    return [`${ink.red('>')} ${margin} │ ${shown}`, `  ${' '.repeat(width)} │ ${' '.repeat(indent)}${ink.red('^')}`];
+  });
+}
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split(/\r?\n/);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,166 @@
+// The log for people: what stands in a line of JSON, as it is shown on a terminal.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { createInk } from '../../src/base/ink.ts';
+import { describeError } from '../../src/base/log.ts';
+import { createPrettyWriter, prettyLine } from '../../src/base/pretty.ts';
+
+const time = '2026-01-02T03:04:05.000Z';
+const clock = new Date(time).toTimeString().slice(0, 8);
+const options = { ink: createInk({ isTTY: false, env: {} }), cwd: '/srv/app' };
+const show = (line: object, given = options) => prettyLine(`${JSON.stringify({ time, level: 'info', pid: 7, ...line })}\n`, given);
+
+function sourceFile(test: TestContext, text: string): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gatefold-pretty-'));
+  test.after(() => rmSync(dir, { recursive: true, force: true }));
+  writeFileSync(join(dir, 'UserController.ts'), text);
+  return dir;
+}
+
+describe('prettyLine', () => {
+  it('shows a request with time, method, path, status, milliseconds and credential', () => {
+    const line = { event: 'request', method: 'GET', path: '/api/user', status: 200, duration_ms: 1.234, credential: 'w7EPrzg3j0Uj' };
+    assert.match(show(line), new RegExp(`^${clock}  GET     /api/user +200 +1\\.2 ms  w7EPrzg3j0Uj\\n$`));
+    assert.match(show({ ...line, credential: '' }), /1\.2 ms\n$/);
+  });
+
+  it('paints the status by its kind', () => {
+    const ink = createInk({ isTTY: true, env: {} });
+    const painted = (status: number) => show({ event: 'request', method: 'GET', path: '/', status, duration_ms: 1 }, { ...options, ink });
+    for (const [status, code] of [
+      [200, 32],
+      [304, 32],
+      [404, 33],
+      [500, 31],
+    ] as const)
+      assert.ok(painted(status).includes(`\u001b[${code}m${status}`), String(status));
+  });
+
+  it('shows a stack with the places of the controller first, and hides those of Node and of this program', () => {
+    const own = new URL('../../src/http/dispatcher.ts', import.meta.url).pathname;
+    const stack = [
+      'TypeError: no such user',
+      '    at query (/srv/app/node_modules/db/index.js:1:2)',
+      '    at load (file:///srv/app/controllers/UserController.ts:6:9)',
+      '    at UserController.index (/srv/app/controllers/UserController.ts:2:20)',
+      `    at run (${own}:10:5)`,
+      '    at process.processTicksAndRejections (node:internal/process/task_queues:105:5)',
+    ].join('\n');
+    const line = {
+      event: 'request-failed',
+      level: 'error',
+      page: 'user',
+      operation: 'index',
+      error_code: 'INTERNAL_ERROR',
+      request_id: 'r-1',
+    };
+    assert.deepEqual(show({ ...line, error: 'no such user', error_name: 'TypeError', stack }).split('\n'), [
+      `${clock}  error   user.index  INTERNAL_ERROR  request r-1`,
+      '          TypeError: no such user',
+      '          at load (controllers/UserController.ts:6:9)',
+      '          at UserController.index (controllers/UserController.ts:2:20)',
+      '          at query (node_modules/db/index.js:1:2)',
+      '          … and 2 more of Node and packages',
+      '',
+    ]);
+  });
+
+  it('shows why a file does not load as a piece of its source with a caret', (test) => {
+    const dir = sourceFile(test, 'export default class UserController {\n  index() {\n\treturn { a: 1 ;\n  }\n}\n');
+    const failure = {
+      group: 'User',
+      file: 'UserController.ts',
+      ok: false,
+      error: 'SyntaxError: Unexpected token',
+      at: join(dir, 'UserController.ts:3'),
+    };
+    const refused = {
+      event: 'generation-rejected',
+      level: 'error',
+      generation: 2,
+      effect: 'generation 1 serves on',
+      ...failure,
+      column: 16,
+    };
+    assert.deepEqual(show(refused, { ...options, cwd: dir }).split('\n'), [
+      `${clock}  refused generation 1 serves on`,
+      '          UserController.ts:3:16',
+      '          SyntaxError: Unexpected token',
+      '            1 │ export default class UserController {',
+      '            2 │   index() {',
+      '          > 3 │  return { a: 1 ;',
+      '              │                ^',
+      '            4 │   }',
+      '',
+    ]);
+    // Without a column: where the line begins. Without a place, or a file: no source.
+    const never = show({ event: 'group-not-loadable', ...failure }, { ...options, cwd: dir });
+    assert.match(never, /UserController\.ts does not load, and answers 500\n[^]*> 3 │ {2}return [^\n]*\n +│ {2}\^\n/);
+    assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: undefined }), /│/);
+    assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: '/gone:3' }), /│/);
+  });
+
+  it('says of a generation what it was made for and how long that took', () => {
+    const line = { event: 'generation-serving', generation: 2, groups: 1, took_ms: 85 };
+    assert.equal(show({ ...line, cause: 'start' }), `${clock}  live    1 group, in 85 ms\n`);
+    assert.equal(
+      show({ ...line, cause: '/srv/app/controllers/UserController.ts' }),
+      `${clock}  live    controllers/UserController.ts, in 85 ms\n`,
+    );
+    assert.equal(
+      show({ event: 'generation-rejected', error: 'no worker starts', effect: 'generation 1 serves on' }),
+      `${clock}  refused generation 1 serves on\n          no worker starts\n`,
+    );
+  });
+
+  it('shows any other event with its level, its name and its facts', () => {
+    const line = { event: 'worker-died', level: 'error', worker: 12, reason: 'it was ended by SIGKILL', list: [1] };
+    assert.equal(show(line), `${clock}  error   worker-died  worker 12  reason it was ended by SIGKILL  list [1]\n`);
+    assert.match(
+      show({ event: 'x', ...describeError(new RangeError('too far')) }),
+      /\n {10}RangeError: too far\n {10}at .*pretty\.test\.ts/,
+    );
+  });
+
+  it('keeps quiet of a table that was read at the start, and tells of one that has changed', () => {
+    assert.equal(show({ event: 'credentials-loaded', rows: 1, reloads: 0 }), '');
+    assert.match(show({ event: 'credentials-loaded', rows: 1, reloads: 1 }), /credentials-loaded {2}rows 1/);
+  });
+
+  it('lets nothing that is logged steer the terminal', () => {
+    const evil = '\u001b[2J\u009b\u202e';
+    const lines = [
+      { event: evil, reason: evil, error: evil, stack: `x\n    at ${evil}` },
+      { event: 'request', method: 'GET', path: evil, status: 200, duration_ms: 1, credential: evil },
+      { event: 'request-failed', page: evil, operation: evil, error_code: evil, request_id: evil, error: evil },
+      { event: 'group-not-loadable', file: evil, error: evil, at: evil },
+      { event: 'generation-serving', cause: evil, groups: 1, took_ms: 1 },
+    ];
+    for (const line of lines) assert.doesNotMatch(show(line).replaceAll('\n', ''), /\p{C}/u);
+  });
+
+  it('leaves what is no JSON as it is', () => assert.equal(prettyLine('a list\n', options), 'a list\n'));
+});
+
+describe('createPrettyWriter', () => {
+  it('shows lines that are put together later, too, and is a writer otherwise', () => {
+    const written: string[] = [];
+    const add = (line: string) => void written.push(line);
+    const sink = {
+      write: add,
+      defer: (compose: (write: typeof add) => void) => compose(add),
+      flush() {},
+      close() {},
+      droppedLines: () => 3,
+    };
+    const writer = createPrettyWriter(sink, options);
+    const line = `${JSON.stringify({ time, level: 'info', event: 'stopped' })}\n`;
+    writer.write(line);
+    writer.defer((write) => write(line));
+    assert.deepEqual(written, [`${clock}  stopped\n`, `${clock}  stopped\n`]);
+    assert.equal(writer.droppedLines(), 3);
+  });
+});

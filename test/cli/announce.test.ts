@@ -1,0 +1,87 @@
+// What a terminal shows in development: what answers at the start, and what came and went with every change.
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { createInk } from '../../src/base/ink.ts';
+import { createAnnouncer } from '../../src/cli/announce.ts';
+import { ask } from '../support/cluster-client.ts';
+import { createFolder, spawnService, write } from '../support/cluster-server.ts';
+
+const ink = createInk({ isTTY: false, env: {} });
+
+describe('createAnnouncer', () => {
+  function announcer(hasDocs = true) {
+    let text = '';
+    const add = (more: string) => {
+      text += more;
+    };
+    const made = createAnnouncer({ dir: '/srv/app/controllers', cwd: '/srv/app', ink, write: add, hasDocs });
+    const said = () => {
+      const before = text;
+      text = '';
+      return before;
+    };
+    return { ...made, said };
+  }
+  const group = (name: string, ...operationNames: string[]) => ({ group: name, file: `${name}Controller.ts`, ok: true, operationNames });
+
+  it('lists what answers once the service is open, and the page of documents', () => {
+    const { groups, opened, said } = announcer();
+    groups([group('User', 'index', 'created', 'find'), { group: 'Bad', file: 'BadController.ts', ok: false, error: 'x' }]);
+    assert.equal(said(), '');
+    opened('http://localhost:3000');
+    assert.deepEqual(said().split('\n'), [
+      '',
+      '  GET,HEAD  /api/user       index    controllers/UserController.ts',
+      '  POST      /api/user       created  controllers/UserController.ts',
+      '  any       /api/user/find  find     controllers/UserController.ts',
+      '',
+      '  Documents  http://localhost:3000/api/docs',
+      '',
+      '',
+    ]);
+  });
+
+  it('says what came and what went, and nothing when neither did', () => {
+    const { groups, opened, said } = announcer(false);
+    groups([group('User', 'index', 'deleted')]);
+    opened('http://localhost:3000');
+    said();
+    groups([group('User', 'index', 'deleted')]);
+    assert.equal(said(), '');
+    groups([group('User', 'index', 'GET {id}')]);
+    assert.deepEqual(said().split('\n'), [
+      '  + GET,HEAD  /api/user/{id}  GET {id}  controllers/UserController.ts',
+      '  - DELETE  /api/user  deleted  controllers/UserController.ts',
+      '',
+    ]);
+  });
+
+  it('says how to begin where nothing answers yet', () => {
+    const { opened, said } = announcer(false);
+    opened('http://localhost:3000');
+    assert.match(said(), /Nothing answers yet: gatefold new hello makes a controller in controllers\n/);
+  });
+});
+
+it('the service in development with a log for people', { timeout: 110_000 }, async (test) => {
+  const dir = createFolder(test, { 'TestController.js': 'export default class { index() { return {}; } }' });
+  const env = { LOG_FORMAT: 'pretty', NODE_ENV: 'development', WORKERS: '1' };
+  const { listening, errors, process: server } = spawnService(test, { dir, env });
+  const port = await listening;
+  const until = async (pattern: RegExp) => {
+    while (!pattern.test(errors())) await new Promise((seen) => server.stderr?.once('data', seen));
+  };
+  await until(/GET,HEAD {2}\/api\/test {2}index /);
+  write(dir, 'UserController.js', 'export default class { index() { return {}; } }');
+  await ask(port, '/api/user');
+  await until(/\+ GET,HEAD {2}\/api\/user {2}index /);
+  await until(/ GET {5}\/api\/user +200 +\d+\.\d ms\n/);
+  write(dir, 'TestController.js', 'export default class { index() { return {; } }');
+  await until(/refused generation \d+ serves on\n.*TestController\.js:1.*\n.*SyntaxError.*\n.*> 1 │ export default.*\n +│ +\^/);
+  rmSync(join(dir, 'UserController.js'));
+  write(dir, 'TestController.js', 'export default class { index() { return {}; } created() { return {}; } }');
+  await until(/live .*\n(?:.*\n)* {2}\+ POST {2}\/api\/test {2}created /);
+  await until(/- GET,HEAD {2}\/api\/user {2}index /);
+});

@@ -32,6 +32,7 @@ test('parseSettings gives the decided defaults', () => {
     tlsCert: undefined,
     tlsKey: undefined,
     logLevel: 'info',
+    logFormat: 'auto',
     sessionKey: undefined,
     development: false,
   });

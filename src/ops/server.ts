@@ -6,6 +6,7 @@ import { createServer } from '../base/builtins.ts';
 import { type HttpError, isHttpError, refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { version } from '../own-files.ts';
+import { boundConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { type About, familiesOf } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
@@ -43,8 +44,13 @@ interface Page {
 }
 
 const JSON_TYPE = 'application/json; charset=UTF-8';
-/** Scrapers and probes; whoever opens more than this is neither. */
+/** Scrapers and probes, and some to spare. */
 const MOST_CONNECTIONS = 100;
+/** Milliseconds; a probe gives up sooner. */
+const REQUEST_TIMEOUT = 5000;
+const ANSWER_TIMEOUT = 5000;
+/** The metrics are put together so often at most: workers report once a second. */
+const METRICS_LIFETIME = 100;
 
 export function createOperations({ port, host, workers, log, droppedLines }: OperationsOptions): Operations {
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
@@ -55,10 +61,18 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
   const pages = new Map<string, (status: () => ServiceStatus) => Page>([
     ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
     ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
-    ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(familiesOf(status(), about)) })],
+    ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: metricsText(status) })],
   ]);
+  let metrics = { text: '', until: 0 };
+
+  function metricsText(status: () => ServiceStatus): string {
+    const now = performance.now();
+    if (now >= metrics.until) metrics = { text: renderFamilies(familiesOf(status(), about)), until: now + METRICS_LIFETIME };
+    return metrics.text;
+  }
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
+    if (request.socket.destroyed) return;
     const requestId = newRequestId();
     try {
       send(request, response, pageOf(request), requestId);
@@ -93,9 +107,14 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
   return {
     async open(status) {
       supervisor = status;
-      const server = createServer({ headersTimeout: 5000, requestTimeout: 5000, connectionsCheckingInterval: 1000 }, answer);
+      const server = createServer({
+        headersTimeout: REQUEST_TIMEOUT,
+        requestTimeout: REQUEST_TIMEOUT,
+        connectionsCheckingInterval: 1000,
+      });
+      boundConnections(server, { mostConnections: MOST_CONNECTIONS, answerTimeout: ANSWER_TIMEOUT });
+      server.on('request', answer);
       server.on('clientError', refuseMalformed);
-      server.maxConnections = MOST_CONNECTIONS;
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
         server.listen({ port, host }, resolve);

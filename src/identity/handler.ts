@@ -59,8 +59,10 @@ export interface IdentityOptions {
   readonly log: Log;
   readonly accounts: Accounts;
   readonly fetch?: Fetch;
-  /** Unix time in milliseconds. */
+  /** Unix time in milliseconds, for what a token says. */
   readonly now?: () => number;
+  /** Monotonic milliseconds, for how long keys are kept. */
+  readonly clock?: () => number;
   /** Milliseconds between two looks at the providers' file. */
   readonly pollMs?: number;
 }

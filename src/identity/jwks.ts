@@ -22,6 +22,9 @@ export const KEY_TIMES = {
   discovery: 24 * HOUR,
 } as const;
 
+/** Before anything was fetched: the monotonic clock may begin at 0. */
+const NEVER = Number.NEGATIVE_INFINITY;
+
 /** The keys of a provider cannot be had and none are kept: the fault is not the client's. */
 export class KeysUnavailable extends Error {}
 
@@ -40,8 +43,8 @@ interface KeySet {
 export interface KeySetsOptions {
   readonly log: Log;
   readonly fetch?: Fetch;
-  /** Unix time in milliseconds. */
-  readonly now?: () => number;
+  /** Monotonic milliseconds: a wall clock that is set back would hold a rotated key out, or an old one in, for as long. */
+  readonly clock?: () => number;
 }
 
 export interface KeySets extends KeySource {
@@ -51,7 +54,11 @@ export interface KeySets extends KeySource {
   retain(providers: readonly Provider[]): void;
 }
 
-export function createKeySets({ log, fetch = (url, init) => globalThis.fetch(url, init), now = Date.now }: KeySetsOptions): KeySets {
+export function createKeySets({
+  log,
+  fetch = (url, init) => globalThis.fetch(url, init),
+  clock: now = () => performance.now(),
+}: KeySetsOptions): KeySets {
   const sets = new Map<string, KeySet>();
   const counters = { fetches: 0, failures: 0 };
   return { find, counters, retain };
@@ -76,7 +83,7 @@ export function createKeySets({ log, fetch = (url, init) => globalThis.fetch(url
     const id = identify(provider);
     let set = sets.get(id);
     if (set === undefined) {
-      set = { keys: undefined, freshUntil: 0, nextKidFetch: 0, nextAttempt: 0, discovered: undefined, pending: undefined };
+      set = { keys: undefined, freshUntil: NEVER, nextKidFetch: NEVER, nextAttempt: NEVER, discovered: undefined, pending: undefined };
       sets.set(id, set);
     }
     return set;

@@ -46,16 +46,3 @@ export function addPiece(histogram: Histogram, piece: HistogramPiece): void {
   });
   histogram.sum += piece.sum;
 }
-
-/** Whether a value that came from elsewhere is a piece of a histogram with these bounds. */
-export function isPiece(value: unknown, bounds: readonly number[]): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const { buckets, sum } = value as Partial<Record<keyof HistogramPiece, unknown>>;
-  return (
-    Array.isArray(buckets) &&
-    buckets.length === bounds.length + 1 &&
-    buckets.every((count) => Number.isSafeInteger(count) && count >= 0) &&
-    Number.isFinite(sum) &&
-    (sum as number) >= 0
-  );
-}

@@ -1,6 +1,7 @@
 // Whether the service takes requests, and what somebody who looks at it wants to know first: the answer of /readyz. A
 // supervisor that answers is alive; that a worker serves is another question, and this is its one answer.
-import type { GroupFailure, ServiceStatus } from './service-status.ts';
+import type { GroupLoad } from '../worker/messages.ts';
+import type { ServiceStatus } from './service-status.ts';
 
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping';
 
@@ -40,7 +41,7 @@ function describeRejection(rejected: NonNullable<ServiceStatus['supervisor']>['r
   return { generation, at: at.toISOString(), error: error ?? null, groups: failures.map(describeFailure) };
 }
 
-function describeFailure({ group, file, error, at }: GroupFailure): object {
+function describeFailure({ group, file, error, at }: GroupLoad): object {
   return { group, file, error: error ?? null, at: at ?? null };
 }
 

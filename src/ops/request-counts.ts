@@ -17,6 +17,8 @@ const NO_STATUS = 0;
 export const MOST_OPERATIONS = 500;
 /** Combinations of page, operation, verb and status: a controller may answer with any status it likes. */
 export const MOST_CELLS = 5000;
+/** Application credentials; a service with more of them sees the last ones as one. */
+export const MOST_CREDENTIALS = 1000;
 
 export interface OperationCounts {
   readonly page: string;
@@ -36,19 +38,27 @@ export interface OperationPiece {
   readonly cells: readonly (readonly [cell: number, requests: number])[];
 }
 
+/** The id of a credential, and its requests. */
+export type CredentialPiece = readonly [id: string, requests: number];
+
 export interface RequestCounts {
   /** The counts of an operation; beyond the cap, those that all others share. */
   of(page: string, operation: string): OperationCounts;
   /** @param duration milliseconds */
   count(counts: OperationCounts, verb: string, status: number, bytes: number, duration: number): void;
+  /** For a request with an application credential; `id` is that of a row, never a text of the client. */
+  countCredential(id: string, requests?: number): void;
   all(): Iterable<OperationCounts>;
+  credentials(): Iterable<CredentialPiece>;
   /** Takes out what has been counted; what was asked nothing is not among it. */
   take(): OperationPiece[];
+  takeCredentials(): CredentialPiece[];
   add(piece: OperationPiece): void;
 }
 
 export function createRequestCounts(): RequestCounts {
   const pages = new Map<string, Map<string, OperationCounts>>();
+  const credentials = new Map<string, number>();
   let operations = 0;
   let cells = 0;
 
@@ -86,8 +96,18 @@ export function createRequestCounts(): RequestCounts {
       counts.bytes += bytes;
       observe(counts.seconds, duration / 1000);
     },
+    countCredential(id, requests = 1) {
+      const key = credentials.has(id) || credentials.size < MOST_CREDENTIALS ? id : OTHER;
+      credentials.set(key, (credentials.get(key) ?? 0) + requests);
+    },
     all,
+    credentials: () => credentials,
     take: () => Array.from(all()).flatMap((counts) => (countOf(counts.seconds) === 0 ? [] : [takeOperation(counts)])),
+    takeCredentials() {
+      const taken = Array.from(credentials).filter(([, requests]) => requests > 0);
+      for (const [id] of taken) credentials.set(id, 0);
+      return taken;
+    },
     add(piece) {
       const counts = of(piece.page, piece.operation);
       counts.bytes += piece.bytes;
@@ -114,8 +134,4 @@ function cellOf(verb: number, status: number): number {
 export function describeCell(cell: number): { verb: string; status: string } {
   const status = cell % 1000;
   return { verb: VERBS[Math.floor(cell / 1000)] ?? OTHER, status: status === NO_STATUS ? OTHER : String(status) };
-}
-
-export function isCell(value: number): boolean {
-  return Number.isInteger(value) && value >= 0 && value < VERBS.length * 1000;
 }

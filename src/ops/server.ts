@@ -8,6 +8,7 @@ import { describeError, type Log } from '../base/log.ts';
 import { version } from '../own-files.ts';
 import { boundConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
+import { createMemoryReader } from './memory.ts';
 import { type About, familiesOf } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
@@ -49,8 +50,6 @@ const MOST_CONNECTIONS = 100;
 /** Milliseconds; a probe gives up sooner. */
 const REQUEST_TIMEOUT = 5000;
 const ANSWER_TIMEOUT = 5000;
-/** The metrics are put together so often at most: workers report once a second. */
-const METRICS_LIFETIME = 100;
 
 export function createOperations({ port, host, workers, log, droppedLines }: OperationsOptions): Operations {
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
@@ -61,15 +60,8 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
   const pages = new Map<string, (status: () => ServiceStatus) => Page>([
     ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
     ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
-    ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: metricsText(status) })],
+    ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(familiesOf(status(), about)) })],
   ]);
-  let metrics = { text: '', until: 0 };
-
-  function metricsText(status: () => ServiceStatus): string {
-    const now = performance.now();
-    if (now >= metrics.until) metrics = { text: renderFamilies(familiesOf(status(), about)), until: now + METRICS_LIFETIME };
-    return metrics.text;
-  }
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     if (request.socket.destroyed) return;
@@ -164,7 +156,7 @@ function describeProcess(wanted: number, logLinesDropped: () => number): About {
     logLinesDropped,
     // Never a moment that is still to come.
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
-    memoryBytes: () => process.memoryUsage.rss(),
+    memoryBytes: createMemoryReader(),
     cpuSeconds() {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;

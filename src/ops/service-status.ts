@@ -1,40 +1,13 @@
 // What the operations port knows of the service: the supervisor's own account, and what the workers report, added up. It
 // answers nobody; readiness.ts and metrics.ts say what it means.
+import type { CertificateStatus } from '../https/certificates.ts';
+import type { SupervisorStatus as OwnStatus } from '../supervisor/status.ts';
 import { addPiece, createHistogram, type Histogram } from './histogram.ts';
-import { DELAY_BOUNDS, parseReport, type WorkerReport } from './report.ts';
+import { DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
-export interface GroupFailure {
-  readonly group: string;
-  readonly file: string;
-  readonly error?: string;
-  readonly at?: string;
-}
-
-export interface CertificateStatus {
-  /** Unix milliseconds. */
-  readonly notAfter: number;
-  readonly reloads: number;
-  readonly failures: number;
-}
-
-/** What the supervisor tells about itself. */
-export interface SupervisorStatus {
-  /** 0: none serves yet. */
-  readonly generation: number;
-  readonly servingSince: Date | undefined;
-  readonly workers: readonly { readonly pid: number | undefined; readonly generation: number; readonly state: string }[];
-  readonly notLoadable: readonly GroupFailure[];
-  readonly rejected:
-    | { readonly generation: number; readonly at: Date; readonly error?: string | undefined; readonly failures: readonly GroupFailure[] }
-    | undefined;
-  readonly generationsServed: number;
-  readonly generationsRejected: number;
-  readonly died: number;
-  readonly replaced: number;
-  /** Undefined: HTTP without TLS. */
-  readonly certificate?: CertificateStatus | undefined;
-}
+/** What the supervisor tells about itself, and of the certificate: `undefined` without HTTPS. */
+export type SupervisorStatus = OwnStatus & { readonly certificate?: CertificateStatus | undefined };
 
 /** A worker that has reported and is alive. */
 export interface ReportingWorker {
@@ -73,7 +46,7 @@ export interface ServiceStatus {
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /** @param report anything: it came over a channel that controllers can write to */
+  /** @param report as it came over the channel, whose envelope tells it from a controller's messages; `undefined`: none yet */
   reported(pid: number, report: unknown): void;
   stopping(): void;
 }
@@ -115,7 +88,7 @@ export function createServiceWatch(
   }
 
   function reported(pid: number, value: unknown): void {
-    const report = parseReport(value);
+    const report = value as WorkerReport | undefined;
     if (report === undefined) return;
     addToTotals(report);
     latest = report;
@@ -128,6 +101,7 @@ export function createServiceWatch(
 
   function addToTotals(report: WorkerReport): void {
     for (const piece of report.requests) totals.requests.add(piece);
+    for (const [id, requests] of report.credentials) totals.requests.countCredential(id, requests);
     addPiece(totals.delays, report.delays);
     totals.cpuSeconds += report.cpuSeconds;
     totals.credentialReloads += report.credentialReloads;

@@ -1,40 +1,22 @@
 // The worker's half of the metrics: counts every answer, and puts the report of the last second together. It exists only
 // where OPS_PORT is on. It allocates nothing for a request, and labels with no text that a client made up.
+import type { Credentials } from '../credentials/credentials.ts';
+import type { App } from '../http/app.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { Identity } from '../identity/handler.ts';
 import { createLoopDelay, type LoopDelay } from './loop-delay.ts';
-import type { Quarantined, WorkerReport } from './report.ts';
+import { createMemoryReader } from './memory.ts';
+import type { WorkerReport } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
 /** What is read of an exchange. */
-export interface Answered {
-  /** The group that served; '' when none did. */
-  readonly group: string;
-  /** A client's text, unless an operation was found for it. */
-  readonly page: string;
-  /** '' when no operation was found. */
-  readonly operation: string;
-  readonly verb: string;
-}
+export type Answered = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'>;
 
 /** What is asked of the parts of a worker, once a second. */
 export interface ReportedParts {
-  readonly app: { inFlight(): number };
-  readonly credentials: {
-    status(): {
-      readonly rows: number;
-      readonly quarantined: readonly Quarantined[];
-      readonly reloads: number;
-      readonly reloadFailures: number;
-      readonly lastFailure?: string;
-    };
-  };
-  readonly identity: {
-    status(): {
-      readonly providers: readonly string[];
-      readonly refusedRows: number;
-      readonly keyFetches: number;
-      readonly keyFailures: number;
-    };
-  };
+  readonly app: Pick<App, 'inFlight'>;
+  readonly credentials: Pick<Credentials, 'status'>;
+  readonly identity: Pick<Identity, 'status'>;
   readonly logWriter: { droppedLines(): number };
 }
 
@@ -53,6 +35,7 @@ export function createWorkerMetrics(): WorkerMetrics {
   /** From the first report on, when the folder is loaded: importing blocks the event loop, and nobody waits for it yet. */
   let delay: LoopDelay | undefined;
   const since = createDifferences();
+  const memoryBytes = createMemoryReader();
   /** Group → as a URL has it. */
   const pages = new Map<string, string>();
 
@@ -68,6 +51,7 @@ export function createWorkerMetrics(): WorkerMetrics {
     observer: {
       answered(answered, status, bytes, duration) {
         requests.count(requests.of(pageOf(answered), answered.operation), answered.verb, status, bytes, duration);
+        if (answered.caller !== undefined) requests.countCredential(answered.credential);
       },
     },
     take({ app, credentials, identity, logWriter }) {
@@ -77,6 +61,7 @@ export function createWorkerMetrics(): WorkerMetrics {
       const { user, system } = process.cpuUsage();
       return {
         requests: requests.take(),
+        credentials: requests.takeCredentials(),
         ...delay.take(),
         cpuSeconds: since('cpu', user + system) / 1e6,
         credentialReloads: since('reloads', table.reloads),
@@ -85,7 +70,7 @@ export function createWorkerMetrics(): WorkerMetrics {
         keyFailures: since('key failures', providers.keyFailures),
         logLinesDropped: since('log lines dropped', logWriter.droppedLines()),
         inFlight: app.inFlight(),
-        memoryBytes: process.memoryUsage.rss(),
+        memoryBytes: memoryBytes(),
         credentialRows: table.rows,
         quarantinedRows: table.quarantined.length,
         quarantined: table.quarantined.slice(0, MOST_NAMED).map(({ name, reason }) => ({ name, reason })),

@@ -26,7 +26,7 @@ describe('identity, end to end with oidc-provider', () => {
       { name: 'local', issuer, client_ids: Object.values(clientIds), registration: { emails: ['Ada@analytical.example'] } },
     ]);
     log = rememberLog();
-    identity = createIdentity({ dataDir: folder.dir, log, accounts, now: () => Date.now() + skipped });
+    identity = createIdentity({ dataDir: folder.dir, log, accounts, clock: () => performance.now() + skipped });
   });
   after(async () => {
     identity.close();

@@ -30,11 +30,20 @@ function makeBench() {
     if (bench.fault !== '') throw new Error(bench.fault);
     return Response.json({ keys: bench.keys }, { headers: bench.headers });
   };
-  const sets = createKeySets({ log, fetch, now: () => bench.now });
+  const sets = createKeySets({ log, fetch, clock: () => bench.now });
   return { bench, log, sets, provider: makeProvider() };
 }
 
 describe('createKeySets', () => {
+  test('keeps time without the wall clock, which may be set back by hours', async (t) => {
+    t.mock.method(Date, 'now', () => assert.fail('the wall clock was asked'));
+    const fetch = async () => Response.json({ keys: [first.jwk] });
+    const sets = createKeySets({ log: rememberLog(), fetch });
+    assert.equal((await sets.find(makeProvider(), wish('first')))?.kid, 'first');
+    assert.equal(await sets.find(makeProvider(), wish('unknown')), undefined);
+    assert.deepEqual(sets.counters, { fetches: 2, failures: 0 });
+  });
+
   test('find fetches once for many at a time, and keeps the keys ten minutes', async () => {
     const { bench, sets, provider } = makeBench();
     const found = await Promise.all(Array.from({ length: 50 }, () => sets.find(provider, wish('first'))));
@@ -160,7 +169,7 @@ describe('createKeySets, discovery', () => {
       if (state.isAway) throw new Error('away');
       return Response.json(url.endsWith('/.well-known/openid-configuration') ? state.document : { keys: [first.jwk, second.jwk] });
     };
-    const sets = createKeySets({ log, fetch, now: () => state.now });
+    const sets = createKeySets({ log, fetch, clock: () => state.now });
     return { state, log, sets, provider: makeProvider({ issuer, jwksUri: undefined }) };
   }
 

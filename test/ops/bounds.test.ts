@@ -49,16 +49,14 @@ test('a client that pipelines is cut, whatever it asked for has been made once',
   assert.equal((await ask(port, '/livez')).status, 200);
 });
 
-test('one request after the other on one connection is served, and metrics are put together at most so often', async (t) => {
-  let made = 0;
-  const port = await openPort(() => void made++);
+test('one request after the other on one connection is served', async (t) => {
+  const port = await openPort();
   const socket = await open(t, port);
   for (let i = 0; i < 10; i++) {
     socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
     let text = '';
     while (!text.includes('gatefold_identity_fetch_failures_total ')) text += String((await once(socket, 'data'))[0]);
   }
-  assert.ok(made > 0);
 });
 
 test('boundConnections ends a connection that does not read its answer, and leaves one that does', async (t) => {

@@ -4,11 +4,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createHistogram } from '../../src/ops/histogram.ts';
 import { createLoopDelay } from '../../src/ops/loop-delay.ts';
+import { createMemoryReader } from '../../src/ops/memory.ts';
 import { describeReadiness, readinessOf } from '../../src/ops/readiness.ts';
-import { DELAY_BOUNDS, parseReport, type WorkerReport } from '../../src/ops/report.ts';
-import { createRequestCounts, describeCell, MOST_CELLS, MOST_OPERATIONS, OTHER } from '../../src/ops/request-counts.ts';
-import { createServiceWatch, type SupervisorStatus } from '../../src/ops/service-status.ts';
+import { DELAY_BOUNDS, type WorkerReport } from '../../src/ops/report.ts';
+import { createRequestCounts, describeCell, MOST_CELLS, MOST_CREDENTIALS, MOST_OPERATIONS, OTHER } from '../../src/ops/request-counts.ts';
+import { createServiceWatch } from '../../src/ops/service-status.ts';
 import { createWorkerMetrics, type ReportedParts } from '../../src/ops/worker-metrics.ts';
+import type { SupervisorStatus, WorkerStatus } from '../../src/supervisor/status.ts';
 
 /** `page operation verb status` → requests. */
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
@@ -90,7 +92,7 @@ describe('createWorkerMetrics', () => {
       const metrics = createWorkerMetrics();
       t.after(metrics.close);
       metrics.take(parts());
-      metrics.observer.answered({ group, page, operation, verb }, 200, 1, 1);
+      metrics.observer.answered({ group, page, operation, verb, caller: undefined, credential: '' }, 200, 1, 1);
       const counts = createRequestCounts();
       for (const piece of metrics.take(parts()).requests) counts.add(piece);
       assert.deepEqual(Object.keys(flat(counts)), [label]);
@@ -102,11 +104,41 @@ describe('createWorkerMetrics', () => {
     t.after(metrics.close);
     metrics.take(parts({ reloads: 1 }));
     const report = metrics.take(parts({ reloads: 3, quarantined: 30 }));
-    assert.deepEqual(parseReport(JSON.parse(JSON.stringify(report))), report);
+    assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
     assert.deepEqual([report.credentialReloads, report.keyFetches, report.keyFailures, report.logLinesDropped], [2, 4, 2, 6]);
     assert.deepEqual([report.quarantinedRows, report.quarantined.length, report.inFlight], [30, 20, 3]);
     assert.ok(!JSON.stringify(report).includes('never sent'));
   });
+});
+
+test('credentials are counted by the id of their row, a refused one never, and beyond a thousand as one', (t) => {
+  const metrics = createWorkerMetrics();
+  t.after(metrics.close);
+  const caller = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
+  const asked = { group: 'Sdk', page: 'x', operation: 'index', verb: 'GET' };
+  for (let i = 0; i < MOST_CREDENTIALS + 5; i++) metrics.observer.answered({ ...asked, caller, credential: `id ${i}` }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller, credential: 'id 0' }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller: undefined, credential: 'refused' }, 401, 1, 1);
+  const { credentials } = metrics.take(parts());
+  assert.equal(credentials.length, MOST_CREDENTIALS + 1);
+  assert.deepEqual(
+    [credentials[0], credentials.at(-1)],
+    [
+      ['id 0', 2],
+      [OTHER, 5],
+    ],
+  );
+  assert.deepEqual(metrics.take(parts()).credentials, []);
+});
+
+test('createMemoryReader tells the last value again while it cannot be read', () => {
+  const values = [1, undefined, 3];
+  const memory = createMemoryReader(() => {
+    const value = values.shift();
+    if (value === undefined) throw new Error('EMFILE');
+    return value;
+  });
+  assert.deepEqual([memory(), memory(), memory(), memory()], [1, 1, 3, 3]);
 });
 
 test('createLoopDelay: tells how late its timer was, and the longest, once each', (t) => {
@@ -143,32 +175,12 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
     quarantinedRows: 1,
     quarantined: [{ name: 'a', reason: 'b' }],
     credentialsFailure: '',
+    credentials: [],
     providers: 0,
     refusedProviders: 0,
     ...change,
   } as WorkerReport;
 }
-
-describe('parseReport refuses', () => {
-  const piece = report().requests[0];
-  const rows: [name: string, value: unknown][] = [
-    ['nothing', undefined],
-    ['a text', 'metrics'],
-    ['a report without a field', { ...report(), inFlight: undefined }],
-    ['an amount below 0: a counter would go down', report({ keyFetches: -1 })],
-    ['an amount without end', report({ cpuSeconds: Number.POSITIVE_INFINITY })],
-    ['an amount as text', report({ memoryBytes: '1' })],
-    ['requests that are no list', report({ requests: {} })],
-    ['a page that is no text', report({ requests: [{ ...piece, page: 1 }] })],
-    ['too few buckets', report({ requests: [{ ...piece, seconds: { buckets: [1], sum: 1 } }] })],
-    ['a bucket below 0', report({ delays: { buckets: [...createHistogram(DELAY_BOUNDS).buckets.slice(1), -1], sum: 1 } })],
-    ['no histogram', report({ delays: null })],
-    ['a cell of a verb that there is not', report({ requests: [{ ...piece, cells: [[9200, 1]] }] })],
-    ['a cell without a count', report({ requests: [{ ...piece, cells: [[200]] }] })],
-    ['a quarantined row without a reason', report({ quarantined: [{ name: 'a' }] })],
-  ];
-  for (const [name, value] of rows) test(name, () => assert.equal(parseReport(value), undefined));
-});
 
 function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> = {}): SupervisorStatus {
   return {
@@ -232,22 +244,22 @@ describe('createServiceWatch', () => {
     assert.equal(watch.status().workers[0]?.longestDelay, 0);
   });
 
-  test('what is no report counts for nothing', () => {
+  test('a report before there is one counts for nothing', () => {
     const watch = createServiceWatch(() => supervisor([10]));
-    watch.reported(10, { ...report(), cpuSeconds: -5 });
+    watch.reported(10, undefined);
     assert.equal(watch.status().latest, undefined);
-    assert.equal(watch.status().totals.cpuSeconds, 0);
   });
 });
 
 describe('readinessOf', () => {
-  const state = (...states: string[]) => supervisor([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
+  const state = (...states: WorkerStatus['state'][]) =>
+    supervisor([], { workers: states.map((state, pid) => ({ pid, generation: 1, state })) });
   const rows: [name: string, status: SupervisorStatus | undefined, isStopping: boolean, expected: string][] = [
     ['no supervisor yet', undefined, false, 'starting'],
     ['no generation yet', { ...state('loading'), generation: 0 }, false, 'starting'],
     ['one that serves', state('draining', 'serving'), false, 'ready'],
     ['only a faulty one, which serves on', state('faulty'), false, 'ready'],
-    ['none that serves', state('draining', 'loading', 'lost'), false, 'no-worker'],
+    ['none that serves', state('draining', 'loading', 'gone'), false, 'no-worker'],
     ['none at all', state(), false, 'no-worker'],
     ['workers that serve, but the service drains', state('serving'), true, 'stopping'],
   ];
@@ -262,8 +274,10 @@ describe('readinessOf', () => {
 
   test('describeReadiness: tells which group of which file kept a generation out, and why', () => {
     const failure = { group: 'Test', file: 'TestController.js', error: 'Unexpected token', at: 'TestController.js:3' };
-    const rejected = { generation: 4, at: new Date(0), failures: [failure] };
-    const watch = createServiceWatch(() => supervisor([10], { rejected, notLoadable: [{ group: 'New', file: 'NewController.js' }] }));
+    const rejected = { generation: 4, at: new Date(0), failures: [{ ...failure, ok: false }] };
+    const watch = createServiceWatch(() =>
+      supervisor([10], { rejected, notLoadable: [{ group: 'New', file: 'NewController.js', ok: false }] }),
+    );
     const body = describeReadiness(watch.status(), new Date(5000)) as Record<string, unknown>;
     assert.deepEqual(body.rejected, { generation: 4, at: '1970-01-01T00:00:00.000Z', error: null, groups: [failure] });
     assert.deepEqual(body.not_loadable, [{ group: 'New', file: 'NewController.js', error: null, at: null }]);

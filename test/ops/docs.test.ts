@@ -78,6 +78,7 @@ describe('docs/OPERATING.md', () => {
 function service(): ServiceStatus {
   const requests = createRequestCounts();
   requests.count(requests.of('test', 'index'), 'GET', 200, 1, 1);
+  requests.countCredential('id');
   const totals = { cpuSeconds: 0, credentialReloads: 0, credentialReloadFailures: 0, keyFetches: 0, keyFailures: 0, logLinesDropped: 0 };
   const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;
   return {

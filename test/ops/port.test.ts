@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createOperations } from '../../src/ops/server.ts';
-import type { SupervisorStatus } from '../../src/ops/service-status.ts';
 import { createWorkerMetrics } from '../../src/ops/worker-metrics.ts';
+import type { SupervisorStatus } from '../../src/supervisor/status.ts';
 import { ask, json } from '../support/cluster-client.ts';
 import { parseMetrics, total } from '../support/prometheus-text.ts';
 
@@ -16,7 +16,7 @@ const STATUS: SupervisorStatus = {
     { pid: 11, generation: 3, state: 'serving' },
     { pid: undefined, generation: 0, state: 'booting' },
   ],
-  notLoadable: [{ group: 'New', file: 'NewController.js', error: 'it exports no group' }],
+  notLoadable: [{ group: 'New', file: 'NewController.js', ok: false, error: 'it exports no group' }],
   rejected: { generation: 4, at: new Date(0), error: 'no worker starts', failures: [] },
   generationsServed: 2,
   generationsRejected: 5,
@@ -38,6 +38,7 @@ describe('createOperations', () => {
     const { operations, port } = await open(() => STATUS);
     const worker = createWorkerMetrics();
     t.after(worker.close);
+    const caller = { application: { id: 'a', name: 'a' }, handler: 'Test', methods: undefined };
     const quarantined = [{ name: 'Orders app', reason: '"hash" is missing' }];
     const parts = {
       app: { inFlight: () => 4 },
@@ -45,7 +46,7 @@ describe('createOperations', () => {
       identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
       logWriter: { droppedLines: () => 13 },
     };
-    worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET' }, 200, 100, 1);
+    worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET', caller, credential: 'a' }, 200, 100, 1);
     const report: unknown = JSON.parse(JSON.stringify(worker.take(parts)));
     operations.reported(11, report);
     operations.reported(10, report);
@@ -66,6 +67,7 @@ describe('createOperations', () => {
       ['gatefold_ready', 1],
       ['gatefold_requests_total', 2, { page: 'test', operation: 'index', verb: 'GET', status: '200' }],
       ['gatefold_response_bytes_total', 200, { page: 'test', operation: 'index' }],
+      ['gatefold_credential_requests_total', 2, { credential: 'a' }],
       ['gatefold_requests_in_flight', 4, { worker: '1' }],
       ['gatefold_workers', 2, { state: 'serving' }],
       ['gatefold_workers', 1, { state: 'booting' }],

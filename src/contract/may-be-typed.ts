@@ -40,12 +40,14 @@ export function typesIn({ source, isScript, name, method }: Question): Answer {
   return answer;
 }
 
-/** What stands before the name, and what behind it; not where it is a property of something or part of a longer name. */
+/** What stands before the name, and what behind it; not where it is read off something or part of a longer name. */
 function* occurrences(source: string, name: string): Generator<[before: string, behind: string]> {
   for (let at = source.indexOf(name); at >= 0; at = source.indexOf(name, at + name.length)) {
     const before = source[at - 1] ?? '';
     const behind = source.slice(at + name.length, at + name.length + WINDOW);
-    if (!/[\w$.#]/.test(before) && !/^[\w$]/.test(behind)) yield [before, behind];
+    if (/[\w$#]/.test(before) || /^[\w$]/.test(behind)) continue;
+    // `X.prototype.created = …` defines it, `this.created()` does not.
+    if (before !== '.' || /^\s*=(?!=)/.test(behind)) yield [before, behind];
   }
 }
 

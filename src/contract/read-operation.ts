@@ -86,7 +86,14 @@ function docTypes(name: string, { params, doc, at }: FoundMethod, place: string)
 
 function requestShape(name: string, param: Param | undefined, scope: Scope, tools: Tools): Shape | undefined {
   const { type } = param ?? {};
-  return type === undefined ? undefined : within(name, param as Param, scope, tools, () => tools.evaluator.evaluate(type, scope));
+  return type === undefined
+    ? undefined
+    : within(name, param as Param, scope, tools, () => {
+        const shape = tools.evaluator.evaluate(type, scope);
+        // What a name stands for is worked out when it is asked for: now, where a mistake has its place.
+        open(shape);
+        return shape;
+      });
 }
 
 function write(name: string, param: Param, shape: Shape, scope: Scope, tools: Tools): Schema {
@@ -103,7 +110,8 @@ function within<T>(name: string, param: Param, scope: Scope, { files }: Tools, w
     if (!(error instanceof Unsupported)) throw error;
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
-    throw new ContractError(placeOf(error.path, error.at, files), `${signature}: ${error.message}; write unknown and check it yourself`);
+    const [path, at] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
+    throw new ContractError(placeOf(path, at, files), `${signature}: ${error.message}; write unknown and check it yourself`);
   }
 }
 

@@ -1,6 +1,7 @@
 // A shape, written down as JSON Schema 2020-12. Named types become `$defs`, so that recursion costs nothing.
 import type { Schema } from './contract.ts';
 import { mayBeAbsent, type NamedShape, type Notes, open, type Prop, type RecordShape, type Shape, without } from './shape.ts';
+import { Unsupported } from './source-error.ts';
 
 /** On a schema of a text that reaches the operation as a `Date`. A symbol, so that what is published is plain JSON. */
 export const IS_DATE = Symbol('date');
@@ -14,11 +15,15 @@ export interface SchemaWriter {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
+/** Named types within named types: `interface G<T> { a?: G<T[]> }` has no end. */
+const MOST_NESTED = 200;
+
 type Draft = { [keyword: string | symbol]: unknown };
 
 export function createSchemaWriter(): SchemaWriter {
   const defs: Record<string, Schema> = Object.create(null);
   const names = new Map<string, string>();
+  let depth = 0;
 
   function write(shape: Shape): Schema {
     switch (shape.kind) {
@@ -49,10 +54,10 @@ export function createSchemaWriter(): SchemaWriter {
         return union(shape.of);
       case 'named':
         return { $ref: `#/$defs/${defOf(shape)}` };
-      case 'reply':
-        return write(shape.of);
-      default:
+      case 'any':
         return {};
+      default:
+        throw new Unsupported(`${NAMES[shape.kind]} has no JSON form`, '', 0);
     }
   }
 
@@ -114,15 +119,19 @@ export function createSchemaWriter(): SchemaWriter {
     let name = plain;
     for (let i = 2; name in defs; i++) name = `${plain}${i}`;
     names.set(shape.id, name);
+    if (++depth > MOST_NESTED) throw new Unsupported('this type grows without end', '', 0);
     defs[name] = {};
     const target = shape.target();
-    // An alias of undefined or null has its meaning where it is used.
+    // Whether the whole may be left out is said where the name is used.
     defs[name] = noted(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
+    depth--;
     return name;
   }
 
   return { write, defs };
 }
+
+const NAMES = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', params: 'ControllerParams', reply: 'a Reply' };
 
 function scalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
   if (keywords?.integer !== true) return { type: kind, ...keywords };

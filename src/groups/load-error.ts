@@ -1,6 +1,7 @@
 // Turns what a failed import threw into one line and a place: which file, which line, why. V8 gives no place for a
 // syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
 import { execFile } from 'node:child_process';
+import { ContractError } from '../contract/contract-error.ts';
 import { isOwnFile } from '../own-files.ts';
 import { explainPackageType } from './package-type.ts';
 
@@ -28,6 +29,7 @@ async function findLoadError(error: unknown, file: string): Promise<LoadError> {
 
 async function describe(error: unknown, file: string): Promise<LoadError> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
+  if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at };
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
   // esbuild, by way of tsx: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"

@@ -1,0 +1,272 @@
+// Controllers that do not load, because a request type says something that is not understood: place and reason. And what is only
+// left undocumented.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
+
+const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+let dir: string;
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), 'gatefold-refusals-'));
+  writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
+});
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+let count = 0;
+async function load(files: Readonly<Record<string, string>>): Promise<{ load: GroupLoad; groups: ReturnType<typeof createGroups> }> {
+  const path = join(dir, String(count++));
+  mkdirSync(path);
+  for (const [name, source] of Object.entries(files)) writeFileSync(join(path, name), source);
+  const groups = createGroups({ dir: path, log: silent });
+  const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+  return { load: load as GroupLoad, groups };
+}
+
+const operation = (type: string, before = ''): string =>
+  `${before}\nexport default class XController {\n  created(data: ${type}) { return data; }\n}`;
+
+describe('a request type that is not understood refuses the file', () => {
+  const rows: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
+    [
+      'from a package',
+      operation('Order', "import type { Order } from 'shop';"),
+      /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; write unknown and check it yourself$/,
+    ],
+    ['from a path alias', operation('Order', "import type { Order } from '#types';"), /Order comes from a package/],
+    [
+      'from a built-in',
+      operation('IncomingMessage', "import type { IncomingMessage } from 'node:http';"),
+      /IncomingMessage comes from a package/,
+    ],
+    ['a name that is nowhere', operation('Odrer'), /there is no type Odrer here/],
+    [
+      'a name that the other file does not have',
+      operation('Order', "import type { Order } from './types.ts';"),
+      /there is no type Order here/,
+      { 'types.ts': 'export type Other = 1;' },
+    ],
+    ['a conditional type', operation("string extends 'a' ? 1 : 2"), /a conditional type is not understood/],
+    ['a function', operation('{ a: () => void }'), /a function is not understood/],
+    ['a method', operation('{ a(): void }'), /a method, an accessor or a computed member has no JSON form/],
+    ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
+    ['bigint', operation('{ a: bigint }'), /bigint has no JSON form/],
+    ['a nested one', operation('{ a: { b: Array<symbol> } }'), /symbol has no JSON form/],
+    [
+      'in another file, with its place',
+      operation('A', "import type { A } from './types.ts';"),
+      /^types\.ts:2: created\(data: A\): bigint has no JSON form/,
+      { 'types.ts': 'export interface A {\n  b: bigint;\n}' },
+    ],
+    [
+      'a file whose syntax is not followed',
+      operation('A', "import type { A } from './types.ts';"),
+      /^types\.ts:1: .*the types in this file cannot be read/,
+      { 'types.ts': 'export interface A { b: string' },
+    ],
+    [
+      'a type parameter of the method',
+      'export default class XController { created<T extends { a: string }>(data: T) { return data; } }',
+      /there is no type T here/,
+    ],
+    [
+      'a type parameter of the class that nobody fills',
+      'export default class XController<T> { created(data: T) { return data; } }',
+      /there is no type T here/,
+    ],
+    ['a type that grows without end', operation('G<string>', 'interface G<T> { a?: G<T[]> }'), /grows without end/],
+    ['a class with private members', operation('C', 'class C { a: string = ""; private b: number = 1 }'), /private members/],
+    ['a Buffer', operation('Buffer'), /Buffer/],
+    [
+      'rest arguments',
+      'export default class XController { created(...all: [{ a: string }]) { return all; } }',
+      /the types of rest arguments are not read/,
+    ],
+    [
+      'overloads',
+      'export default class XController { created(data: string): string; created(data: number): number; created(data: unknown): unknown { return data; } }',
+      /created is overloaded/,
+    ],
+    [
+      'an arrow function in a call',
+      'const wrap = <T,>(f: T): T => f;\nexport default { created: wrap((data: { a: string }) => data) };',
+      /created is an operation whose types cannot be read/,
+    ],
+    [
+      'a class that a function makes',
+      'const make = () => class { created(data: { a: string }) { return data; } };\nexport default make();',
+      /created is an operation whose types cannot be read/,
+    ],
+    [
+      'a class that a function of another file makes',
+      "import { Crud } from './crud.ts';\nexport default class XController extends Crud(Object) { index() { return 1; } }",
+      /created is an operation whose types cannot be read.*crud\.ts/,
+      {
+        'crud.ts': 'export const Crud = (Base: ObjectConstructor) => class extends Base { created(data: { a: string }) { return data; } };',
+      },
+    ],
+    [
+      'a method that is put there at run time',
+      'export default class XController { index() { return 1; } static { (XController.prototype as never as Record<string, unknown>).created = function (data: { a: string }) { return data; }; } }',
+      /created is an operation whose types cannot be read/,
+    ],
+    [
+      'a second argument that is none',
+      'export default class XController { created(data: unknown, params: string) { return [data, params]; } }',
+      /the second argument is a ControllerParams/,
+    ],
+    [
+      'a part of the params that there is not',
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ headers: { a: string } }>) { return [data, params]; } }",
+      /ControllerParams takes path and query, and no headers/,
+    ],
+    [
+      'a path without a route',
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ path: { id: string } }>) { return [data, params]; } }",
+      /it has no route, so its path is empty/,
+    ],
+    [
+      'a path with another name',
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { 'GET {id}'(data: unknown, params: ControllerParams<{ path: { it: string } }>) { return [data, params]; } }",
+      /its route has no \{it\}/,
+    ],
+    [
+      'a recursive union that must be tried',
+      operation('T', 'type T = { a?: T; b: string } | { a?: T; c: string };'),
+      /recursive union whose parts cannot be told apart/,
+    ],
+    ['a misspelt tag', operation('A', 'interface A {\n  /** @minLenght 1 */\n  a: string }'), /@minLenght is not known/],
+    [
+      'a tag without effect',
+      operation('A', 'interface A {\n  /** @minLength 1 */\n  a: number }'),
+      /@minLength is for strings, and this is none/,
+    ],
+    [
+      'a tag without effect on a literal',
+      operation('A', "interface A {\n  /** @maxLength 1 */\n  a: 'x' | 'y' }"),
+      /@maxLength is for strings/,
+    ],
+    ['a tag on an interface', operation('A', '/** @minLength 1 */\ninterface A { a: string }'), /@minLength can have no effect here/],
+    [
+      'a tag without its value',
+      operation('A', 'interface A {\n  /** @minLength */\n  a: string }'),
+      /@minLength : the value must be a number/,
+    ],
+    [
+      'a tag with an odd value',
+      operation('A', 'interface A {\n  /** @maxLength ten */\n  a: string }'),
+      /@maxLength ten: the value must be a number/,
+    ],
+    ['a format that is not known', operation('A', 'interface A {\n  /** @format phone */\n  a: string }'), /the format phone is not known/],
+    [
+      'a pattern with nested repetitions',
+      operation('A', 'interface A {\n  /** @pattern ^(a+)+$ */\n  a: string }'),
+      /a repetition inside a repetition can take exponentially long/,
+    ],
+    [
+      'a pattern that is none',
+      operation('A', 'interface A {\n  /** @pattern ( */\n  a: string }'),
+      /@pattern \(: Invalid regular expression/,
+    ],
+    [
+      'a default that is no JSON',
+      operation('A', 'interface A {\n  /** @default x */\n  a: string }'),
+      /@default x: the value must be JSON/,
+    ],
+  ];
+  for (const [name, source, expected, more = {}] of rows) {
+    test(name, async () => {
+      const { load: made } = await load({ 'XController.ts': source, ...more });
+      assert.match(made.error ?? 'it loaded', expected);
+      assert.match(made.at ?? '', /(?:XController|types)\.ts(?::\d+)?$/);
+    });
+  }
+
+  const scripts: [name: string, source: string, expected: RegExp][] = [
+    [
+      'JSDoc that names no parameter',
+      'export default class XController {\n /** @param {string} wrong */\n created(data) { return data; } }',
+      /@param wrong is no parameter/,
+    ],
+    [
+      'JSDoc with a type of a package',
+      "export default class XController {\n /** @param {import('shop').Order} data */\n created(data) { return data; } }",
+      /comes from a package/,
+    ],
+    [
+      'JSDoc that cannot be parsed',
+      'export default class XController {\n /** @param {function(string)} data */\n created(data) { return data; } }',
+      /the type \{function\(string\)\} is not understood/,
+    ],
+  ];
+  for (const [name, source, expected] of scripts) {
+    test(name, async () => assert.match((await load({ 'XController.mjs': source })).load.error ?? 'it loaded', expected));
+  }
+});
+
+describe('what says nothing about a request loads as ever', () => {
+  const rows: [name: string, file: string, source: string][] = [
+    [
+      'a result that is not understood',
+      'XController.ts',
+      "import type { Order } from 'shop';\nexport default class XController { index(): Order { return 1 as never; } created(data: unknown): Promise<Order> { return data as never; } }",
+    ],
+    [
+      'helpers with types of packages',
+      'XController.ts',
+      "import type { Db } from 'db';\nconst find = (db: Db, id: string) => [db, id];\nexport default class XController { index(_: unknown) { return typeof find; } private find(db: Db) { return db; } }",
+    ],
+    [
+      'any and unknown',
+      'XController.ts',
+      'export default class XController { created(data: any, params: unknown) { return [data, params]; } }',
+    ],
+    [
+      'rest arguments of anything',
+      'XController.ts',
+      'export default class XController { created(...all: unknown[]) { return all.length; } }',
+    ],
+    [
+      'a controller made by code',
+      'XController.ts',
+      'const make = () => class { created(data: unknown) { return data; } };\nexport default make();',
+    ],
+    ['the same in a script', 'XController.mjs', 'const make = () => ({ created(data) { return data; } });\nexport default make();'],
+    [
+      'a script with JSDoc for people',
+      'XController.mjs',
+      'export default class XController {\n /** Makes one.\n * @param data what to make\n * @param {*} params */\n created(data, params) { return [data, params]; } }',
+    ],
+    ['functions from elsewhere', 'XController.mjs', "import { index } from './fns.mjs';\nexport default { index, created: index };"],
+    [
+      'a spread',
+      'XController.ts',
+      'const shared = { index(data: unknown) { return data; } };\nexport default { ...shared, created(data: unknown) { return data; } };',
+    ],
+  ];
+  for (const [name, file, source] of rows) {
+    test(name, async () => {
+      const { load: made } = await load({ [file]: source, 'fns.mjs': 'export function index(data) { return data; }' });
+      assert.deepEqual([made.error, made.ok], [undefined, true]);
+    });
+  }
+});
+
+test('files that are read for their types alone belong to what is watched, and so do those that are not there', async () => {
+  const source = operation('A & B', "import type { A } from './a.ts';\nimport type { B } from './b.js';");
+  const files = {
+    'a.ts': "export type { C as A } from './c.ts';",
+    'b.ts': 'export interface B { b: string }',
+    'c.ts': 'export interface C { c: string }',
+  };
+  const { load: made, groups } = await load({ 'XController.ts': source, ...files });
+  assert.equal(made.error, undefined);
+  const watched = groups.closure().map(({ path }) => path.replace(/^.*\//, ''));
+  for (const name of Object.keys(files)) assert.ok(watched.includes(name), `${name} is not watched: ${watched}`);
+  const missing = await load({ 'XController.ts': operation('A', "import type { A } from './later.ts';") });
+  assert.match(missing.load.error ?? '', /A comes from a package|there is no file/);
+  assert.ok(missing.groups.closure().some(({ path, fingerprint }) => path.endsWith('later.ts') && fingerprint === 'absent'));
+});

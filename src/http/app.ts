@@ -96,6 +96,7 @@ export function createApp({
   });
   const budget = createBodyBudget({
     limit: settings.bodyBudget ?? defaultBodyBudget(bodyLimit),
+    bodyLimit,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const atHand = createRequestAtHand();

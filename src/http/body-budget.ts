@@ -1,11 +1,12 @@
 // How many bytes of bodies the process holds at once, and who may go on when they are too many. It counts; the bytes are with
-// the exchanges. A body that comes in one piece, as nearly all do, costs two additions and is not counted.
+// the exchanges. A body that comes in one piece, as nearly all do, costs two additions, and is never refused.
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from './exchange.ts';
 
 export interface BodyBudgetOptions {
-  /** Bytes; the oldest body may pass it. */
+  /** Bytes; when one body is larger than a quarter of it, one may pass it. */
   readonly limit: number;
+  readonly bodyLimit: number;
   /** Ends an upload that does not move, to make room for those that wait. */
   readonly evict: (exchange: Exchange) => void;
 }
@@ -13,10 +14,14 @@ export interface BodyBudgetOptions {
 export interface BodyBudget {
   /** Bodies that are not complete. */
   uploads(): number;
-  /** A body is going to be read. @returns false when there is no room for another */
-  begin(exchange: Exchange): boolean;
-  /** So many bytes more are held, and the rest is still to come; the exchange may be stopped until there is room. */
-  take(exchange: Exchange, bytes: number): void;
+  /** A body is going to be read. */
+  begin(exchange: Exchange): void;
+  /**
+   * So many bytes more are held, and the rest is still to come; the exchange may be stopped until there is room.
+   *
+   * @returns false when there is no room for the first of them
+   */
+  take(exchange: Exchange, bytes: number): boolean;
   /** So many bytes more are held. */
   add(exchange: Exchange, bytes: number): void;
   /** The body is complete; its bytes count until the request has its answer. */
@@ -41,13 +46,17 @@ export function defaultBodyBudget(bodyLimit: number): number {
   return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
 }
 
-export function createBodyBudget({ limit, evict }: BodyBudgetOptions): BodyBudget {
+export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions): BodyBudget {
+  /** Kept for as many bodies as fit into it whole: beyond the other three quarters only they go on, so some always come to an end. */
+  const reserve = limit / 4;
+  const mostFinishing = Math.max(1, Math.floor(reserve / bodyLimit));
   let held = 0;
   let uploads = 0;
   let inflating = 0;
   const inflations: ((done: () => void) => void)[] = [];
-  /** Uploads of more than one piece, the oldest first; and those of them that have been stopped. */
+  /** Uploads of more than one piece; those of them that use the reserve; and those that have been stopped. */
   const arriving = new Set<Exchange>();
+  const finishing = new Set<Exchange>();
   const stopped = new Set<Exchange>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -69,18 +78,20 @@ export function createBodyBudget({ limit, evict }: BodyBudgetOptions): BodyBudge
     exchange.request.socket.resume();
   }
 
-  /** As many as there is room for a read of each, and always the oldest: so some body is always completed. */
+  function mayPass(exchange: Exchange): boolean {
+    if (finishing.size < mostFinishing) finishing.add(exchange);
+    return finishing.has(exchange);
+  }
+
+  /** As many as there is room for a read of each, in the order in which they were stopped. */
   function makeMove(): void {
     for (const exchange of stopped) {
-      if (room() <= READ) break;
+      if (room() < reserve + READ && !mayPass(exchange)) break;
       goOn(exchange);
     }
-    const oldest = first(arriving);
-    if (oldest !== undefined && stopped.has(oldest)) goOn(oldest);
-    if (stopped.size === 0) {
-      clearInterval(timer);
-      timer = undefined;
-    }
+    if (stopped.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
   }
 
   /** Room is short, or nobody would be stopped. Who is stopped is not to blame, who may send and does not is. */
@@ -100,6 +111,7 @@ export function createBodyBudget({ limit, evict }: BodyBudgetOptions): BodyBudge
     exchange.isUploading = false;
     uploads--;
     arriving.delete(exchange);
+    finishing.delete(exchange);
     stopped.delete(exchange);
   }
 
@@ -116,15 +128,17 @@ export function createBodyBudget({ limit, evict }: BodyBudgetOptions): BodyBudge
   return {
     uploads: () => uploads,
     begin(exchange) {
-      if (room() < UPLOAD_COST) return false;
       exchange.isUploading = true;
       uploads++;
-      return true;
     },
     take(exchange, bytes) {
-      if (exchange.held === 0) arriving.add(exchange);
+      if (exchange.held === 0) {
+        if (room() < bytes) return false;
+        arriving.add(exchange);
+      }
       add(exchange, bytes);
-      if (room() < 0 && exchange !== first(arriving)) stop(exchange);
+      if (room() < reserve && !mayPass(exchange)) stop(exchange);
+      return true;
     },
     add,
     complete(exchange) {
@@ -144,9 +158,4 @@ export function createBodyBudget({ limit, evict }: BodyBudgetOptions): BodyBudge
       runInflations();
     },
   };
-}
-
-function first<T>(set: ReadonlySet<T>): T | undefined {
-  for (const item of set) return item;
-  return undefined;
 }

@@ -30,14 +30,14 @@ export interface Intake {
  * by `fail`.
  *
  * @param limit bytes, counted after inflating
- * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE, OVERLOADED
+ * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
 export function readBody<Call>(exchange: Exchange, limit: number, { budget, isFull }: Intake, sink: DataSink<Call>, call: Call): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType);
   const inflater = inflaterOf(head.contentEncoding);
   if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
-  if (!budget.begin(exchange)) throw overloaded();
+  budget.begin(exchange);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
   const lost = () => sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: new Error(LOST) }));
@@ -50,8 +50,8 @@ export function readBody<Call>(exchange: Exchange, limit: number, { budget, isFu
     if (exchange.settled) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
+    if (!request.complete && !budget.take(exchange, chunk.length)) return sink.fail(exchange, overloaded());
     receive(exchange, chunk);
-    if (!request.complete) budget.take(exchange, chunk.length);
   });
   request.on('end', () => {
     exchange.onLost = undefined;

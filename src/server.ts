@@ -1,7 +1,7 @@
 // The entry of the service, and the supervisor's process. It only wires. A worker's entry is worker.ts: a process loads no
 // more than its own half, because the memory of both is paid by everyone who runs this.
 
-import { isSecure } from './base/config.ts';
+import { isSecure, secretFlags } from './base/config.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { Operations } from './ops/server.ts';
@@ -14,6 +14,7 @@ if (basics !== undefined) await run(basics);
 
 async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, flush } = basics;
+  for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);

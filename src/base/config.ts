@@ -306,6 +306,12 @@ export function flagOf(name: string): string {
   return `--${name.toLowerCase().replaceAll('_', '-')}`;
 }
 
+/** Flags on a command line whose values are secrets: every user of the machine can read them there. */
+export function secretFlags(argv: readonly string[]): string[] {
+  const secrets = settingRows({ cores: 1 }).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
+  return secrets.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
+}
+
 function parseFlags(argv: readonly string[], rows: readonly SettingRow[]): Map<string, string> {
   const names = new Map(rows.map((row) => [flagOf(row.name), row.name]));
   const flags = new Map<string, string>();

@@ -1,7 +1,7 @@
 // What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the end.
 import { availableParallelism } from 'node:os';
 import { isatty } from 'node:tty';
-import { parseSettings, type Settings, SettingsError } from './config.ts';
+import { parseSettings, type Settings, SettingsError, secretFlags } from './config.ts';
 import { createInk, type Ink } from './ink.ts';
 import { createLog, type Log } from './log.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
@@ -22,6 +22,8 @@ export interface ProcessBasics {
 export function readProcessBasics(): ProcessBasics | undefined {
   const settings = readSettings();
   if (settings === undefined) return undefined;
+  // On Linux and BSD a title takes the place of the command line: what `ps` shows is no secret from here on.
+  if (secretFlags(process.argv).length > 0) process.title = 'gatefold';
   const { writer: sink, ink } = openLog(settings);
   return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
 }

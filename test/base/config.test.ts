@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { flagOf, parseSettings, SettingsError, settingRows } from '../../src/base/config.ts';
+import { flagOf, parseSettings, SettingsError, secretFlags, settingRows } from '../../src/base/config.ts';
 
 const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
 
@@ -42,6 +42,11 @@ test('parseSettings makes folders absolute, so that a later process.chdir moves 
   const { controllersDir, dataDir } = parse({ CONTROLLERS_DIR: '../other', DATA_DIR: '/var/lib/gatefold/' });
   assert.deepEqual([controllersDir, dataDir], ['/srv/other', '/var/lib/gatefold']);
   assert.equal(parseSettings({}, [], { cores: 1 }).dataDir, join(process.cwd(), 'data'));
+});
+
+test('secretFlags finds secrets on a command line, in both spellings', () => {
+  for (const argv of [['--port', '1', '--session-key', 'x'], ['--session-key=x']]) assert.deepEqual(secretFlags(argv), ['--session-key']);
+  for (const argv of [[], ['--port', '1'], ['session-key']]) assert.deepEqual(secretFlags(argv), []);
 });
 
 describe('accepted', () => {

@@ -1,7 +1,6 @@
 // What the test of a controller imports: the whole service over a port of its own, in the process of the test, so that
 // breakpoints and coverage of the controllers work. No cluster, no watching: what is loaded is what was there at the start.
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -43,9 +42,9 @@ export interface TestCaller {
 export interface TestCredential {
   /** What the operation sees as `params.application`. */
   readonly application: Partial<CallingApplication>;
-  /** The groups that it may call by their URLs. */
+  /** The groups that it may call by their URLs; default: `'*'`, all. */
   readonly groups?: readonly string[] | '*';
-  /** Without `groups`: the one group that serves all its requests; default: `Sdk`. */
+  /** Or the one group that serves all its requests, whatever stands in the URL. */
   readonly handler?: string;
   /** The verbs it may use; default: all. */
   readonly methods?: readonly string[];
@@ -125,7 +124,7 @@ export async function startTest({
     port,
     lines,
     ...callerOf(url),
-    as({ application, groups, handler = groups === undefined ? 'Sdk' : undefined, methods }) {
+    as({ application, handler, groups = handler === undefined ? '*' : undefined, methods }) {
       const id = `test${String(handedOut.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
       handedOut.set(authorization, {
@@ -172,15 +171,23 @@ function indented(stack: unknown): string {
   return typeof stack === 'string' ? `\n    ${stack.replaceAll('\n', '\n    ')}` : '';
 }
 
+/** What an echo of the params has; all else is there and not enumerable. */
+const ECHOED = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
+
 /**
  * The second argument of an operation, for calling one as a function: `new BookController().index({}, createParams())`.
  *
  * @param given what the operation reads; all else is as for `GET /api/test`
  */
 export function createParams<Params extends ControllerParams = ControllerParams>(given: Partial<Params> = {}): Params {
-  const { request = {} as IncomingMessage, signal = new AbortController().signal, ...fields } = given;
-  const params = { page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test', ...fields };
-  // As in the service, an echo of the params has neither.
-  Object.defineProperties(params, { request: { value: request }, signal: { value: signal } });
-  return params as unknown as Params;
+  const usual = {
+    ...{ page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test', path: {}, lastEventId: undefined },
+    ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
+    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {} },
+  };
+  const fields = Object.entries({ ...usual, ...given });
+  return Object.defineProperties(
+    {},
+    Object.fromEntries(fields.map(([name, value]) => [name, { value, enumerable: ECHOED.has(name) }])),
+  ) as Params;
 }

@@ -28,8 +28,8 @@ function folder(
   return dir;
 }
 
-async function applicationOf(caller: TestCaller): Promise<unknown> {
-  const answer = (await (await caller.fetch('/anything')).json()) as { application: unknown };
+async function applicationOf(caller: TestCaller, path = '/anything'): Promise<unknown> {
+  const answer = (await (await caller.fetch(path)).json()) as { application: unknown };
   return answer.application;
 }
 
@@ -63,11 +63,15 @@ describe('startTest', async () => {
     const dir = folder(test, { 'SdkController.mjs': SOURCE, 'BookController.mjs': SOURCE });
     const sdk = await startTest({ controllers: dir });
     test.after(() => sdk.close());
-    const shop = sdk.as({ application: { name: 'shop' }, methods: ['get'] });
+    const shop = sdk.as({ application: { name: 'shop' }, handler: 'sdk', methods: ['get'] });
     assert.deepEqual(await applicationOf(shop), { id: 'test00000001', name: 'shop' });
     assert.equal((await shop.fetch('/anything', { method: 'POST' })).status, 405);
     const book = sdk.as({ application: { id: 'abc', name: 'other' }, handler: 'book' });
     assert.deepEqual(await applicationOf(book), { id: 'abc', name: 'other' });
+    const reader = sdk.as({ application: { name: 'reader', scopes: ['books'] }, groups: ['book'] });
+    assert.deepEqual(await applicationOf(reader, '/book'), { id: 'test00000003', name: 'reader', scopes: ['books'] });
+    assert.equal((await reader.fetch('/sdk')).status, 403);
+    assert.equal((await sdk.as({ application: {} }).fetch('/sdk')).status, 200);
     assert.equal((await sdk.fetch('/book')).status, 200);
     assert.equal((await sdk.fetch('/book', { headers: { Authorization: 'Bearer gfk_unknown' } })).status, 401);
   });

@@ -31,10 +31,15 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
+/** What `fetch` takes, and `json`: a body to be sent as JSON. (`fetch` itself says `text/plain` of a string.) */
+export interface TestRequest extends RequestInit {
+  readonly json?: unknown;
+}
+
 /** Who calls. */
 export interface TestCaller {
   /** `fetch` from the service; the path may leave out `/api`. */
-  fetch(path: string, init?: RequestInit): Promise<Response>;
+  fetch(path: string, init?: TestRequest): Promise<Response>;
   /** The typed client: `api.client<{ book: typeof BookController }>()`. */
   client<Groups>(options?: ClientOptions): Client<Groups>;
 }
@@ -151,8 +156,12 @@ function amongThem(handedOut: ReadonlyMap<string, Caller>, table: CallerTable): 
 
 function callerOf(url: string, authorization?: string): TestCaller {
   return {
-    fetch(path, init = {}) {
+    fetch(path, { json, ...init } = {}) {
       const headers = new Headers(init.headers);
+      if (json !== undefined) {
+        init.body = JSON.stringify(json);
+        headers.set('content-type', 'application/json');
+      }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
       return fetch(`${url}${/^\/api(?![^/?])/.test(path) ? '' : '/api'}${path}`, { ...init, headers });
     },

@@ -57,6 +57,8 @@ describe('startTest', async () => {
   it('has a typed client', async () => {
     const made = await api.client<{ book: typeof BookController }>().book.created({ title: 'Emma' });
     assert.deepEqual(made, { title: 'Emma', made: true });
+    const posted = await api.fetch('/book', { method: 'POST', json: { title: 'Emma' } });
+    assert.deepEqual(await posted.json(), made);
   });
 
   it('calls as an application that stands in no table, and may use the verbs it was given', async (test) => {

@@ -16,3 +16,10 @@ test('POST /api/hello greets who is named', async () => {
   const { hello } = api.client<{ hello: typeof HelloController }>();
   assert.deepEqual(await hello.created({ name: 'Ada' }), { hello: 'Ada' });
 });
+
+test('POST /api/hello without a name is refused before the controller sees it', async () => {
+  const response = await api.fetch('/hello', { method: 'POST', json: { name: '' } });
+  assert.equal(response.status, 422);
+  const { errors } = (await response.json()) as { errors: unknown };
+  assert.deepEqual(errors, [{ in: 'body', pointer: '/name', message: 'must not be empty' }]);
+});

@@ -83,11 +83,10 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
   return {
     async start() {
       const [certPath, keyPath] = isOrdered ? [folder.certificatePath, folder.certificatePath] : [tlsCert ?? '', tlsKey ?? ''];
-      live = createLivePair({ certPath, keyPath, mayBeMissing: isOrdered, log, onPair });
+      live = createLivePair({ certPath, keyPath, mayComeLater: isOrdered, log, onPair });
       await listenHttp();
       if (isOrdered) renewals = startRenewals();
       timers.push(setInterval(tick, TICK), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
-      for (const timer of timers) timer.unref();
       if (live.current() === undefined) {
         const where = settings.httpPort === undefined ? `tls-alpn-01 on port ${settings.port}` : `http-01 on port ${settings.httpPort}`;
         log.warn('certificate-awaited', {

@@ -21,8 +21,8 @@ export interface LivePairOptions {
   readonly certPath: string;
   /** May be the same file. */
   readonly keyPath: string;
-  /** There may be no files yet. */
-  readonly mayBeMissing: boolean;
+  /** There need not be a pair to begin with. */
+  readonly mayComeLater: boolean;
   readonly log: Log;
   readonly onPair: (pair: CertificatePair) => void;
   readonly intervalMs?: number;
@@ -39,8 +39,8 @@ interface Texts {
   readonly key: string;
 }
 
-/** @throws Error one line, when there is no pair to begin with, unless it may be missing */
-export function createLivePair({ certPath, keyPath, mayBeMissing, log, onPair, intervalMs = INTERVAL }: LivePairOptions): LivePair {
+/** @throws Error one line, when there is no pair to begin with, unless it may come later */
+export function createLivePair({ certPath, keyPath, mayComeLater, log, onPair, intervalMs = INTERVAL }: LivePairOptions): LivePair {
   let pair: CertificatePair | undefined;
   let liveKey: string | undefined;
   let suspectKey: string | undefined;
@@ -52,7 +52,7 @@ export function createLivePair({ certPath, keyPath, mayBeMissing, log, onPair, i
 
   const first = readSync();
   const why = take(first);
-  if (why !== undefined && !(mayBeMissing && first === MISSING)) throw new Error(why);
+  if (why !== undefined && !mayComeLater) throw new Error(why);
   let timer = setTimeout(look, intervalMs).unref();
 
   async function look(): Promise<void> {
@@ -75,7 +75,7 @@ export function createLivePair({ certPath, keyPath, mayBeMissing, log, onPair, i
     if (seen > CONFIRMATIONS) return;
     const reason = seen === 1 ? take(texts) : whyNot(texts);
     if (reason === undefined || seen < CONFIRMATIONS) return;
-    if (texts === MISSING && mayBeMissing && pair === undefined) return;
+    if (texts === MISSING && mayComeLater && pair === undefined) return;
     failure = reason;
     reloadFailures++;
     log.error('certificate-reload-failed', {

@@ -21,7 +21,7 @@ after(() => {
 let folders = 0;
 
 /** A folder with this pair in it, and a watch on it that tells of every event of its log. */
-function watch(first: TestPair | undefined, { mayBeMissing = false, linked = false } = {}) {
+function watch(first: TestPair | undefined, { mayComeLater = false, linked = false } = {}) {
   const folder = join(root, String(++folders));
   mkdirSync(join(folder, 'a'), { recursive: true });
   if (first !== undefined) put(join(folder, 'a'), first);
@@ -37,7 +37,7 @@ function watch(first: TestPair | undefined, { mayBeMissing = false, linked = fal
   const pair = createLivePair({
     certPath: join(at, 'cert.pem'),
     keyPath: join(at, 'key.pem'),
-    mayBeMissing,
+    mayComeLater,
     log: createLog({ level: 'debug', sink: { write, flush: () => {} } }),
     onPair: () => {},
     intervalMs: 20,
@@ -76,8 +76,17 @@ describe('createLivePair takes a new pair', () => {
     assert.equal(name(), 'new.example.com');
   });
 
+  test('in the place of a torn one, if it may come later', async () => {
+    const { at, next, name } = watch({ ...old, cert: old.cert.slice(0, 99) }, { mayComeLater: true });
+    assert.equal(name(), undefined);
+    const loaded = next('certificate-loaded');
+    put(at, anew);
+    await loaded;
+    assert.equal(name(), 'new.example.com');
+  });
+
   test('where there was none, if there may be none', async () => {
-    const { at, next, name, pair } = watch(undefined, { mayBeMissing: true });
+    const { at, next, name, pair } = watch(undefined, { mayComeLater: true });
     assert.deepEqual([name(), pair.failure()], [undefined, undefined]);
     const loaded = next('certificate-loaded');
     put(at, anew);
@@ -140,13 +149,13 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
 });
 
 describe('createLivePair without a pair to begin with', () => {
-  const rows: [what: string, pair: TestPair | undefined, mayBeMissing: boolean, reason: RegExp][] = [
+  const rows: [what: string, pair: TestPair | undefined, mayComeLater: boolean, reason: RegExp][] = [
     ['that has to be there', undefined, false, /there is no such file$/],
     ['that is torn', { ...old, cert: old.cert.slice(0, 99) }, false, /the certificate is damaged/],
   ];
-  for (const [what, pair, mayBeMissing, reason] of rows) {
+  for (const [what, pair, mayComeLater, reason] of rows) {
     test(what, () => {
-      assert.throws(() => watch(pair, { mayBeMissing }), reason);
+      assert.throws(() => watch(pair, { mayComeLater }), reason);
     });
   }
 });

@@ -9,7 +9,13 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const sources = ['src', 'test', 'controllers']
   .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)))
   .filter((path) => path.endsWith('.ts'));
-const documents = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((path) => path.endsWith('.md'));
+const documents = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+  ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`),
+].filter((path) => path.endsWith('.md'));
 
 /** `4` and `4.1` of a document whose sections are `## 4.` and whose lines are `1.`. */
 function numbersOf(text: string): Set<string> {
@@ -57,4 +63,16 @@ describe('links', () => {
       );
     });
   }
+});
+
+it('CONTRIBUTING.md names files and names that there are', () => {
+  const text = read('CONTRIBUTING.md');
+  for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g)) assert.ok(existsSync(join(ROOT, path)), path);
+  for (const [name, path] of [
+    ['settingRows', 'src/base/config.ts'],
+    ['CATALOGUE', 'src/base/errors.ts'],
+    ['METRICS', 'src/ops/metrics.ts'],
+    ['ROUTES', 'src/http/routes.ts'],
+  ] as const)
+    assert.ok(text.includes(name) && read(path).includes(name), name);
 });

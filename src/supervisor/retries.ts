@@ -18,6 +18,8 @@ const FOREVER = Number.POSITIVE_INFINITY;
 const ROWS = {
   /** A generation was refused. */
   generation: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
+  /** No worker could be started at all: the machine may have room again in a moment. */
+  start: { first: 1000, longest: 30_000, cost: 0, memory: FOREVER },
   /** Replacements did not equal those that serve. */
   replacement: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
   /** One worker tries what has not loaded. */

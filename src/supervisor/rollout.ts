@@ -10,7 +10,7 @@ export async function rollOut(service: Service, cause: string): Promise<void> {
   const { dir, pool, watch, loader, table, retries, now } = service;
   const isServing = () => pool.serving().length > 0;
   service.wantedFor = undefined;
-  retries.begin('generation');
+  for (const what of ['generation', 'start'] as const) retries.begin(what);
   const begun = now();
   const begunAt = Date.now();
   const before = watch.look() ?? new Map<string, string>();
@@ -61,8 +61,7 @@ async function putToWork(service: Service, { workers, groups }: Loaded, occasion
   service.tally.served++;
   service.rejection = undefined;
   service.isKeptOut = false;
-  retries.forget('generation');
-  retries.forget('replacement');
+  for (const what of ['generation', 'start', 'replacement'] as const) retries.forget(what);
   for (const failure of groups.filter(({ ok, group, error }) => !ok && known.get(group)?.error !== error)) {
     log.error('group-not-loadable', { ...failure });
   }

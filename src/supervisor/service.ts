@@ -86,7 +86,7 @@ export function reject(
   }
   service.rejection = { generation, at: new Date(), failures, error };
   service.tally.rejected++;
-  service.retries.failed('generation', took);
+  service.retries.failed(error === undefined ? 'generation' : 'start', took);
 }
 
 export function quitAll(workers: readonly WorkerProcess[]): void {

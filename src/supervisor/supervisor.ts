@@ -228,7 +228,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function nextStep(): Step {
     const { wantedFor, rejection } = service;
     if (wantedFor !== undefined) return { kind: 'generation', cause: wantedFor };
-    const retry = rejection === undefined ? NEVER : retries.remaining('generation');
+    const retry = rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'start');
     if (retry === 0) return { kind: 'generation', cause: RETRY };
     const serving = pool.serving();
     const count = workers - serving.filter(({ isFaulty }) => !isFaulty).length;

@@ -36,6 +36,10 @@ describe('createRetries', () => {
     assert.deepEqual(pauses('death', 3), [0, 0, 100]);
   });
 
+  it('start: pauses begin short, whatever a try costs', () => {
+    assert.deepEqual(create().pauses('start', 7, 10_000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+  });
+
   it('is not due while it is being tried', () => {
     const { retries, pass } = create();
     retries.failed('generation');

@@ -64,7 +64,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-rejected')[0]?.error, error);
     assert.equal(service.serving().length, 2);
     service.made.load = (order) => loaded(order);
-    await service.pass(5000);
+    await service.pass(1000);
     assert.equal(service.supervisor.status().generation, 3);
   });
 

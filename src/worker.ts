@@ -4,6 +4,8 @@ import cluster from 'node:cluster';
 import { isSecure, type Settings } from './base/config.ts';
 import { refusal } from './base/errors.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
+import { prepareTypeScript } from './groups/module-loader.ts';
+import { listControllers } from './groups/naming.ts';
 import { rawRefusal } from './http/envelope.ts';
 import { createRequestIds } from './http/request-id.ts';
 import type { TlsServer } from './https/tls-server.ts';
@@ -24,11 +26,21 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
       const parts = await createWorkerParts({ settings, log, sink, observer: metrics?.observer, transport, ...events });
       return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
     },
+    prepare: () => prepareFor(settings.controllersDir),
     onSecure: (state) => transport?.use(state),
     log,
     flush,
     drainTimeout: settings.drainTimeout,
   });
+}
+
+/** Before it is asked to load: a worker in reserve has the time. */
+async function prepareFor(dir: string): Promise<void> {
+  try {
+    if ([...listControllers(dir).values()].some((file) => file.endsWith('.ts'))) await prepareTypeScript();
+  } catch {
+    // The folder is away, or `tsx` is broken: the load will say so.
+  }
 }
 
 /** Undefined: HTTP without TLS. */

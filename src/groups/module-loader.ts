@@ -146,21 +146,41 @@ export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   }
 }
 
+/** Told of each file that `tsx` loads in this process. */
+const listeners = new Set<(path: string) => void>();
+let registered: Promise<void> | undefined;
+
+/** Ahead of need: on a Node that needs `tsx`, its registration is most of what loading a folder costs. */
+export async function prepareTypeScript(): Promise<void> {
+  if (typescriptSupport() !== 'tsx') return;
+  registered ??= registerTsx();
+  await registered;
+}
+
 /**
- * Node 22.18 and later strip types by themselves; on older ones `tsx` does it, loaded only now that a file needs it.
+ * Node 22.18 and later strip types by themselves; on older ones `tsx` does it, loaded only when a file needs it.
  *
  * @throws Error one line that says what to do, when this Node can load no TypeScript
  */
 async function enableTypeScript(remember: (path: string) => void): Promise<void> {
-  const support = typescriptSupport();
-  if (support === 'node') return;
-  if (support === 'none') {
+  if (typescriptSupport() === 'none') {
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );
   }
+  listeners.add(remember);
+  await prepareTypeScript();
+}
+
+async function registerTsx(): Promise<void> {
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
   // Outside of a package of ES modules a `.ts` file counts as CommonJS, and the one registration does not load it without the other.
   commonjs.register();
-  register({ onImport: (url) => url.startsWith('file:') && remember(fileURLToPath(url.replace(/\?.*$/, ''))) });
+  register({
+    onImport(url) {
+      if (!url.startsWith('file:')) return;
+      const path = fileURLToPath(url.replace(/\?.*$/, ''));
+      for (const tell of listeners) tell(path);
+    },
+  });
 }

@@ -4,11 +4,12 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Settings } from '../base/config.ts';
 import { createLog } from '../base/log.ts';
+import type { Problem } from '../contract/contract.ts';
 import { whyNotLive } from '../credentials/identify.ts';
 import { compile } from '../credentials/live-table.ts';
 import { readContent } from '../credentials/table-file.ts';
 import { tablePath } from '../credentials/write/store.ts';
-import type { Group } from '../groups/operations.ts';
+import type { Group, Operation } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import { createApp } from '../http/app.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -22,6 +23,8 @@ export interface Question {
   readonly target: string;
   /** `foreign`: a header that no row matches; any other text: the id of a row; undefined: no header. */
   readonly authorization?: string;
+  /** A JSON body to check. */
+  readonly data?: string;
   /** Unix milliseconds. */
   readonly now: number;
 }
@@ -32,6 +35,8 @@ export interface Verdict {
   readonly called: boolean;
   readonly errorCode?: string;
   readonly message?: string;
+  /** Each mistake of the request. */
+  readonly errors?: readonly Problem[];
   /** What the log would say of a refusal. */
   readonly reason?: string;
   readonly route?: Route;
@@ -77,7 +82,13 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
   const hollow = (found: Group | undefined): Group | undefined => {
     group = found?.name;
     if (found === undefined) return undefined;
-    return { ...found, operations: new Map(Array.from(found.operations, ([name, real]) => [name, { ...real, method: call }])) };
+    // Without a body to look at, an operation that takes one is only found, and nothing is said of its data.
+    const looks = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
+    const hollowed = ([name, real]: [string, Operation]): [string, Operation] => [
+      name,
+      { ...real, method: call, check: looks ? real.check : undefined },
+    ];
+    return { ...found, operations: new Map(Array.from(found.operations, hollowed)) };
   };
   const { server } = createApp({
     settings,
@@ -126,15 +137,19 @@ function callerOf({ authorization, now }: Question, dataDir: string): Caller {
   return reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason };
 }
 
-async function send(client: Duplex, { verb, target, authorization }: Question): Promise<Pick<Verdict, 'status' | 'errorCode' | 'message'>> {
+async function send(
+  client: Duplex,
+  { verb, target, authorization, data }: Question,
+): Promise<Pick<Verdict, 'status' | 'errorCode' | 'message' | 'errors'>> {
   const credential = authorization === undefined ? '' : 'Authorization: explained\r\n';
-  client.write(`${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}\r\n`);
+  const length = data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;
+  client.write(`${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}${length}\r\n${data ?? ''}`);
   const answer = await text(client);
   const status = Number(answer.split(' ', 2)[1]);
   const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
   if (status < 400 || body === '') return { status };
-  const { error_code: errorCode, message } = JSON.parse(body) as { error_code: string; message: string };
-  return { status, errorCode, message };
+  const { error_code: errorCode, message, errors } = JSON.parse(body) as { error_code: string; message: string; errors?: Problem[] };
+  return { status, errorCode, message, ...(errors === undefined ? {} : { errors }) };
 }
 
 function reasonIn(lines: readonly string[]): { reason?: string } {

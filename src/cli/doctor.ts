@@ -147,11 +147,27 @@ function checkControllers({ settings: { controllersDir: dir }, inspection }: Ins
   for (const { file, reason, onPurpose } of findLookAlikes(dir)) {
     report(onPurpose ? 'note' : 'warning', `it is no controller: ${reason}`, join(dir, file));
   }
-  for (const group of inspection.groups) reportGroup(group, report);
+  for (const group of inspection.groups) {
+    reportGroup(group, report);
+    reportContracts(group, report);
+  }
   for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
   for (const { verb, path, operation, row } of findShadowed(inspection.groups)) {
     report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${row.target} takes it`);
   }
+}
+
+/** Operations whose data nobody checks, by their reason; results of which the document says nothing. */
+function reportContracts({ operations, path }: LoadedGroup, report: Report): void {
+  const byReason = new Map<string, string[]>();
+  const add = (reason: string | undefined, name: string) => {
+    if (reason !== undefined) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  };
+  for (const { name, contract } of operations) {
+    add(contract?.unchecked && `the data is not checked: ${contract.unchecked}`, name);
+    add(contract?.undocumented && `the result is not documented: ${contract.undocumented}`, name);
+  }
+  for (const [reason, names] of byReason) report('note', `${names.join(', ')}: ${reason}`, path);
 }
 
 function reportGroup({ ok, error, at, path, operations, unexposed }: LoadedGroup, report: Report): void {

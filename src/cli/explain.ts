@@ -9,26 +9,29 @@ import type { Question, Verdict } from './ask-app.ts';
 import { type Answer, type Call, type Command, UsageError } from './command.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
 import { findLookAlikes } from './look-alikes.ts';
-import { brokenPlace, isStrict, pageOf } from './routes.ts';
+import { brokenPlace, contractText, isStrict, pageOf } from './routes.ts';
 
 export const command: Command = {
   name: 'explain',
-  usage: 'VERB PATH [--authorization foreign|ID]',
+  usage: 'VERB PATH [--authorization foreign|ID] [--data JSON]',
   about: 'Say which row, which group and which operation would answer a request, or exactly why none does; nothing is called',
-  help: ['--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches, or the id of a credential'],
-  options: { authorization: { type: 'string' } },
+  help: [
+    '--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches, or the id of a credential',
+    '--data JSON            As if with this body: says what is wrong with it',
+  ],
+  options: { authorization: { type: 'string' }, data: { type: 'string' } },
   operands: ['VERB', 'PATH'],
   run,
 };
 
 async function run({ operands: [verb = '', target = ''], options, settings, io, ink, now }: Call): Promise<Answer> {
-  const question = parseQuestion(verb, target, options.authorization, now);
+  const question = parseQuestion(verb, target, options, now);
   const inspection = await inspectFolder(settings, io, question);
   if (inspection.verdict === undefined) throw new Error('The question was not answered');
   return describeVerdict({ question, verdict: inspection.verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
 }
 
-function parseQuestion(verb: string, target: string, authorization: string | undefined, now: number): Question {
+function parseQuestion(verb: string, target: string, { authorization, data }: Call['options'], now: number): Question {
   const upper = verb.toUpperCase();
   if (!METHODS.includes(upper)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
   // In a request line these would end it.
@@ -37,7 +40,7 @@ function parseQuestion(verb: string, target: string, authorization: string | und
     throw new UsageError('--authorization: that is a token; give the id of its row, so that the token stays secret');
   }
   if (authorization === '') throw new UsageError('--authorization: the value is missing');
-  return { verb: upper, target, now, ...(authorization === undefined ? {} : { authorization }) };
+  return { verb: upper, target, now, ...(authorization === undefined ? {} : { authorization }), ...(data === undefined ? {} : { data }) };
 }
 
 export interface Explained {
@@ -61,6 +64,8 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
     if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
     facts.push(['operation', called ? (explicit ?? operationText(verdict)) : 'none']);
   }
+  const contract = group?.operations.find(({ name }) => name === verdict.operation)?.contract;
+  if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
   facts.push(['answer', outcomeText(outcome, verdict)]);
   for (const [i, reason] of because.entries()) facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
   const paint = outcome === 'refused' ? ink.red : ink.green;
@@ -78,6 +83,8 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
       operation: called ? (explicit ?? verdict.operation) : undefined,
       application: verdict.application,
       ...(group === undefined ? {} : { file: group.path }),
+      ...(contract === undefined ? {} : { contract }),
+      ...(verdict.errors === undefined ? {} : { errors: verdict.errors }),
       because,
     },
     text: [ink.bold(plain(`${question.verb} ${question.target}`)), ...lines].join('\n'),
@@ -108,6 +115,8 @@ function outcomeText(outcome: 'called' | 'preflight' | 'refused', { status, erro
 
 function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup | undefined): string[] {
   const { errorCode, reason, sought = '' } = verdict;
+  if (verdict.errors !== undefined)
+    return verdict.errors.map(({ in: part, pointer, message }) => `${part} ${pointer === '' ? '(as a whole)' : pointer} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
   if (errorCode === 'ROUTE_NOT_FOUND' && group !== undefined) {
     const routes = group.operations.map(({ name }) => name).filter((name) => parseRouteName(name) !== undefined);

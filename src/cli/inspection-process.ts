@@ -2,6 +2,7 @@
 // answers one question about a request if there is one, and ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
+import { outlineOf } from '../contract/outline.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
 import { createGroups } from '../groups/registry.ts';
@@ -34,12 +35,13 @@ async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<
   const groups = createGroups({ dir, log, loadTimeout });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });
   tell({ kind: 'loaded' });
+  const listed = loads.map(async (load): Promise<LoadedGroup> => {
+    const { at, ...withoutPlace } = load;
+    const group = load.ok ? (groups.find(load.group) as Group) : undefined;
+    return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...(await methodsOf(group)) };
+  });
   return {
-    groups: loads.map((load): LoadedGroup => {
-      const { at, ...withoutPlace } = load;
-      const group = load.ok ? (groups.find(load.group) as Group) : undefined;
-      return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...methodsOf(group) };
-    }),
+    groups: await Promise.all(listed),
     ...lookAtIdentity(settings.dataDir),
     ...(question === undefined ? {} : { verdict: await askApp(question, { settings, groups }) }),
   };
@@ -50,9 +52,14 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed'> {
+async function methodsOf(group: Group | undefined): Promise<Pick<LoadedGroup, 'operations' | 'unexposed'>> {
+  const contract = await group?.describe();
   return {
-    operations: Array.from(group?.operations.keys() ?? [], (name) => ({ name })),
+    operations: Array.from(group?.operations.keys() ?? [], (name) => {
+      const operation = contract?.operations.get(name);
+      const outline = operation && outlineOf(operation, contract?.defs ?? {});
+      return { name, ...(outline === undefined ? {} : { contract: outline }) };
+    }),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }

@@ -3,6 +3,7 @@
 import { fork } from 'node:child_process';
 import type { Settings } from '../base/config.ts';
 import { describeFailure } from '../base/failure.ts';
+import type { ContractOutline } from '../contract/outline.ts';
 import { listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import { entryPath } from '../own-files.ts';
@@ -21,10 +22,15 @@ export interface Method {
   readonly name: string;
 }
 
+export interface ListedOperation extends Method {
+  /** What of its requests is checked, or why nothing is. */
+  readonly contract?: ContractOutline;
+}
+
 export interface LoadedGroup extends GroupLoad {
   /** Absolute. */
   readonly path: string;
-  readonly operations: readonly Method[];
+  readonly operations: readonly ListedOperation[];
   readonly unexposed: readonly (Method & { readonly reason: string })[];
 }
 

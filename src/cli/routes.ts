@@ -2,6 +2,7 @@
 // under the rows of the gateway. Which row gets a request is asked of the router, never guessed.
 
 import { alignColumns, shortPlace } from '../base/ink.ts';
+import type { ContractOutline } from '../contract/outline.ts';
 import { type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
 import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
@@ -28,6 +29,8 @@ export interface ListedRoute {
   readonly group?: string;
   readonly operation: string;
   readonly file?: string;
+  /** What of its requests is checked, or why nothing is. */
+  readonly contract?: ContractOutline;
   /** Without `Authorization` an OPTIONS is a preflight and reaches no operation. */
   readonly needsAuthorization?: true;
 }
@@ -37,11 +40,17 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
   const routes = listRoutes(groups);
   const broken = groups.filter(({ ok }) => !ok);
   const rows = alignColumns(
-    routes.map((route) => [verbsOf(route), route.path, route.operation, route.file === undefined ? '' : shortPlace(route.file, io.cwd)]),
+    routes.map((route) => [
+      verbsOf(route),
+      route.path,
+      route.operation,
+      route.file === undefined ? '' : shortPlace(route.file, io.cwd),
+      contractText(route),
+    ]),
   );
-  const table = rows.map(([verbs = '', path = '', operation = '', place = ''], i) => {
+  const table = rows.map(([verbs = '', path = '', operation = '', place = '', contract = ''], i) => {
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
-    return [paint(verbs), ink.bold(path), operation, ink.dim(place)].join('  ').trimEnd();
+    return [paint(verbs), ink.bold(path), operation, ink.dim(place), contract].join('  ').trimEnd();
   });
   return {
     json: {
@@ -52,6 +61,12 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
     exitCode: broken.length === 0 ? 0 : 1,
     complaints: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load: ${group.error}`),
   };
+}
+
+/** `data { name, age? }`, `not checked: it has no annotation` */
+export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
+  const { checked = '', unchecked } = contract ?? {};
+  return [checked, ...(unchecked === undefined ? [] : [`not checked: ${unchecked}`])].filter((text) => text !== '').join('; ');
 }
 
 export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): string {
@@ -165,6 +180,12 @@ function reachesGateway(router: Router, path: string, verb: string): boolean {
   return firstFit(router.resolve(path).matches, verb)?.route.target === 'gateway.index';
 }
 
-function entry({ group, path: file }: LoadedGroup, operation: string, methods: ListedRoute['methods'], path: string): ListedRoute {
-  return { kind: 'group', methods, path, group, operation, file };
+function entry(
+  { group, path: file, operations }: LoadedGroup,
+  operation: string,
+  methods: ListedRoute['methods'],
+  path: string,
+): ListedRoute {
+  const contract = operations.find(({ name }) => name === operation)?.contract;
+  return { kind: 'group', methods, path, group, operation, file, ...(contract === undefined ? {} : { contract }) };
 }

@@ -9,6 +9,7 @@ import { everyMarkedName, type FileMarks, hiddenIn, marksOf } from './hidden-mem
 import type { HiddenNames } from './marks.ts';
 import { type GroupSource, readGroup } from './read-group.ts';
 import { createRequestCheck, type RequestCheck } from './request-check.ts';
+import { createResultCheck, type ResultCheck } from './result-check.ts';
 import { lineOf, SourceError } from './source-error.ts';
 import { createTypeFiles, UnreadableFile } from './type-files.ts';
 
@@ -32,6 +33,8 @@ export interface ReadContract {
   readonly contract: GroupContract;
   /** By operation; none for one that has nothing to check. */
   readonly checks: ReadonlyMap<string, RequestCheck>;
+  /** Of its results, for development; undefined: its type says nothing. */
+  readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
 }
 
 export function createReader(remember: (path: string) => void): Reader {
@@ -100,7 +103,12 @@ export function createReader(remember: (path: string) => void): Reader {
       });
       if (check !== undefined) checks.set(name, check);
     }
-    return { contract, checks };
+    const resultCheckOf = (name: string) => {
+      const operation = contract.operations.get(name);
+      const isGiven = source.operations.some((one) => one.name === name && one.given.result !== undefined);
+      return operation === undefined || isGiven ? undefined : createResultCheck(operation, contract.defs);
+    };
+    return { contract, checks, resultCheckOf };
   }
 
   return { hidden, contract: read };

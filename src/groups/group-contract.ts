@@ -1,8 +1,9 @@
 // Joins a loaded group with what its source says: the checks of its operations, and what documents and commands tell of it.
 import type { GroupContract, OperationContract } from '../contract/contract.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
+import type { ResultCheck } from '../contract/result-check.ts';
 import type { ControllerSource } from '../contract/source-reader.ts';
-import type { Group } from './operations.ts';
+import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**
  * @param again reads the source once more, for a description of what needed no reading
@@ -11,10 +12,10 @@ import type { Group } from './operations.ts';
 export async function withContract(
   group: Omit<Group, 'describe'>,
   source: ControllerSource,
-  again: () => ControllerSource,
+  { again, onResult }: { again: () => ControllerSource; onResult?: ResultObserver | undefined },
 ): Promise<Group> {
   const asked = runTimeOperations(group);
-  const read = await source.contract(asked);
+  const read = (await source.contract(asked)) ?? (onResult === undefined ? undefined : await source.describe(asked).catch(() => undefined));
   let description: Promise<GroupContract> | undefined = read === undefined ? undefined : Promise.resolve(read.contract);
   const describe = () => {
     description ??= again()
@@ -27,8 +28,34 @@ export async function withContract(
     return description;
   };
   if (read === undefined) return { ...group, describe };
-  const operations = new Map(Array.from(group.operations, ([name, operation]) => [name, { ...operation, check: read.checks.get(name) }]));
+  const operations = new Map(
+    Array.from(group.operations, ([name, operation]): [string, Operation] => {
+      const checkResult = onResult === undefined ? undefined : read.resultCheckOf(name);
+      const method =
+        checkResult === undefined ? operation.method : observed(group.name, operation, checkResult, onResult as ResultObserver);
+      return [name, { ...operation, method, check: read.checks.get(name) }];
+    }),
+  );
   return { ...group, operations, describe };
+}
+
+/** Told of a result that is not what its type says, in development. */
+export type ResultObserver = (facts: { group: string; operation: string; pointer: string; message: string }) => void;
+
+function observed(group: string, { name, method }: Operation, check: ResultCheck, tell: ResultObserver): OperationMethod {
+  const look = (result: unknown): unknown => {
+    try {
+      const mistake = check(result);
+      if (mistake !== undefined) tell({ group, operation: name, ...mistake });
+    } catch {
+      // What cannot be encoded is told by whoever sends it.
+    }
+    return result;
+  };
+  return function (this: unknown, data, params) {
+    const result: unknown = method.call(this, data, params);
+    return result instanceof Promise ? result.then(look) : look(result);
+  };
 }
 
 function bare({ name: group, operations }: Omit<Group, 'describe'>): GroupContract {

@@ -8,7 +8,7 @@ import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { createSourceReader } from '../contract/source-reader.ts';
-import { withContract } from './group-contract.ts';
+import { type ResultObserver, withContract } from './group-contract.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
@@ -67,6 +67,8 @@ export interface GroupsOptions {
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** A group was imported in place, on its first request, which is held until this has settled. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
+  /** Told of results that are not what their types say; without it no result is looked at. */
+  readonly onResult?: ResultObserver | undefined;
   /** What is told of a group that has loaded has its operations. */
   readonly tellOperations?: boolean;
 }
@@ -90,6 +92,7 @@ export function createGroups({
   onImporting,
   onFile,
   onImported,
+  onResult,
   tellOperations = false,
 }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
@@ -172,9 +175,8 @@ export function createGroups({
       const module = await withTimeLimit(loader.load(real, attempt), loadTimeout);
       const exported = instantiate(group, module);
       const source = readSource(real, group);
-      const loaded = await withContract(createGroup(group, exported, await source.hidden(exported.levels)), source, () =>
-        readSource(real, group),
-      );
+      const bare = createGroup(group, exported, await source.hidden(exported.levels));
+      const loaded = await withContract(bare, source, { again: () => readSource(real, group), onResult });
       broken.delete(file);
       const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
       return { load: { group, file, ok: true, ...told }, loaded };

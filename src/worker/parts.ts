@@ -56,6 +56,7 @@ export async function createWorkerParts({
     onImporting,
     onFile,
     tellOperations: settings.development,
+    ...(settings.development ? { onResult: (facts) => log.warn('result-differs', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });

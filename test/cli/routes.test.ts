@@ -107,12 +107,18 @@ test('routes tells every operation, inherited ones and those of other loaders to
     ['GET,HEAD', '/api/plain', 'index', 'controllers/PlainController.mjs'],
     ['OPTIONS (authorized)', '/api/plain', 'options', 'controllers/PlainController.mjs'],
     ['any', '/api/plain/index', 'index', 'controllers/PlainController.mjs'],
-    ['any', '/api/plain/native', 'native', 'controllers/PlainController.mjs'],
+    [
+      'any',
+      '/api/plain/native',
+      'native',
+      'controllers/PlainController.mjs',
+      'not checked: its source is not followed: it is made by code, or comes from a package',
+    ],
     ['any', '/api/plain/options', 'options', 'controllers/PlainController.mjs'],
-    ['GET,HEAD', '/api/typed', 'index', 'controllers/TypedController.ts'],
-    ['POST', '/api/typed', 'created', 'controllers/TypedController.ts'],
-    ['any', '/api/typed/index', 'index', 'controllers/TypedController.ts'],
-    ['any', '/api/typed/created', 'created', 'controllers/TypedController.ts'],
+    ['GET,HEAD', '/api/typed', 'index', 'controllers/TypedController.ts', 'data string'],
+    ['POST', '/api/typed', 'created', 'controllers/TypedController.ts', 'data { id }'],
+    ['any', '/api/typed/index', 'index', 'controllers/TypedController.ts', 'data string'],
+    ['any', '/api/typed/created', 'created', 'controllers/TypedController.ts', 'data { id }'],
   ]);
 });
 

@@ -1,0 +1,80 @@
+// What the commands tell of contracts: routes and doctor of each operation, explain of a request with its body.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { runCommand } from '../../src/cli/command.ts';
+import { command as doctor } from '../../src/cli/doctor.ts';
+import { command as explain } from '../../src/cli/explain.ts';
+import { command as routes } from '../../src/cli/routes.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+const FILES = {
+  'controllers/UserController.ts': `import type { ControllerParams, Int } from 'gatefold';
+import type { Row } from 'database';
+interface NewUser { name: string; age?: Int }
+export default class UserController {
+  index(query: { page?: Int }): Row[] { return [query as never]; }
+  created(user: NewUser, params: ControllerParams<{ query: { dryRun?: boolean } }>) { return [user, params]; }
+  red(data: unknown) { return data; }
+  patch(data: any) { return data; }
+}
+`,
+};
+
+const cleanUp: (() => void)[] = [];
+let cwd: string;
+before(() => {
+  cwd = makeProject({ after: (clean) => cleanUp.push(clean as () => void) }, FILES);
+});
+after(() => {
+  for (const clean of cleanUp) clean();
+});
+
+const ask = async (command: Parameters<typeof runCommand>[0], argv: string[]) => {
+  const { code, out } = await runHere((args, io) => runCommand(command, args, io), [...argv, '--json'], { cwd });
+  return { code, json: JSON.parse(out) as Record<string, unknown> };
+};
+
+test('routes tells what is checked, or why nothing is', async () => {
+  const { json } = await ask(routes, []);
+  const told = (json.routes as { operation: string; path: string; contract?: { checked: string; unchecked?: string } }[])
+    .filter(({ path }) => path === '/api/user')
+    .map(({ operation, contract }) => [operation, contract?.checked || contract?.unchecked]);
+  assert.deepEqual(Object.fromEntries(told), {
+    index: 'data { page? }',
+    created: 'data { name, age? }, query { dryRun? }',
+    red: 'its type is unknown or any',
+    patch: 'its type is unknown or any',
+  });
+});
+
+test('doctor notes what is not checked and what is not documented', async () => {
+  const { json } = await ask(doctor, []);
+  const notes = (json.findings as { topic: string; message: string }[])
+    .filter(({ topic }) => topic === 'controllers')
+    .map(({ message }) => message);
+  assert.deepEqual(notes, [
+    'index: the result is not documented: Row comes from a package, whose types are not read',
+    'red, patch: the data is not checked: its type is unknown or any',
+  ]);
+});
+
+describe('explain', () => {
+  const rows: [name: string, argv: string[], outcome: string, because: string[]][] = [
+    ['a body that fits', ['POST', '/api/user', '--data', '{"name":"Ada","age":36}'], 'called', []],
+    [
+      'a body with mistakes',
+      ['POST', '/api/user?dryRun=x', '--data', '{"age":"old"}'],
+      'refused',
+      ['query /dryRun must be true or false', 'body /name is missing', 'body /age must be a whole number'],
+    ],
+    ['a body that is none', ['POST', '/api/user', '--data', '[]'], 'refused', ['body (as a whole) must be an object']],
+    ['no body: only who would answer', ['POST', '/api/user'], 'called', []],
+    ['a query', ['GET', '/api/user?page=x'], 'refused', ['query /page must be a whole number']],
+  ];
+  for (const [name, argv, outcome, because] of rows) {
+    test(name, async () => {
+      const { json } = await ask(explain, argv);
+      assert.deepEqual([json.outcome, json.because], [outcome, because]);
+    });
+  }
+});

@@ -1,0 +1,166 @@
+// Requests and types that are made to be expensive: each has a bound. What is bounded is counted, not timed; where only time can
+// tell, the limit is far above what a slow machine needs and far below what an unbounded one would take.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createEvaluator } from '../../src/contract/evaluate.ts';
+import { parseModule } from '../../src/contract/parse-module.ts';
+import { degreeOf } from '../../src/contract/pattern.ts';
+import { createRequestCheck } from '../../src/contract/request-check.ts';
+import { createSchemaWriter } from '../../src/contract/schema.ts';
+
+const LIMIT_MS = 5000;
+
+function checkOf(source: string): (data: unknown) => string | undefined {
+  const module = parseModule(source);
+  const { evaluate } = createEvaluator(() => undefined);
+  const writer = createSchemaWriter();
+  const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
+  const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
+  return (value) => {
+    const problems = check?.({ data: value, query: undefined, path: undefined }, 'body') as
+      | { message: string; pointer: string }[]
+      | undefined;
+    return problems?.[0]?.message;
+  };
+}
+
+const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
+  let value: unknown = null;
+  for (let i = 0; i < depth; i++) value = wrap(value);
+  return value;
+};
+
+describe('a request that is made to be expensive', () => {
+  const rows: [name: string, type: string, data: () => unknown, expected: string | undefined][] = [
+    ['99 deep', 'interface T { a: T | null }', () => nested(99, (a) => ({ a })), undefined],
+    ['100,000 deep', 'interface T { a: T | null }', () => nested(100_000, (a) => ({ a })), 'is nested deeper than 100'],
+    ['100,000 lists deep', 'type T = T[] | null;', () => nested(100_000, (a) => [a]), 'is nested deeper than 100'],
+    [
+      'a tree of any JSON',
+      'type T = string | number | boolean | null | T[] | { [key: string]: T };',
+      () => nested(100_000, (a) => [{ a }]),
+      'is nested deeper than 100',
+    ],
+    [
+      '10,001 fields',
+      'interface T { a?: string }',
+      () => Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}`, 1])),
+      'must have at most 10000 fields',
+    ],
+    [
+      '10,001 fields of a record',
+      'type T = Record<string, number>;',
+      () => Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}`, 1])),
+      'must have at most 10000 fields',
+    ],
+    [
+      '10,000 fields that nobody declared',
+      'interface T { a?: string }',
+      () => Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, 1])),
+      undefined,
+    ],
+    ['a million wrong entries', 'type T = number[];', () => Array.from({ length: 1e6 }, () => 'x'), 'must be a number'],
+    [
+      '100,000 entries of 200 alternatives each',
+      `type T = (${Array.from({ length: 200 }, (_, i) => `{ a: string; f${i}: 1 }`).join(' | ')})[];`,
+      () => Array.from({ length: 1e5 }, () => ({ a: 'x', f199: 1 })),
+      'is too ambiguous to be checked',
+    ],
+    [
+      'unions in unions',
+      `type A = { a: string; b: 1 } | { a: string; c: 1 };\n${Array.from({ length: 12 }, (_, i) => `type U${i} = { n: ${i === 0 ? 'A' : `U${i - 1}`}; x: 1 } | { n: ${i === 0 ? 'A' : `U${i - 1}`}; y: 1 };`).join('\n')}\ntype T = U11;`,
+      () => nested(12, (n) => ({ n: n ?? { a: 'x', d: 1 }, x: 1, y: 1 })),
+      'must be an object',
+    ],
+    [
+      'a pattern with two repetitions on a long text',
+      'interface T {\n/** @pattern ^\\S+@\\S+$ */\na: string }',
+      () => ({ a: '@'.repeat(500_000) }),
+      'is too long for its pattern',
+    ],
+    [
+      'many texts for such a pattern',
+      'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
+      () => Array.from({ length: 1000 }, () => '@'.repeat(1000)),
+      'is too long for its pattern',
+    ],
+    [
+      'an email address of a million characters',
+      '/** @format email */\ntype T = string;',
+      () => `${'a.'.repeat(5e5)}@b`,
+      'must be an email address',
+    ],
+    ['a URI of a million characters', '/** @format uri */\ntype T = string;', () => `x${':'.repeat(1e6)} `, 'must be a URI'],
+    ['a number of a million digits, as text', 'type T = number;', () => '1'.repeat(1e6), 'must be a number'],
+    ['prototype keys', 'interface T { constructor: string; toString?: string }', () => ({}), 'is missing'],
+  ];
+  for (const [name, type, data, expected] of rows) {
+    test(name, () => {
+      const check = checkOf(type);
+      const value = data();
+      const from = performance.now();
+      assert.equal(check(value), expected);
+      assert.ok(performance.now() - from < LIMIT_MS);
+    });
+  }
+
+  test('an enumeration of 5,000 does not come back in the message', () => {
+    const check = checkOf(`type T = ${Array.from({ length: 5000 }, (_, i) => `'value-${i}'`).join(' | ')};`);
+    assert.match(check('x') ?? '', /^must be one of "value-0", .*"value-9", … \(5000 in all\)$/);
+  });
+
+  test('what is right is not copied, and what was sent is never changed', () => {
+    const module = 'interface T { a: { b: string }; when?: Date; list: { c: number }[] }';
+    const check = createCheck(module);
+    const right = { a: { b: 'x' }, list: [{ c: 1 }] };
+    assert.equal(check(right).data, right);
+    const sent = Object.freeze({
+      a: Object.freeze({ b: 'x', no: 1 }),
+      when: '2026-01-01T00:00:00Z',
+      list: Object.freeze([Object.freeze({ c: 1, no: 1 })]),
+    });
+    assert.deepEqual(check(sent).data, { a: { b: 'x' }, when: new Date('2026-01-01T00:00:00Z'), list: [{ c: 1 }] });
+  });
+
+  function createCheck(source: string): (data: unknown) => { data: unknown } {
+    const module = parseModule(source);
+    const { evaluate } = createEvaluator(() => undefined);
+    const writer = createSchemaWriter();
+    const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
+    const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
+    return (value) => {
+      const parts = { data: value, query: undefined, path: undefined };
+      assert.equal(check?.(parts, 'body'), undefined);
+      return parts;
+    };
+  }
+});
+
+describe('degreeOf', () => {
+  const rows: [pattern: string, degree: number | undefined][] = [
+    ['^abc$', 1],
+    ['abc', 1],
+    ['^[a-z]+$', 1],
+    ['[a-z]+', 2],
+    ['^\\d+\\.\\d+\\.\\d+-\\w+$', 1],
+    ['^\\S+@\\S+$', 2],
+    ['^.*.*.*$', 3],
+    ['^([0-9]{1,3}\\.){3}[0-9]{1,3}$', 1],
+    ['^(?:ab|cd)+x$', 1],
+    ['^[A-Z]{2}\\d{6}$', 1],
+    ['^\\p{L}+$', 1],
+    ['^(a+)+$', undefined],
+    ['(a*)*', undefined],
+    ['^(a|ab)*$', undefined],
+    ['^(a|a)*$', undefined],
+    ['^(a?b?)*$', undefined],
+    ['^((a)?){20,}$', undefined],
+    ['^(.)\\1$', undefined],
+  ];
+  for (const [pattern, degree] of rows) {
+    test(`${pattern} → ${degree ?? 'refused'}`, () => {
+      if (degree === undefined) assert.throws(() => degreeOf(pattern));
+      else assert.equal(degreeOf(pattern), degree);
+    });
+  }
+});

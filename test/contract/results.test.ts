@@ -1,0 +1,62 @@
+// Results against their types: a line in the log with NODE_ENV=development, and nothing at all without.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createGroups, type Groups } from '../../src/groups/registry.ts';
+
+const SOURCE = `
+interface User { id: string; born: Date; tags?: string[] }
+export default class UserController {
+  right(): User { return { id: 'a', born: new Date(0), more: 1 } as never; }
+  wrong(): User { return { id: 1, born: 'x' } as never; }
+  async late(): Promise<User[]> { return [{ id: 'a', born: new Date(0) }, { id: 'b' }] as never; }
+  scalar(): number { return 'x' as never; }
+  nothing(): User | undefined { return undefined; }
+  odd(): { a: string } { const a: { a?: unknown } = {}; a.a = a; return a as never; }
+  untyped() { return 1; }
+}`;
+
+const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+const told: unknown[] = [];
+let dir: string;
+let groups: Groups;
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), 'gatefold-results-'));
+  writeFileSync(join(dir, 'UserController.ts'), SOURCE);
+  groups = createGroups({ dir, log: silent, onResult: ({ operation, pointer, message }) => told.push([operation, pointer, message]) });
+});
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+async function call(from: Groups, name: string): Promise<unknown> {
+  const operation = (await from.find('user'))?.operations.get(name);
+  return operation?.method.call(operation.controller, {}, {} as never);
+}
+
+describe('a result is told of when it is not what its type says', () => {
+  const rows: [name: string, expected: unknown[]][] = [
+    ['right', []],
+    ['wrong', [['wrong', '/id', 'must be a string']]],
+    ['late', [['late', '/1/born', 'is missing']]],
+    ['scalar', [['scalar', '/data', 'must be a number']]],
+    ['nothing', []],
+    ['odd', []],
+    ['untyped', []],
+  ];
+  for (const [name, expected] of rows) {
+    test(name, async () => {
+      told.length = 0;
+      await call(groups, name);
+      assert.deepEqual(told, expected);
+    });
+  }
+});
+
+test('without an observer the operation is the controller’s own method', async () => {
+  const plain = createGroups({ dir, log: silent });
+  const group = await plain.find('user');
+  const prototype = Object.getPrototypeOf(group?.controller) as Record<string, unknown>;
+  for (const [name, { method }] of group?.operations ?? []) assert.equal(method, prototype[name]);
+});

@@ -8,6 +8,13 @@ export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
 export { Reply, type ReplyHeaders } from './controller/reply.ts';
 
+/** @param fields JSON-safe facts. No secret belongs in a log. */
+export interface OperationLog {
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
 /** The application that a request's credential belongs to. No secret is in it. */
 export interface CallingApplication {
   readonly id: string;
@@ -27,7 +34,7 @@ export interface ParamsShape {
 
 /**
  * The controller params: the second argument of every operation. The enumerable fields are JSON-safe;
- * `path`, `request` and `signal` are not enumerable, so an echo of the params never carries them.
+ * `path` and what follows it are not enumerable, so an echo of the params never carries them.
  */
 export interface ControllerParams<Shape extends ParamsShape = object> {
   /** The handler group as the URL names it: `user` for `/api/user`. */
@@ -46,6 +53,14 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly application?: CallingApplication;
   /** What the segments named in its route are, decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
+  /** The body as it arrived, after `Content-Encoding` and before any parsing: what an HMAC is made over. Empty without a body. */
+  readonly bytes: Uint8Array;
+  /** Lines of the service's own log, with the request id, the group and the operation. */
+  readonly log: OperationLog;
+  /** The client's address; behind `TRUSTED_PROXIES` what those say. */
+  readonly address: string;
+  /** Work after the answer: a worker that ends waits for it, up to `DRAIN_TIMEOUT`; its rejection is logged. */
+  readonly waitUntil: (work: PromiseLike<unknown>) => void;
   /** Of a client that reconnects to an event stream: the `id` of the last event it has seen. */
   readonly lastEventId: string | undefined;
   /** The request as Node has it. Its body has been read already. */

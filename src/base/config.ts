@@ -11,6 +11,7 @@ import {
   hostName,
   hostNames,
   httpsUrl,
+  networks,
   oneOf,
   portOrOff,
   sessionKey,
@@ -37,6 +38,8 @@ export interface Settings {
   readonly maxConnections: number;
   /** `undefined`: by the limit of the heap. */
   readonly bodyBudget: number | undefined;
+  /** Addresses and CIDR blocks. */
+  readonly trustedProxies: readonly string[];
   /** `undefined`: no operations port. */
   readonly opsPort: number | undefined;
   readonly opsHost: string;
@@ -168,6 +171,13 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains 
       fallback: 'auto',
       parse: (text) => (text === 'auto' ? undefined : size(64 * 1024, Number.MAX_SAFE_INTEGER)(text)),
       about: 'Bytes of all bodies under way in one worker; more wait or are refused with 503 OVERLOADED',
+    },
+    {
+      key: 'trustedProxies',
+      name: 'TRUSTED_PROXIES',
+      fallback: '',
+      parse: networks,
+      about: "Addresses and blocks of the proxies whose X-Forwarded-For tells a client's address",
     },
     { key: 'opsPort', name: 'OPS_PORT', fallback: 'off', parse: portOrOff, about: 'Port of /livez, /readyz and /metrics; off: none' },
     { key: 'opsHost', name: 'OPS_HOST', fallback: '127.0.0.1', parse: hostName, about: 'Address of the operations port' },

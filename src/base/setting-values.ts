@@ -1,6 +1,7 @@
 // How the value of a setting is written: a parser a kind, from text to what the program works with. Which setting takes which
 // kind is config.ts.
 
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
 
@@ -39,6 +40,18 @@ export function folder(cwd: string) {
 /** A path, or nothing. */
 export function file(cwd: string) {
   return (text: string): string | undefined => (text === '' ? undefined : folder(cwd)(text));
+}
+
+/** Addresses and CIDR blocks, as text: who checks an address against them is http/address.ts. */
+export function networks(text: string): readonly string[] {
+  const list = listOf(text);
+  for (const entry of list) {
+    const [address = '', bits, ...rest] = entry.split('/');
+    const most = isIP(address) === 4 ? 32 : 128;
+    const isSound = isIP(address) !== 0 && rest.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most));
+    if (!isSound) throw new Expected('a list of addresses and blocks such as 10.0.0.0/8,::1');
+  }
+  return list;
 }
 
 /** RFC 8555 gives certificates to names; those with a `*` take the dns-01 challenge, and addresses another one. */

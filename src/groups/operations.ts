@@ -36,8 +36,16 @@ export interface Operation {
   readonly settings: OperationSettings;
   /** It stands in the exported class or object itself, and not in an ancestor. */
   readonly own: boolean;
+  /** Of its group; undefined: it has none. */
+  readonly guards: Guards | undefined;
   /** Of its requests, by its types; undefined: it has none. */
   readonly check: RequestCheck | undefined;
+}
+
+/** What a controller, or an ancestor of it, has around each of its operations. */
+export interface Guards {
+  readonly before: OperationMethod | undefined;
+  readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
 }
 
 /** A handler group, loaded. */
@@ -108,9 +116,10 @@ export function createGroup(
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
   const names = new Set(methods.keys());
   const settingsOf = readSettings(declaredBy(controller), names, (method) => method in controller);
+  const guards = guardsOf(controller);
   const operations = Array.from(methods, ([key, method]): [string, Operation] => [
     key,
-    { name: key, controller, method, settings: settingsOf(key), own: !inherited.has(key), check: undefined },
+    { name: key, controller, method, settings: settingsOf(key), own: !inherited.has(key), guards, check: undefined },
   ]);
   const routes = [...names].map(parseRouteName).filter((route) => route !== undefined);
   checkReachable(
@@ -118,6 +127,16 @@ export function createGroup(
     [...names].filter((key) => OPERATION_NAME.test(key) && !isVerbOperation(key)),
   );
   return { name, controller, operations: new Map(operations), routes, unexposed };
+}
+
+/** @throws Error one line, when one of them is no method: a guard that never runs would leave the group open. */
+function guardsOf(controller: object): Guards | undefined {
+  const [before, after] = ['_before', '_after'].map((name) => {
+    const guard: unknown = (controller as Record<string, unknown>)[name];
+    if (guard !== undefined && typeof guard !== 'function') throw new Error(`${name} is a guard of the group, so it must be a method`);
+    return guard;
+  }) as [Guards['before'], Guards['after']];
+  return before === undefined && after === undefined ? undefined : { before, after };
 }
 
 /** Chosen by a verb; any other operation is reached by its name or its route. */

@@ -10,6 +10,8 @@ import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { Groups } from '../groups/registry.ts';
 import { createRequestLines } from './access-log.ts';
+import { trustedProxies } from './address.ts';
+import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body-budget.ts';
 import { answerClientErrors } from './client-error.ts';
@@ -61,6 +63,8 @@ export interface App {
   setDraining(): void;
   /** Requests that have come and are not answered yet. */
   inFlight(): number;
+  /** Pieces of work after their answers (`params.waitUntil`) that are under way. */
+  pendingWork(): number;
   /**
    * For an `uncaughtException` listener: the request whose operation led to the throw gets its 500 now, unless it has its
    * answer. No other request is touched.
@@ -100,7 +104,16 @@ export function createApp({
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const atHand = createRequestAtHand();
-  const dispatcher = createDispatcher({ respond, log, bodyLimit, intake: { budget, isFull }, operationTimeout, atHand });
+  const background = createBackgroundWork(log);
+  const dispatcher = createDispatcher({
+    respond,
+    log,
+    bodyLimit,
+    intake: { budget, isFull },
+    operationTimeout,
+    atHand,
+    params: { log, background, proxies: trustedProxies(settings.trustedProxies) },
+  });
   const requestIds = createRequestIds();
   const targets: Record<RouteTarget, Gateway> = {
     'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
@@ -113,11 +126,19 @@ export function createApp({
   function explicit(name: string, handler: ExplicitHandler): Gateway {
     const answer: Call['answer'] = (exchange, result) =>
       respond.secret(exchange, (result as ExplicitAnswer).status, (result as ExplicitAnswer).body);
-    const operation = { name, controller: identity, method: handler, settings: NO_SETTINGS, own: true, check: undefined };
+    const operation = {
+      name,
+      controller: identity,
+      method: handler,
+      settings: NO_SETTINGS,
+      guards: undefined,
+      own: true,
+      check: undefined,
+    };
     return (exchange, match) => {
       exchange.page = match.page;
       exchange.operation = name;
-      dispatcher.call(exchange, { operation, answer });
+      dispatcher.call(exchange, { operation, byName: false, answer });
     };
   }
 
@@ -207,6 +228,7 @@ export function createApp({
     server,
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
+    pendingWork: background.pending,
     failRequestAtHand(thrown) {
       const exchange = atHand.current();
       if (exchange !== undefined) respond.fail(exchange, thrown);

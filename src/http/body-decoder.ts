@@ -1,12 +1,13 @@
 // Bytes of a body → the request data they stand for. Knows formats, not sockets: body.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
+import type { Transform } from 'node:stream';
 import { zlib } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { parseQuery } from './form.ts';
 import type { BodyKind } from './media-type.ts';
 
 /** @throws HttpError MALFORMED_JSON, MALFORMED_BODY, FORBIDDEN_KEY, TOO_MANY_FIELDS */
-export function decodeBody(kind: Exclude<BodyKind, 'multipart'>, bytes: Buffer): unknown {
+export function decodeBody(kind: Exclude<BodyKind, 'multipart' | 'blob'>, bytes: Buffer): unknown {
   const text = decodeText(kind, bytes);
   if (kind === 'json') return parseJson(text);
   return kind === 'form' ? parseQuery(text) : text;
@@ -158,4 +159,16 @@ export function inflaterOf(contentEncoding: string | undefined): Inflater | unde
   if (inflater === undefined)
     throw refusal('UNSUPPORTED_ENCODING', 'Cannot inflate the body: gzip, deflate and br are supported, one at a time');
   return inflater;
+}
+
+/**
+ * For a body that is not held in memory: a transform to pipe it through.
+ *
+ * @returns undefined when the body is as it is
+ * @throws HttpError UNSUPPORTED_ENCODING
+ */
+export function inflateStreamOf(contentEncoding: string | undefined): Transform | undefined {
+  if (inflaterOf(contentEncoding) === undefined) return undefined;
+  const { createBrotliDecompress, createUnzip } = zlib();
+  return contentEncoding?.toLowerCase() === 'br' ? createBrotliDecompress() : createUnzip();
 }

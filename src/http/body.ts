@@ -14,8 +14,9 @@ export interface DataSink<Call> {
   /**
    * @param data `undefined`: the body was empty, which is none
    * @param call what readBody() was given
+   * @param bytes what has come, inflated
    */
-  done(exchange: Exchange, data: unknown, call: Call): void;
+  done(exchange: Exchange, data: unknown, call: Call, bytes: Buffer | undefined): void;
   fail(exchange: Exchange, error: unknown): void;
 }
 
@@ -25,16 +26,29 @@ export interface Intake {
   readonly isFull: () => boolean;
 }
 
+/** What an operation takes. */
+export interface BodyRules {
+  /** Bytes, counted after inflating. */
+  readonly limit: number;
+  /** Media types and ranges let in beside those that are decoded; they are a `Blob`. */
+  readonly accepts: readonly string[] | undefined;
+}
+
 /**
  * Reads and decodes the body. Refusals of its head are thrown; those of its bytes, like everything that goes wrong later, come
  * by `fail`.
  *
- * @param limit bytes, counted after inflating
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
-export function readBody<Call>(exchange: Exchange, limit: number, { budget, isFull }: Intake, sink: DataSink<Call>, call: Call): void {
+export function readBody<Call>(
+  exchange: Exchange,
+  { limit, accepts }: BodyRules,
+  { budget, isFull }: Intake,
+  sink: DataSink<Call>,
+  call: Call,
+): void {
   const { request, head } = exchange;
-  const kind = bodyKindOf(head.contentType);
+  const kind = bodyKindOf(head.contentType, accepts);
   const inflater = inflaterOf(head.contentEncoding);
   if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
   budget.begin(exchange);
@@ -60,7 +74,7 @@ export function readBody<Call>(exchange: Exchange, limit: number, { budget, isFu
     const { received } = exchange;
     // The connection keeps the request until the next one comes, and what it holds with it.
     exchange.received = undefined;
-    if (received === undefined) return sink.done(exchange, undefined, call);
+    if (received === undefined) return sink.done(exchange, undefined, call, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
     const bytes = received instanceof Pieces ? received.joined() : received;
     if (inflater === undefined) return decode(exchange, kind, bytes, sink, call);
@@ -70,7 +84,7 @@ export function readBody<Call>(exchange: Exchange, limit: number, { budget, isFu
         budget.add(exchange, error === null ? inflated.length : 0);
         done();
         if (error !== null) sink.fail(exchange, notInflated(error, limit));
-        else if (inflated.length === 0) sink.done(exchange, undefined, call);
+        else if (inflated.length === 0) sink.done(exchange, undefined, call, undefined);
         else decode(exchange, kind, inflated, sink, call);
       }),
     );
@@ -99,18 +113,18 @@ export function overloaded(): Error {
 function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink<Call>, call: Call): void {
   if (kind === 'multipart') {
     decodeMultipart(exchange.head.contentType as string, bytes).then(
-      (data) => sink.done(exchange, data, call),
+      (data) => sink.done(exchange, data, call, bytes),
       (error) => sink.fail(exchange, error),
     );
     return;
   }
   let data: unknown;
   try {
-    data = decodeBody(kind, bytes);
+    data = kind === 'blob' ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType ?? '' }) : decodeBody(kind, bytes);
   } catch (error) {
     return sink.fail(exchange, error);
   }
-  sink.done(exchange, data, call);
+  sink.done(exchange, data, call, bytes);
 }
 
 function notInflated(error: Error, limit: number): Error {
@@ -118,7 +132,7 @@ function notInflated(error: Error, limit: number): Error {
   return refusal('MALFORMED_BODY', 'Cannot inflate the body: it is not what its content encoding says');
 }
 
-function tooLarge(limit: number, size?: number): Error {
+export function tooLarge(limit: number, size?: number): Error {
   return refusal(
     'BODY_TOO_LARGE',
     `Cannot read the body: ${size === undefined ? 'it is larger' : `${size} bytes announced`}, the limit is ${limit}`,

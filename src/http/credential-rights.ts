@@ -1,6 +1,8 @@
-// What the row of a credential lets its calls do: which groups they reach, and with which methods. It reads no table and no
+// What the row of a credential lets its calls do: which groups they reach, with which methods, and what an operation asks of
+// them. It reads no table and no
 // header; the gateway asks it about a group, the dispatcher about an operation.
 import { refusal } from '../base/errors.ts';
+import type { Access } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
 import { groupNameOf } from '../groups/naming.ts';
 import { VERB_OPERATIONS } from '../groups/operations.ts';
@@ -41,4 +43,12 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
 export function checkOperation(row: CallerRow, operation: string): void {
   const verb = OWN_VERBS.get(operation);
   if (verb !== undefined) checkVerb(row, verb);
+}
+
+/** @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
+export function checkAccess(application: CallingApplication | undefined, access: Access): void {
+  if (access === 'anyone') return;
+  if (application === undefined) throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+  if (access === 'application' || application.scopes?.includes(access.scope)) return;
+  throw refusal('SCOPE_MISSING', `The operation asks for the scope ${access.scope}`);
 }

@@ -8,12 +8,15 @@ import type { RequestCheck, RequestParts } from '../contract/request-check.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { type DataSink, type Intake, readBody } from './body.ts';
-import { checkOperation } from './credential-rights.ts';
+import { streamBody } from './body-stream.ts';
+import { checkAccess, checkOperation } from './credential-rights.ts';
 import type { RequestAtHand } from './current-exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { parseQuery, type Query, withoutPrototype } from './form.ts';
+import { perform } from './guards.ts';
+import { checkAccepted } from './media-type.ts';
 import { chooseOperation } from './operation-choice.ts';
-import { Params } from './params.ts';
+import { Params, type ParamsParts } from './params.ts';
 import type { Responder } from './response.ts';
 
 export interface DispatcherOptions {
@@ -24,56 +27,75 @@ export interface DispatcherOptions {
   /** Milliseconds. */
   readonly operationTimeout: number;
   readonly atHand: RequestAtHand;
+  readonly params: ParamsParts;
 }
 
 /** What is called, and how its result becomes an answer. */
 export interface Call {
   readonly operation: Operation;
+  /** A segment named it, and not a route or the verb. */
+  readonly byName: boolean;
   readonly answer: (exchange: Exchange, result: unknown) => void;
 }
 
 export interface Dispatcher {
   /**
    * @param second names an operation if the first of the exchange's slugs does not
-   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, and the refusals of the request data
+   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, CREDENTIAL_REQUIRED, SCOPE_MISSING, and the
+   *   refusals of the request data
    */
   dispatch(exchange: Exchange, group: Group, second?: string): void;
   call(exchange: Exchange, call: Call): void;
 }
 
-export function createDispatcher({ respond, log, bodyLimit, intake, operationTimeout, atHand }: DispatcherOptions): Dispatcher {
+export function createDispatcher(options: DispatcherOptions): Dispatcher {
+  const { respond, log, bodyLimit, intake, operationTimeout, atHand, params: paramsParts } = options;
+
   function dispatch(exchange: Exchange, group: Group, second?: string): void {
     exchange.group = group.name;
-    const { operation, path } = chooseOperation(exchange.verb, group, exchange.slugs, second);
+    const { operation, path, byName } = chooseOperation(exchange.verb, group, exchange.slugs, second);
+    const { access, status } = operation.settings;
     if (exchange.caller !== undefined) checkOperation(exchange.caller, operation.name);
     exchange.operation = operation.name;
     exchange.path = path;
-    if (operation.settings.status !== undefined) exchange.status = operation.settings.status;
-    call(exchange, { operation, answer: respond.result });
+    if (access !== undefined) checkAccess(exchange.application, access);
+    if (status !== undefined) exchange.status = status;
+    call(exchange, { operation, byName, answer: respond.result });
   }
 
   /** The query is always parsed; the body only where there is one, and then the operation runs when it has arrived. */
   function call(exchange: Exchange, work: Call): void {
+    const { settings } = work.operation;
+    if (settings.body === 'stream') return callWithStream(exchange, work);
     if (!exchange.hasBody) {
       const query = parseQuery(exchange.queryText);
-      return run(exchange, work, query, query);
+      return run(exchange, work, dataWithoutBody(exchange, work, query), query, undefined);
     }
-    readBody(exchange, bodyLimit, intake, sink, { work, query: parseQuery(exchange.queryText, withoutPrototype()) });
+    const rules = { limit: settings.bodyLimit ?? bodyLimit, accepts: settings.accepts };
+    readBody(exchange, rules, intake, sink, { work, query: parseQuery(exchange.queryText, withoutPrototype()) });
+  }
+
+  function callWithStream(exchange: Exchange, work: Call): void {
+    const { bodyLimit: limit = bodyLimit, accepts } = work.operation.settings;
+    if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
+    const data = streamBody(exchange, limit);
+    run(exchange, work, data, parseQuery(exchange.queryText, withoutPrototype()), undefined);
   }
 
   const sink: DataSink<{ work: Call; query: Query }> = {
-    done: (exchange, data, { work, query }) => run(exchange, work, data === undefined ? query : data, query),
+    done: (exchange, data, { work, query }, bytes) =>
+      run(exchange, work, data === undefined ? dataWithoutBody(exchange, work, query) : data, query, bytes),
     fail: respond.fail,
   };
 
-  function run(exchange: Exchange, work: Call, data: unknown, query: Query): void {
+  function run(exchange: Exchange, work: Call, data: unknown, query: Query, bytes: Buffer | undefined): void {
     const { check } = work.operation;
-    if (check === undefined) invoke(exchange, work, data, query);
-    else checkFirst(exchange, work, check, { data, query, path: exchange.path });
+    if (check === undefined) invoke(exchange, work, data, query, bytes);
+    else checkFirst(exchange, work, check, { data, query, path: exchange.path }, bytes);
   }
 
   /** Its mistakes are told before anything of the operation has run. */
-  function checkFirst(exchange: Exchange, work: Call, check: RequestCheck, parts: RequestParts): void {
+  function checkFirst(exchange: Exchange, work: Call, check: RequestCheck, parts: RequestParts, bytes: Buffer | undefined): void {
     try {
       const { data, query } = parts;
       const problems = check(parts, data === query ? 'query' : isForm(data) ? 'form' : 'body');
@@ -81,35 +103,34 @@ export function createDispatcher({ respond, log, bodyLimit, intake, operationTim
       if (isThenable(problems))
         return waitFor(
           exchange,
-          problems.then((found) => refuseOrCall(exchange, work, found, parts)),
+          problems.then((found) => {
+            if (found !== undefined) throw invalidData(found);
+            exchange.path = parts.path as Exchange['path'];
+            return perform(work.operation, parts.data, new Params(exchange, parts.query as Query, paramsParts, bytes));
+          }),
           work,
         );
       if (problems !== undefined) throw invalidData(problems);
       exchange.path = parts.path as Exchange['path'];
-      invoke(exchange, work, parts.data, parts.query as Query);
+      invoke(exchange, work, parts.data, parts.query as Query, bytes);
     } catch (error) {
       respond.fail(exchange, error);
     }
   }
 
-  function refuseOrCall(exchange: Exchange, { operation }: Call, problems: readonly Problem[] | undefined, parts: RequestParts): unknown {
-    if (problems !== undefined) throw invalidData(problems);
-    exchange.path = parts.path as Exchange['path'];
-    return operation.method.call(operation.controller, parts.data, new Params(exchange, parts.query as Query));
-  }
-
-  function invoke(exchange: Exchange, work: Call, data: unknown, query: Query): void {
-    const { controller, method, settings } = work.operation;
+  function invoke(exchange: Exchange, work: Call, data: unknown, query: Query, bytes: Buffer | undefined): void {
+    const { operation } = work;
+    const { method } = operation;
     // Both arguments always, so that arity, defaults and rest arguments all mean what they say (decisions 3.4).
     try {
-      const params = new Params(exchange, query) satisfies ControllerParams;
+      const params = new Params(exchange, query, paramsParts, bytes) satisfies ControllerParams;
       const result = atHand.follows(method)
-        ? atHand.run(exchange, () => method.call(controller, data, params))
-        : method.call(controller, data, params);
+        ? atHand.run(exchange, () => perform(operation, data, params))
+        : perform(operation, data, params);
       if (!isThenable(result)) {
         work.answer(exchange, result);
         // A stream whose first byte has not come.
-        if (!exchange.settled) limitTime(exchange, settings.timeout ?? operationTimeout);
+        if (!exchange.settled) limitTime(exchange, operation.settings.timeout ?? operationTimeout);
         return;
       }
       atHand.follow(method);
@@ -164,6 +185,11 @@ function invalidData(problems: readonly Problem[]): Error {
 /** Bodies of forms, and no others, are objects without a prototype. */
 function isForm(data: unknown): boolean {
   return typeof data === 'object' && data !== null && Object.getPrototypeOf(data) === null;
+}
+
+/** An operation that is reached by its name may have its arguments in the query, whatever the verb (11.2). */
+function dataWithoutBody({ verb }: Exchange, { byName }: Call, query: Query): unknown {
+  return !byName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

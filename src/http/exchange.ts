@@ -33,6 +33,8 @@ export class Exchange {
   credential = '';
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
+  /** Its body goes to the operation as a stream: there may be more of it when the answer is given. */
+  streamsBody = false;
   /** Its body is being read and is not complete. */
   isUploading = false;
   /** What has come of the body. */

@@ -1,9 +1,22 @@
-// The controller params of one call. The enumerable fields are JSON-safe; `path`, `request` and `signal` sit on the prototype, so
-// that an echo or a spread of the params never carries them, and cost nothing to an operation that does not ask.
+// The controller params of one call. The enumerable fields are JSON-safe; all others sit on the prototype, so that an echo or a
+// spread of the params never carries them, and cost nothing to an operation that does not ask.
 import type { IncomingMessage } from 'node:http';
-import type { CallingApplication, ControllerParams } from '../controller.ts';
+import type { Log } from '../base/log.ts';
+import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
+import { clientAddress, type TrustedProxies } from './address.ts';
+import type { BackgroundWork } from './background.ts';
 import type { Exchange } from './exchange.ts';
 import type { Query } from './form.ts';
+import { createOperationLog } from './operation-log.ts';
+
+/** What the params of every call lead to. */
+export interface ParamsParts {
+  readonly log: Log;
+  readonly background: BackgroundWork;
+  readonly proxies: TrustedProxies;
+}
+
+const NO_BYTES = new Uint8Array(0);
 
 export class Params implements ControllerParams {
   readonly page: string;
@@ -14,9 +27,12 @@ export class Params implements ControllerParams {
   readonly requestId: string;
   declare readonly application?: CallingApplication;
   readonly #exchange: Exchange;
+  readonly #parts: ParamsParts;
+  readonly #bytes: Uint8Array | undefined;
   #abort: AbortController | undefined;
 
-  constructor(exchange: Exchange, query: Query) {
+  /** @param bytes of the body; undefined: there is none, or it is a stream */
+  constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
     this.page = exchange.page;
     this.method = exchange.operation;
     this.verb = exchange.verb;
@@ -25,6 +41,24 @@ export class Params implements ControllerParams {
     this.requestId = exchange.requestId;
     if (exchange.application !== undefined) this.application = exchange.application;
     this.#exchange = exchange;
+    this.#parts = parts;
+    this.#bytes = bytes;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes ?? NO_BYTES;
+  }
+
+  get log(): OperationLog {
+    return createOperationLog(this.#parts.log, this.#exchange);
+  }
+
+  get address(): string {
+    return addressOf(this.#exchange, this.#parts.proxies);
+  }
+
+  get waitUntil(): (work: PromiseLike<unknown>) => void {
+    return (work) => this.#parts.background.add(this.#exchange, work);
   }
 
   get path(): Readonly<Record<string, string>> {
@@ -51,4 +85,10 @@ export class Params implements ControllerParams {
     }
     return this.#abort.signal;
   }
+}
+
+/** The client's: of the connection, or what trusted proxies say. */
+export function addressOf({ request }: Exchange, proxies: TrustedProxies): string {
+  const forwarded = request.headers['x-forwarded-for'];
+  return clientAddress(request.socket.remoteAddress, Array.isArray(forwarded) ? forwarded.join(',') : forwarded, proxies);
 }

@@ -148,7 +148,7 @@ export function createResponder({
     } catch (error) {
       return fail(exchange, error);
     }
-    send(exchange, exchange.status, body, success);
+    send(exchange, exchange.status, body, success, NONE, exchange.streamsBody && isUnread(exchange));
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {

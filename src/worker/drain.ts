@@ -8,6 +8,8 @@ export interface Drainable {
   readonly server: Server;
   /** From now on every answer carries `Connection: close`. */
   setDraining(): void;
+  /** Work that goes on after its answer. */
+  pendingWork(): number;
 }
 
 export interface DrainOptions {
@@ -32,7 +34,7 @@ const SWEEP_INTERVAL = 50;
 const QUIET_TURNS = 3;
 const QUIET_LIMIT = 400;
 
-export function drain({ server, setDraining }: Drainable, { timeout, acceptFor, onDrained }: DrainOptions): void {
+export function drain({ server, setDraining, pendingWork }: Drainable, { timeout, acceptFor, onDrained }: DrainOptions): void {
   const begun = performance.now();
   let left: number | undefined;
   // First the port, then the word to the clients: told before, each of them would come back at once with a new connection.
@@ -45,12 +47,13 @@ export function drain({ server, setDraining }: Drainable, { timeout, acceptFor, 
   else setTimeout(() => whenQuiet(server, leave), Math.min(acceptFor, timeout / 2));
   const sweep = setInterval(() => {
     const now = performance.now();
-    if (now - begun >= timeout) server.closeAllConnections();
+    const isLate = now - begun >= timeout;
+    if (isLate) server.closeAllConnections();
     if (left === undefined) return;
     // Every answer since has ended its connection, so what is idle now has been idle all the time.
     if (now - left >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
-      if (count > 0) return;
+      if (count > 0 || (pendingWork() > 0 && !isLate)) return;
       clearInterval(sweep);
       onDrained();
     });

@@ -22,6 +22,7 @@ test('parseSettings gives the decided defaults', () => {
     drainTimeout: 30_000,
     maxInFlight: 1000,
     maxConnections: 10_000,
+    trustedProxies: [],
     bodyBudget: undefined,
     opsPort: undefined,
     opsHost: '127.0.0.1',

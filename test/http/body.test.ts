@@ -76,11 +76,17 @@ describe('what data is', () => {
     assert.equal(body.bare, true);
   });
 
-  test('an empty body is none: data is the query', async () => {
-    const empty = await post('', { 'content-type': 'application/json' }, '?a=1&a=2&__proto__=x');
-    assert.deepEqual(((await empty.json()) as { data: unknown }).data, JSON.parse('{"a":["1","2"],"__proto__":"x"}'));
-    const chunked = await service.raw('POST /api/echo?q=1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n');
-    assert.match(chunked, /"data":\{"q":"1"\}/);
+  test('an empty body is none: data is an empty object for POST, PUT and PATCH, else the query', async () => {
+    const empty = await post('', { 'content-type': 'application/json' }, '?a=1');
+    assert.deepEqual(((await empty.json()) as { data: unknown }).data, {});
+    const chunked = (path: string, verb = 'POST') =>
+      service.raw(`${verb} /api/echo${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`);
+    assert.match(await chunked('?q=1'), /"data":\{\}/);
+    assert.match(await chunked('?q=1', 'GET'), /"data":\{"q":"1"\}/);
+    // Reached by its name, an operation may have its arguments in the query, whatever the verb.
+    assert.match(await chunked('/created?q=1'), /"data":\{"q":"1"\}/);
+    const named = await fetch(`${service.url}/api/echo/created?a=1&a=2&__proto__=x`, { method: 'POST' });
+    assert.deepEqual(((await named.json()) as { data: unknown }).data, JSON.parse('{"a":["1","2"],"__proto__":"x"}'));
     const get = await fetch(`${service.url}/api/echo?x=%41`);
     assert.deepEqual(await get.json(), { data: { x: 'A' }, type: 'object', bare: true });
   });

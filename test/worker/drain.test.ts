@@ -16,8 +16,8 @@ describe('drain', () => {
         (answer) => answer.text(),
         (error: Error) => (error.cause as NodeJS.ErrnoException).code,
       );
-    const begin = (acceptFor: number | null) =>
-      new Promise<void>((onDrained) => drain({ server, setDraining() {} }, { timeout: 20_000, acceptFor, onDrained }));
+    const begin = (acceptFor: number | null, { pendingWork = (): number => 0, timeout = 20_000 } = {}) =>
+      new Promise<void>((onDrained) => drain({ server, setDraining() {}, pendingWork }, { timeout, acceptFor, onDrained }));
     return { ask, begin };
   }
 
@@ -35,5 +35,13 @@ describe('drain', () => {
     assert.equal(await ask(), 'served');
     await drained;
     assert.equal(await ask(), 'ECONNREFUSED');
+  });
+
+  it('waits for work after the answers, and for no longer than its time', async (test) => {
+    let looks = 0;
+    const pendingWork = () => (++looks < 3 ? 1 : 0);
+    await (await start(test)).begin(null, { pendingWork });
+    assert.equal(looks, 3);
+    await (await start(test)).begin(null, { pendingWork: () => 1, timeout: 60 });
   });
 });

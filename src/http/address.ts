@@ -1,0 +1,60 @@
+// Whose address a request has. Behind proxies that are trusted it is the right-most address of X-Forwarded-For that is not one
+// of them: what stands left of it, anybody may have written.
+import { BlockList, isIP } from 'node:net';
+
+/** A BlockList that is only asked. */
+export type TrustedProxies = Pick<BlockList, 'check'>;
+
+/** @param entries addresses and CIDR blocks; the setting has checked them */
+export function trustedProxies(entries: readonly string[]): TrustedProxies {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [address = '', bits] = entry.split('/');
+    const family = isIP(address);
+    list.addSubnet(address, Number(bits ?? (family === 4 ? 32 : 128)), familyName(family));
+  }
+  return list;
+}
+
+/** Proxies in a row that are believed: more of them is a header that somebody has made up. */
+const MOST_PROXIES = 32;
+
+/**
+ * @param peer the other end of the connection
+ * @param forwarded X-Forwarded-For, all of its lines joined with commas
+ */
+export function clientAddress(peer: string | undefined, forwarded: string | undefined, proxies: TrustedProxies): string {
+  let address = plainAddress(peer ?? '');
+  if (forwarded === undefined || !isTrusted(address, proxies)) return address;
+  for (let end = forwarded.length, hops = 0; end > 0 && hops < MOST_PROXIES; hops++) {
+    const comma = forwarded.lastIndexOf(',', end - 1);
+    const next = withoutPort(forwarded.slice(comma + 1, end).trim());
+    // A proxy that hides its client, or nonsense: the last one that we know is all that is known.
+    if (isIP(next) === 0) return address;
+    address = plainAddress(next);
+    if (!isTrusted(address, proxies)) return address;
+    end = comma;
+  }
+  return address;
+}
+
+function isTrusted(address: string, proxies: TrustedProxies): boolean {
+  const family = isIP(address);
+  return family !== 0 && proxies.check(address, familyName(family));
+}
+
+function familyName(family: number): 'ipv4' | 'ipv6' {
+  return family === 4 ? 'ipv4' : 'ipv6';
+}
+
+/** A server on all interfaces sees IPv4 as `::ffff:192.0.2.1`; and a zone (`fe80::1%eth0`) is the machine's own affair. */
+function plainAddress(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  return mapped ?? address.replace(/%.*$/, '');
+}
+
+/** `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */
+function withoutPort(text: string): string {
+  const [, v6, v4] = /^"?(?:\[([0-9a-f:.]{2,45})\]|(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}))(?::\d{1,5})?"?$/i.exec(text) ?? [];
+  return v6 ?? v4 ?? text;
+}

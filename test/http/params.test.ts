@@ -1,0 +1,217 @@
+// What an operation gets beside its data (operations 11): bytes, log, address, waitUntil; who may call it; the guards around it.
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { clientAddress, trustedProxies } from '../../src/http/address.ts';
+import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+
+const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+let service: Service;
+
+before(async () => {
+  const controllers = {
+    'ParamsController.mjs': `
+      import { createHmac } from 'node:crypto';
+      export default class {
+        created(data, params) { return { hmac: createHmac('sha256', 'key').update(params.bytes).digest('hex'), length: params.bytes.length, data, keys: Object.keys(params) } }
+        index(data, { bytes, address }) { return { length: bytes.length, address } }
+        log(data, { log }) {
+          log.info('lent', { id: 7, level: 'error', request_id: 'forged' });
+          log.warn('odd', { a: 1n });
+          log.error(12);
+          return {};
+        }
+        later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
+        laterBad(data, { waitUntil }) { waitUntil(Promise.reject(new Error('mail server away'))); waitUntil(undefined); return {} }
+      }`,
+    'AccessController.mjs': `export default class {
+        static operations = { index: { access: 'application' }, created: { access: { scope: 'orders:write' } }, open: { access: 'anyone' } };
+        index(data, { application }) { return { application: application.id } }
+        created() { globalThis.ran = true; return {} }
+        open() { return {} }
+      }`,
+    'GuardedController.mjs': `
+      import { HttpError, Reply } from ${JSON.stringify(GATEFOLD)};
+      class Base {
+        async _before(data, params) {
+          const { guard } = params.query;
+          if (guard === 'refuse') throw new HttpError(403, 'NOT_YOURS', 'It is not yours');
+          if (guard === 'throw') throw new Error('guard broke');
+          if (guard === 'hang') await new Promise(() => {});
+          if (guard === 'answer') return new Reply(202, { answered: 'by the guard' });
+          if (guard === 'false') return false;
+        }
+      }
+      export default class extends Base {
+        static operations = { '*': { timeout: 40 } };
+        _after(result, params) { if (params.query.wrap) return { wrapped: result }; if (params.query.fail) throw new Error('after broke') }
+        index() { globalThis.ran = true; return { index: true } }
+        'GET {id}'(data, { path }) { return { path } }
+      }`,
+    'WrongGuardController.mjs': 'export default { index() {}, _before: true }',
+  };
+  const row = (scopes?: string[]) => ({
+    kind: 'row' as const,
+    row: {
+      application: { id: 'app', name: 'App', ...(scopes === undefined ? {} : { scopes }) },
+      handler: undefined,
+      groups: '*' as const,
+      methods: undefined,
+    },
+  });
+  service = await startService({
+    controllers,
+    settings: { TRUSTED_PROXIES: '127.0.0.0/8' },
+    expectedErrors: ['request-failed', 'background-work-failed', 'operation-error', 'group-not-loadable'],
+    parts: {
+      credentials: {
+        identify: (authorization) =>
+          authorization === 'plain' ? row() : authorization === 'writer' ? row(['orders:read', 'orders:write']) : { kind: 'foreign' },
+      },
+    },
+  });
+});
+after(() => service.close());
+const call = (path: string, init?: RequestInit) => fetch(`${service.url}/api/${path}`, init);
+
+describe('params.bytes', () => {
+  for (const [name, body] of [
+    ['spaces', '{ "a" : 1 }'],
+    ['a number as it was written', '{"a":10.00,"b":12345678901234567890}'],
+    ['an escape', '{"a":"\\u00e9"}'],
+  ] as const) {
+    test(`are what was signed: ${name}`, async () => {
+      const answer = (await (await call('params', { method: 'POST', body })).json()) as Record<string, unknown>;
+      assert.equal(answer.hmac, createHmac('sha256', 'key').update(body).digest('hex'));
+      assert.deepEqual(answer.keys, ['page', 'method', 'verb', 'slugs', 'query', 'requestId']);
+    });
+  }
+  test('are inflated, whatever the type, and empty without a body', async () => {
+    const zipped = await call('params', {
+      method: 'POST',
+      body: gzipSync('a=1'),
+      headers: { 'content-encoding': 'gzip', 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    const { length, data } = (await zipped.json()) as Record<string, unknown>;
+    assert.deepEqual([length, data], [3, { a: '1' }]);
+    assert.equal(((await (await call('params')).json()) as { length: number }).length, 0);
+  });
+});
+
+test('params.log writes lines of the service’s own log, which name the request', async () => {
+  await call('params/log', { headers: { 'x-request-id': 'logged' } });
+  const lines = service.lines.filter(({ event }) => event.startsWith('operation-')).map(({ time, pid, ...line }) => line);
+  const facts = { request_id: 'logged', group: 'Params', operation: 'log' };
+  assert.deepEqual(lines, [
+    { level: 'info', event: 'operation-info', message: 'lent', ...facts, id: 7 },
+    { level: 'warn', event: 'operation-warning', message: 'odd', ...facts, fields_dropped: 'Do not know how to serialize a BigInt' },
+    { level: 'error', event: 'operation-error', message: '12', ...facts },
+  ]);
+});
+
+describe('params.waitUntil', () => {
+  test('goes on after the answer, and is counted until it has ended', async () => {
+    let finish = (): void => {};
+    (globalThis as unknown as { work: Promise<void> }).work = new Promise((resolve) => {
+      finish = resolve;
+    });
+    assert.deepEqual(await (await call('params/later')).json(), { answered: true });
+    assert.equal(service.app.pendingWork(), 1);
+    finish();
+    await new Promise(setImmediate);
+    assert.equal(service.app.pendingWork(), 0);
+  });
+
+  test('that is rejected is a line, and ends nothing', async () => {
+    assert.equal((await call('params/laterBad', { headers: { 'x-request-id': 'bad-work' } })).status, 200);
+    const line = service.lines.find(({ event }) => event === 'background-work-failed');
+    assert.deepEqual([line?.request_id, line?.error, line?.operation], ['bad-work', 'mail server away', 'laterBad']);
+  });
+});
+
+describe('params.address', () => {
+  const proxies = trustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7']);
+  const rows: [name: string, peer: string | undefined, forwarded: string | undefined, address: string][] = [
+    ['no proxy', '203.0.113.5', undefined, '203.0.113.5'],
+    ['a client that makes it up', '203.0.113.5', '1.1.1.1', '203.0.113.5'],
+    ['one proxy', '10.0.0.1', '203.0.113.5', '203.0.113.5'],
+    ['IPv4 as IPv6', '::ffff:10.0.0.1', '203.0.113.5', '203.0.113.5'],
+    ['what the client wrote before', '10.0.0.1', '1.1.1.1, 203.0.113.5', '203.0.113.5'],
+    ['two proxies', '10.0.0.1', '1.1.1.1, 203.0.113.5, 192.0.2.7', '203.0.113.5'],
+    ['proxies alone', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['IPv6', '2001:db8::1', '2001:db9::5', '2001:db9::5'],
+    ['a port', '10.0.0.1', '203.0.113.5:1234', '203.0.113.5'],
+    ['IPv6 with a port, quoted', '10.0.0.1', '"[2001:db9::5]:80"', '2001:db9::5'],
+    ['a hidden client', '10.0.0.1', '1.1.1.1, unknown', '10.0.0.1'],
+    ['an empty header', '10.0.0.1', '', '10.0.0.1'],
+    ['commas', '10.0.0.1', ',,,', '10.0.0.1'],
+    ['a closed connection', undefined, '1.1.1.1', ''],
+    ['8 KB of proxies', '10.0.0.1', '10.0.0.2,'.repeat(900), '10.0.0.1'],
+    ['8 KB of proxies, well written', '10.0.0.1', Array(900).fill('10.0.0.2').join(','), '10.0.0.2'],
+    ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
+  ];
+  for (const [name, peer, forwarded, address] of rows) test(name, () => assert.equal(clientAddress(peer, forwarded, proxies), address));
+
+  test('comes by the header lines that a trusted proxy sends', async () => {
+    const text = await service.raw(
+      'GET /api/params HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 203.0.113.5\r\n\r\n',
+    );
+    assert.match(text, /"address":"203\.0\.113\.5"/);
+  });
+});
+
+describe('access', () => {
+  const rows: [verb: string, path: string, authorization: string | undefined, status: number, code?: string][] = [
+    ['GET', 'access', undefined, 401, 'CREDENTIAL_REQUIRED'],
+    ['GET', 'access', 'Basic foreign', 401, 'CREDENTIAL_REQUIRED'],
+    ['GET', 'access', 'plain', 200],
+    ['POST', 'access', undefined, 401, 'CREDENTIAL_REQUIRED'],
+    ['POST', 'access', 'plain', 403, 'SCOPE_MISSING'],
+    ['POST', 'access', 'writer', 200],
+    ['GET', 'access/open', undefined, 200],
+    ['GET', 'access/created', 'plain', 403, 'SCOPE_MISSING'],
+  ];
+  for (const [verb, path, authorization, status, code] of rows) {
+    test(`${verb} ${path} with ${authorization} is ${status}`, async () => {
+      const answer = await asRaw(
+        await call(path, { method: verb, ...(authorization === undefined ? {} : { headers: { authorization } }) }),
+      );
+      if (code === undefined) assert.equal(answer.status, status);
+      else assertEnvelope(answer, status, code);
+      if (status === 401) assert.equal(answer.headers.get('www-authenticate'), 'Bearer');
+    });
+  }
+});
+
+describe('guards', () => {
+  const ran = globalThis as unknown as { ran: boolean };
+  const rows: [query: string, status: number, body: unknown, hasRun: boolean][] = [
+    ['', 200, { index: true }, true],
+    ['?wrap=1', 200, { wrapped: { index: true } }, true],
+    ['?guard=answer', 202, { answered: 'by the guard' }, false],
+    ['?guard=refuse', 403, 'NOT_YOURS', false],
+    ['?guard=throw', 500, 'INTERNAL_ERROR', false],
+    ['?guard=hang', 503, 'OPERATION_TIMEOUT', false],
+    ['?guard=false', 500, 'INTERNAL_ERROR', false],
+    ['?fail=1', 500, 'INTERNAL_ERROR', true],
+  ];
+  for (const [query, status, body, hasRun] of rows) {
+    test(`${query} → ${status}`, async () => {
+      ran.ran = false;
+      const answer = await asRaw(await call(`guarded${query}`));
+      if (typeof body === 'string') assertEnvelope(answer, status, body);
+      else assert.deepEqual([answer.status, JSON.parse(answer.body)], [status, body]);
+      assert.equal(ran.ran, hasRun);
+    });
+  }
+
+  test('stand around routes, too', async () => {
+    assert.deepEqual(await (await call('guarded/7?wrap=1')).json(), { wrapped: { path: { id: '7' } } });
+    assert.equal((await call('guarded/7?guard=refuse')).status, 403);
+  });
+
+  test('are no operations', async () => assert.equal((await call('guarded/_before', { method: 'POST' })).status, 405));
+
+  test('that are no methods refuse the file', async () => assert.equal((await call('wrongGuard')).status, 500));
+});

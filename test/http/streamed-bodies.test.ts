@@ -1,0 +1,163 @@
+// Bodies that an operation takes by name (operations 11.3): other media types as a Blob, its own limit, and a stream that is never
+// held in memory; what is refused, and what becomes of a body that nobody reads.
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+before(async () => {
+  const controllers = {
+    'UploadController.mjs': `
+      import { createHash } from 'node:crypto';
+      const digest = async (stream) => { const hash = createHash('sha256'); let size = 0; for await (const piece of stream) { hash.update(piece); size += piece.length } return { size, sha256: hash.digest('hex') } };
+      export default class {
+        static operations = {
+          created: { accepts: ['image/*', 'text/csv'] },
+          red: { bodyLimit: 5000 },
+          patch: { body: 'stream', bodyLimit: 50_000_000 },
+          deleted: { body: 'stream' },
+          'POST pictures': { body: 'stream', accepts: ['image/png'] },
+          'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
+        };
+        async created(data, { bytes }) { return data instanceof Blob ? { type: data.type, text: await data.text(), bytes: bytes.length } : { data } }
+        red(data) { return { length: data.length } }
+        async patch(data) { return digest(data) }
+        async deleted(data) { return digest(data) }
+        async 'POST pictures'(data) { return digest(data) }
+        'POST ignore'() { return { ignored: true } }
+      }`,
+  };
+  service = await startService({ controllers, settings: { BODY_LIMIT: '2000' }, expectedErrors: ['request-failed'] });
+});
+after(() => service.close());
+
+const send = (method: string, path: string, body: Buffer | string, headers: Record<string, string> = {}) =>
+  fetch(`${service.url}/api/upload${path}`, { method, body: body as NonNullable<RequestInit['body']>, headers });
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+describe('accepts', () => {
+  const rows: [type: string, status: number, body: unknown][] = [
+    ['image/png', 200, { type: 'image/png', text: 'pixels', bytes: 6 }],
+    ['IMAGE/Jpeg; q=1', 200, { type: 'image/jpeg; q=1', text: 'pixels', bytes: 6 }],
+    ['text/csv', 200, { type: 'text/csv', text: 'pixels', bytes: 6 }],
+    ['text/plain', 200, { data: 'pixels' }],
+    ['video/mp4', 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['imagex/png', 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['image', 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['application/json', 400, 'MALFORMED_JSON'],
+  ];
+  for (const [type, status, body] of rows) {
+    test(`${type} is ${status}`, async () => {
+      const answer = await asRaw(await send('POST', '', 'pixels', { 'content-type': type }));
+      if (typeof body === 'string') assertEnvelope(answer, status, body);
+      else assert.deepEqual(JSON.parse(answer.body), body);
+    });
+  }
+
+  test('lets nothing in that it does not name elsewhere', async () => {
+    assertEnvelope(await asRaw(await send('PUT', '', 'pixels', { 'content-type': 'image/png' })), 415, 'UNSUPPORTED_MEDIA_TYPE');
+  });
+});
+
+test('bodyLimit of an operation is its own', async () => {
+  const text = { 'content-type': 'text/plain' };
+  assert.deepEqual(await (await send('PUT', '', 'x'.repeat(4000), text)).json(), { length: 4000 });
+  assertEnvelope(await asRaw(await send('PUT', '', 'x'.repeat(5001), text)), 413, 'BODY_TOO_LARGE');
+  assertEnvelope(await asRaw(await send('POST', '', 'x'.repeat(2001), text)), 413, 'BODY_TOO_LARGE');
+});
+
+describe('a stream', () => {
+  const bytes = randomBytes(3_000_000);
+  for (const [name, body, headers] of [
+    ['as it is', bytes, {}],
+    ['in gzip', gzipSync(bytes), { 'content-encoding': 'gzip' }],
+    ['in deflate', deflateSync(bytes), { 'content-encoding': 'deflate' }],
+    ['in br', brotliCompressSync(bytes.subarray(0, 50_000)), { 'content-encoding': 'br' }],
+    ['of whatever type', bytes, { 'content-type': 'video/mp4' }],
+  ] as const) {
+    test(`arrives whole: ${name}`, async () => {
+      const expected = name === 'in br' ? bytes.subarray(0, 50_000) : bytes;
+      assert.deepEqual(await (await send('PATCH', '', body, headers)).json(), { size: expected.length, sha256: sha256(expected) });
+    });
+  }
+
+  test('is there without a body, and empty', async () => {
+    assert.equal(((await (await fetch(`${service.url}/api/upload`, { method: 'PATCH' })).json()) as { size: number }).size, 0);
+  });
+
+  test('takes the types that accepts names', async () => {
+    assert.equal((await send('POST', '/pictures', 'x', { 'content-type': 'image/png' })).status, 200);
+    assertEnvelope(
+      await asRaw(await send('POST', '/pictures', '{}', { 'content-type': 'application/json' })),
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    );
+    assertEnvelope(await asRaw(await send('POST', '/pictures', Buffer.from('{}'))), 415, 'UNSUPPORTED_MEDIA_TYPE');
+  });
+
+  test('over its limit is 413, announced or not, inflated or not', async () => {
+    assertEnvelope(await asRaw(await send('DELETE', '', 'x'.repeat(2001))), 413, 'BODY_TOO_LARGE');
+    assertEnvelope(
+      await asRaw(await send('DELETE', '', gzipSync('x'.repeat(5000)), { 'content-encoding': 'gzip' })),
+      413,
+      'BODY_TOO_LARGE',
+    );
+    const chunk = `3e8\r\n${'x'.repeat(1000)}\r\n`;
+    const text = await service.raw(
+      `DELETE /api/upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}0\r\n\r\n`,
+    );
+    assert.match(text, /^HTTP\/1\.1 413 /);
+  });
+
+  test('that cannot be inflated is 400, in an unknown coding 415', async () => {
+    assertEnvelope(await asRaw(await send('DELETE', '', 'no gzip', { 'content-encoding': 'gzip' })), 400, 'MALFORMED_BODY');
+    assertEnvelope(await asRaw(await send('DELETE', '', 'x', { 'content-encoding': 'zstd' })), 415, 'UNSUPPORTED_ENCODING');
+  });
+
+  test('whose client leaves in the middle fails, and ends nothing', async () => {
+    const socket = connect(service.port, '127.0.0.1');
+    socket.write('PATCH /api/upload HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nX-Request-Id: leaves\r\n\r\nhalf');
+    while (service.app.inFlight() === 0) await new Promise(setImmediate);
+    socket.destroy();
+    while (service.app.inFlight() > 0) await new Promise((done) => setTimeout(done, 5));
+    // As with any body that breaks off: what is left of it is no request.
+    const status = service.lines.findLast(({ event, request_id }) => event === 'request' && request_id === 'leaves')?.status;
+    assert.ok(status === 400 || status === 499, String(status));
+  });
+
+  test('that nobody reads is thrown away, and the connection goes on', async () => {
+    const post = `POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n${'x'.repeat(2000)}`;
+    const text = await service.raw(post + post, 2);
+    assert.equal(text.match(/\{"ignored":true\}/g)?.length, 2);
+  });
+
+  test('that nobody reads and that is long ends the connection, after the answer', async () => {
+    const socket = connect(service.port, '127.0.0.1');
+    let text = '';
+    socket.setEncoding('latin1').on('data', (piece) => {
+      text += piece;
+      socket.end();
+    });
+    socket.on('error', () => {});
+    socket.write(`POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n${'x'.repeat(100_000)}`);
+    await once(socket, 'close');
+    assert.match(text, /^HTTP\/1\.1 200 /);
+    assert.match(text, /\r\nConnection: close\r\n/);
+  });
+
+  test('asks for its body (Expect: 100-continue) when it is read', async () => {
+    const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
+    const head = (path: string) => `${path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n`;
+    socket.write(head('PATCH /api/upload'));
+    assert.deepEqual(await once(socket, 'data'), ['HTTP/1.1 100 Continue\r\n\r\n']);
+    socket.write('ok');
+    assert.match(String(await once(socket, 'data')), /"size":2/);
+    socket.write(head('POST /api/upload/ignore'));
+    assert.match(String(await once(socket, 'data')), /^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+});

@@ -100,6 +100,19 @@ test('updateTable writes through a symbolic link to its target', async (t) => {
   assert.deepEqual([readdirSync(folder), readdirSync(target)], [['production.json'], ['table.json']]);
 });
 
+test('updateTable follows a link to a table that is not there yet, and refuses one that leads nowhere', async (t) => {
+  const [folder, target] = [createFolder(t), createFolder(t)];
+  symlinkSync(join(target, 'table.json'), join(folder, 'middle'));
+  symlinkSync('middle', join(folder, 'production.json'));
+  const id = await issue(folder);
+  assert.ok(parseTable(readFileSync(join(target, 'table.json'), 'utf8')).rows.has(id));
+  assert.ok(readTable(folder).rows.has(id));
+  assert.deepEqual([readdirSync(folder).sort(), readdirSync(target)], [['middle', 'production.json'], ['table.json']]);
+  const other = createFolder(t);
+  symlinkSync(join(other, 'none/table.json'), join(other, 'production.json'));
+  await assert.rejects(issue(other), /the folder does not exist$/);
+});
+
 test('updateTable keeps the owner of the table when root writes', { skip: process.getuid?.() !== 0 && 'only root can' }, async (t) => {
   const folder = createFolder(t);
   const owner = (path: string) => [statSync(path).uid, statSync(path).gid];
@@ -284,12 +297,15 @@ test('updateTable clears the drafts of the dead and leaves everything else', asy
   const kept = [
     '.production.json.swp',
     `.production.json.lock.${pid}-${started}-${machine}-ab.tmp`,
+    // On another machine, or in another container, a writer that waits for the lock.
+    '.production.json.lock.1-1-0123456789abcdef-new.tmp',
     '.session.key.1.tmp',
     'production.json.tmp',
   ];
-  const cleared = ['.production.json.1-1-x-ab.tmp', `.production.json.lock.${2 ** 22 + 1}-1-${machine}-ab.tmp`];
+  const abandoned = '.production.json.lock.1-1-0123456789abcdef-old.tmp';
+  const cleared = [abandoned, '.production.json.1-1-x-ab.tmp', `.production.json.lock.${2 ** 22 + 1}-1-${machine}-ab.tmp`];
   for (const name of [...kept, ...cleared]) writeFileSync(join(folder, name), '');
-  utimesSync(join(folder, kept[0] as string), 0, 0);
+  for (const name of [kept[0] as string, abandoned]) utimesSync(join(folder, name), 0, 0);
   await issue(folder);
   assert.deepEqual(readdirSync(folder).sort(), [...kept, 'production.json'].sort());
 });

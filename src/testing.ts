@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseSettings } from './base/config.ts';
-import { createLog, type DeferringSink } from './base/log.ts';
+import { createLog, type LineSink } from './base/log.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
 import type { CallingApplication, ControllerParams } from './controller.ts';
@@ -97,7 +97,7 @@ export async function startTest({
     cwd: process.cwd(),
   });
   const write = (line: string) => void lines.push(JSON.parse(line));
-  const sink: DeferringSink = { write, defer: (compose) => compose(write), flush: () => {} };
+  const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: settings.logLevel, sink });
   const handedOut = new Map<string, Caller>();
   const parts = await createWorkerParts({ settings, log, sink, withCallers: (table) => amongThem(handedOut, table) });

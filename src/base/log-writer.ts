@@ -2,7 +2,7 @@
 // written whole or not at all, whatever several processes write to the same pipe at the same time; and a reader that stands
 // still stops nothing, neither requests nor the end of the process.
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
-import type { DeferringSink } from './log.ts';
+import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 
 /** A write to a pipe is only then one piece when it is no longer than this (POSIX PIPE_BUF). Nor is any line. */
@@ -21,7 +21,7 @@ const MAX_HELD = 8 * 1024 * 1024;
 const PATIENCE = 200;
 const MOST_PATIENCE = 1000;
 
-export interface LogWriter extends DeferringSink {
+export interface LogWriter extends LineSink {
   /** Writes all that is held before it returns, or as much as is read within a second: for the end of the process. */
   close(): void;
   /** Lines that were not written because nobody read fast enough, since the start. */
@@ -44,24 +44,10 @@ export function createLogWriter(fd: number): LogWriter {
   /** A write is under way in another thread, or the pipe is full. */
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
-  let deferred: ((write: (line: string) => void) => void) | undefined;
 
   function write_(line: string): void {
-    composeDeferred();
     add(line);
     timer ??= setTimeout(flush, LINGER).unref();
-  }
-
-  function defer(compose: (write: (line: string) => void) => void): void {
-    composeDeferred();
-    deferred = compose;
-    timer ??= setTimeout(flush, LINGER).unref();
-  }
-
-  function composeDeferred(): void {
-    const compose = deferred;
-    deferred = undefined;
-    compose?.(add);
   }
 
   function add(line: string): void {
@@ -93,7 +79,6 @@ export function createLogWriter(fd: number): LogWriter {
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    composeDeferred();
     closeBatch();
     pump();
   }
@@ -157,7 +142,6 @@ export function createLogWriter(fd: number): LogWriter {
   function close(): void {
     clearTimeout(timer);
     timer = undefined;
-    composeDeferred();
     closeBatch();
     // What another thread is writing is as good as written: a file does not keep it waiting.
     if (target.isPatient) from = batch.length;
@@ -169,7 +153,7 @@ export function createLogWriter(fd: number): LogWriter {
     }
   }
 
-  return { write: write_, defer, flush, close, droppedLines: () => dropped };
+  return { write: write_, flush, close, droppedLines: () => dropped };
 }
 
 interface Target {

@@ -21,12 +21,6 @@ export interface LineSink {
   flush(): void;
 }
 
-/** Takes also lines that are facts only as yet. */
-export interface DeferringSink extends LineSink {
-  /** `compose` is called once: before anything else is written, and soon at the latest. */
-  defer(compose: (write: (line: string) => void) => void): void;
-}
-
 export interface LogOptions {
   readonly level: LogLevel;
   readonly sink: LineSink;

@@ -21,7 +21,7 @@ export interface PrettyOptions {
 /** Writes each line as it is for people. */
 export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): LogWriter {
   const write = (line: string) => writer.write(prettyLine(line, options));
-  return { ...writer, write, defer: (compose) => writer.defer((add) => compose((line) => add(prettyLine(line, options)))) };
+  return { ...writer, write };
 }
 
 /** @param line with its line feed, as is the result; what is no JSON stays as it is */

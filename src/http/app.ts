@@ -5,11 +5,11 @@ import { performance } from 'node:perf_hooks';
 import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/config.ts';
 import { refusal } from '../base/errors.ts';
-import type { DeferringSink, Log } from '../base/log.ts';
+import type { LineSink, Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { Groups } from '../groups/registry.ts';
-import { createRequestLines } from './access-log.ts';
+import { createAccessLog } from './access-log.ts';
 import { trustedProxies } from './address.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body.ts';
@@ -39,7 +39,7 @@ export interface AppParts {
   readonly settings: Settings;
   readonly log: Log;
   /** Where the line of each request goes; undefined: nowhere. */
-  readonly requestLog?: DeferringSink | undefined;
+  readonly requestLog?: LineSink | undefined;
   readonly groups: Pick<Groups, 'find'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
@@ -86,10 +86,10 @@ export function createApp({
 }: AppParts): App {
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
   const router = createRouter(routes);
-  const requestLines = requestLog && createRequestLines(requestLog);
+  const accessLog = requestLog && createAccessLog(requestLog);
   const respond = createResponder({
     log,
-    requestLines,
+    accessLog,
     bodyLimit,
     development,
     isSecure: transport.isSecure,

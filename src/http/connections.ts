@@ -118,7 +118,10 @@ export function trackConnections(
       const slow = socket.writableLength > 0;
       if (slow !== connection.slow) socket.setTimeout(slow ? readTimeout : 0);
       connection.slow = slow;
-      if (slow) connection.idleSince = sweeps;
+      if (slow) {
+        connection.idleSince = sweeps;
+        if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
+      }
       // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
       else if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();
     }
@@ -189,4 +192,17 @@ export function trackConnections(
       };
     },
   };
+}
+
+/** What was written and the kernel has not taken. With TLS a write is never done at once, so the socket below is asked. */
+export function unsentBytes(socket: Socket): number {
+  if (socket.writableLength === 0) return 0;
+  const handle = (socket as { _handle?: Handle })._handle;
+  return (handle?._parent ?? handle)?.writeQueueSize ?? socket.writableLength;
+}
+
+/** Of Node's own; where a later one has it no more, an answer counts as unsent until Node says otherwise. */
+interface Handle {
+  readonly writeQueueSize?: number;
+  readonly _parent?: Handle;
 }

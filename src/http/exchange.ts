@@ -44,6 +44,10 @@ export class Exchange {
   heldBefore = -1;
   /** The one answer has been given, to its last byte. */
   settled = false;
+  /** Bytes of it that the kernel had not taken when somebody looked last. */
+  unsent = 0;
+  /** It is answered by a 500 that nothing of the service is to blame for. */
+  isClientsDoing = false;
   /** The head of an answer that takes its time is out: a stream, server-sent events. */
   streaming = false;
   /** Of an answer that says none of its own. */

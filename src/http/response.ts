@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
-import type { RequestLines } from './access-log.ts';
+import { type AccessLog, servingPage } from './access-log.ts';
+import { unsentBytes } from './connections.ts';
 import { envelope } from './envelope.ts';
 import type { Exchange } from './exchange.ts';
 import { CORS, EXPOSE, JSON_HEADERS, NO_STORE, ownedHeaders } from './headers.ts';
@@ -11,14 +12,14 @@ import { createReplies } from './replies.ts';
 import { encode, isJson } from './result.ts';
 
 export interface RequestObserver {
-  /** @param duration milliseconds from the complete head to the answer handed to the socket */
+  /** @param duration milliseconds from the complete head to the last byte of the answer */
   answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
 }
 
 export interface ResponderOptions {
   readonly log: Log;
   /** Undefined: requests have no lines. */
-  readonly requestLines: RequestLines | undefined;
+  readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
   /** A 500 tells the client its cause. */
   readonly development: boolean;
@@ -60,7 +61,7 @@ const LINGER = 2000;
 
 export function createResponder({
   log,
-  requestLines,
+  accessLog,
   bodyLimit,
   development,
   isSecure,
@@ -87,7 +88,7 @@ export function createResponder({
     usual[usual.length - 1] = String(bytes);
     response.writeHead(status, extra === NONE ? usual : [...usual, ...extra]);
     end(exchange, body);
-    settle(exchange, status, exchange.verb === 'HEAD' ? 0 : bytes);
+    settle(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
 
   function end(exchange: Exchange, body: string | Uint8Array): void {
@@ -129,11 +130,28 @@ export function createResponder({
     exchange.settled = true;
     if (exchange.timer !== undefined) clearTimeout(exchange.timer);
     onSettled(exchange);
+    if (accessLog === undefined && observer === undefined) return;
+    const { response } = exchange;
     // Nobody was left to take it: the log says 499, as nginx does.
-    const status = exchange.response.destroyed ? 499 : answered;
-    if (requestLines === undefined && observer === undefined) return;
+    if (response.destroyed) return report(exchange, 499, bytes);
+    const { socket } = response;
+    exchange.unsent = socket === null ? 0 : unsentBytes(socket);
+    if (exchange.unsent === 0) return report(exchange, answered, bytes);
+    // Listeners for the few whose client does not take the whole answer at once. A write that failed counts as finished.
+    let finished = false;
+    response.on('finish', () => {
+      finished = socket?.destroyed === false;
+    });
+    response.on('close', () => {
+      if (finished && socket?.errored === null) report(exchange, answered, bytes);
+      else report(exchange, 499, Math.max(0, bytes - exchange.unsent));
+    });
+  }
+
+  /** The last byte is out, or none will be any more. */
+  function report(exchange: Exchange, status: number, bytes: number): void {
     const now = performance.now();
-    requestLines?.add(exchange, status, bytes, now);
+    accessLog?.write(exchange, status, bytes, now);
     observer?.answered(exchange, status, bytes, now - exchange.startedAt);
   }
 
@@ -186,15 +204,17 @@ export function createResponder({
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {
+    exchange.isClientsDoing = isClientsDoing(exchange, error);
     if (error.cause === undefined) return;
     const facts = {
       request_id: exchange.requestId,
-      page: exchange.page,
+      page: servingPage(exchange),
       operation: exchange.operation,
+      ...(exchange.credential !== '' && { credential: exchange.credential }),
       status: error.status,
       error_code: error.code,
     };
-    if (error.status >= 500) log.error('request-failed', { ...facts, ...describeError(error.cause) });
+    if (error.status >= 500 && !exchange.isClientsDoing) log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }
 
@@ -233,6 +253,12 @@ function endWith(response: ServerResponse, body: string | Uint8Array): void {
   response.write(body);
   socket.uncork();
   response.end();
+}
+
+/** A 500 by the reference, but nothing is wrong with the service: the request asked for what is not there. */
+function isClientsDoing({ caller }: Exchange, { code }: HttpError): boolean {
+  // With a credential of ours it is the row that names a group that is not there.
+  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }
 
 function isStillSending({ request, hasBody }: Exchange): boolean {

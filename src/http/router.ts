@@ -1,6 +1,5 @@
 // Matches a path with the ordered routes, by comparing decoded segments: no pattern ever becomes a regular expression.
 // It also refuses a table in which a row can never be reached.
-import type { LineMiddle } from './access-log.ts';
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
@@ -9,8 +8,6 @@ export interface ResolvedPath {
   readonly path: TargetPath;
   /** The rows whose pattern fits, in order. */
   readonly matches: readonly RouteMatch[];
-  /** Of the log line of the request last answered on this path: request-line.ts keeps it here. */
-  lineMiddle: LineMiddle | undefined;
 }
 
 export interface RouteMatch {
@@ -28,7 +25,7 @@ export interface Router {
 
 /**
  * Paths whose resolution is kept, and the characters of one. A flood of made-up paths costs the kept ones a new resolution, and
- * 4 MB at most: one character of path is 30 bytes of segments, slugs and log line in the worst case.
+ * 4 MB at most: one character of path is 30 bytes of segments and slugs in the worst case.
  */
 export const KEPT_PATHS = 1000;
 export const LONGEST_KEPT_PATH = 128;
@@ -46,7 +43,7 @@ export function createRouter(routes: readonly Route[]): Router {
       // A text that is cut out of another keeps the whole of it: here a query, which may have 16 KiB.
       const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
       const matches = patterns.map((pattern) => match(pattern, path)).filter((found) => found !== undefined);
-      const resolved = { path, matches, lineMiddle: undefined };
+      const resolved = { path, matches };
       if (!isKept) return resolved;
       if (kept.size >= KEPT_PATHS) kept.delete(kept.keys().next().value as string);
       kept.set(path.raw, resolved);

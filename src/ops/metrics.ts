@@ -42,7 +42,7 @@ export const METRICS: readonly MetricRow[] = [
   row(
     'gatefold_request_duration_seconds',
     'histogram',
-    'Seconds from the complete request head to the answer handed to the socket',
+    'Seconds from the complete request head to the last byte of the answer',
     ({ totals }) => eachOperation(totals, ({ page, operation, seconds }) => [{ labels: { page, operation }, value: seconds }]),
   ),
   row('gatefold_response_bytes_total', 'counter', 'Bytes of response bodies', ({ totals }) =>

@@ -25,7 +25,7 @@ export interface OperationCounts {
   readonly operation: string;
   bytes: number;
   readonly seconds: Histogram;
-  /** Verb and status as one number (a number as a key costs no string) → requests. */
+  /** Verb, status and whose doing it is as one number (a number as a key costs no string) → requests. */
   readonly cells: Map<number, number>;
 }
 
@@ -45,7 +45,7 @@ export interface RequestCounts {
   /** The counts of an operation; beyond the cap, those that all others share. */
   of(page: string, operation: string): OperationCounts;
   /** @param duration milliseconds */
-  count(counts: OperationCounts, verb: string, status: number, bytes: number, duration: number): void;
+  count(counts: OperationCounts, verb: string, status: number, bytes: number, duration: number, isClientsDoing?: boolean): void;
   /** For a request with an application credential; `id` is that of a row, never a text of the client. */
   countCredential(id: string, requests?: number): void;
   all(): Iterable<OperationCounts>;
@@ -91,8 +91,8 @@ export function createRequestCounts(): RequestCounts {
 
   return {
     of,
-    count(counts, verb, status, bytes, duration) {
-      addTo(counts, cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status), 1);
+    count(counts, verb, status, bytes, duration, isClientsDoing = false) {
+      addTo(counts, cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientsDoing), 1);
       counts.bytes += bytes;
       observe(counts.seconds, duration / 1000);
     },
@@ -126,12 +126,16 @@ function takeOperation(counts: OperationCounts): OperationPiece {
   return { page, operation, bytes, seconds: takePiece(counts.seconds), cells };
 }
 
-function cellOf(verb: number, status: number): number {
-  return verb * 1000 + status;
+function cellOf(verb: number, status: number, isClientsDoing = false): number {
+  return verb * VERB_STEP + (isClientsDoing ? CLIENTS_DOING : 0) + status;
 }
 
+const CLIENTS_DOING = 1000;
+const VERB_STEP = 2000;
+
 /** What the number of a cell stands for, as label values. */
-export function describeCell(cell: number): { verb: string; status: string } {
+export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % 1000;
-  return { verb: VERBS[Math.floor(cell / 1000)] ?? OTHER, status: status === NO_STATUS ? OTHER : String(status) };
+  const fault = cell % VERB_STEP >= CLIENTS_DOING ? 'client' : '';
+  return { verb: VERBS[Math.floor(cell / VERB_STEP)] ?? OTHER, status: status === NO_STATUS ? OTHER : String(status), fault };
 }

@@ -10,7 +10,8 @@ import type { WorkerReport } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
 /** What is read of an exchange. */
-export type Answered = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'>;
+export type Answered = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'> &
+  Partial<Pick<Exchange, 'isClientsDoing'>>;
 
 /** What is asked of the parts of a worker, once a second. */
 export interface ReportedParts {
@@ -50,7 +51,8 @@ export function createWorkerMetrics(): WorkerMetrics {
   return {
     observer: {
       answered(answered, status, bytes, duration) {
-        requests.count(requests.of(pageOf(answered), answered.operation), answered.verb, status, bytes, duration);
+        const counts = requests.of(pageOf(answered), answered.operation);
+        requests.count(counts, answered.verb, status, bytes, duration, answered.isClientsDoing);
         if (answered.caller !== undefined) requests.countCredential(answered.credential);
       },
     },

@@ -1,7 +1,7 @@
 // What a worker is made of: the folder's groups, the credentials table, the identity providers, and the app over them.
 
 import type { Settings } from '../base/config.ts';
-import type { DeferringSink, Log } from '../base/log.ts';
+import type { LineSink, Log } from '../base/log.ts';
 import { type Credentials, createCredentials } from '../credentials/credentials.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
@@ -14,7 +14,7 @@ export interface WorkerPartsOptions {
   readonly settings: Settings;
   readonly log: Log;
   /** Where the lines of the requests go. */
-  readonly sink: DeferringSink;
+  readonly sink: LineSink;
   readonly observer?: RequestObserver | undefined;
   /** Default: HTTP without TLS. */
   readonly transport?: Transport | undefined;

@@ -1,97 +1,164 @@
-// The lines of requests: put together late and many at a time, and still all there, whole and in their order.
+// The line of each request: what it says, that it says it when the last byte is out, and of whom.
 import assert from 'node:assert/strict';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { describe, it, type TestContext } from 'node:test';
-import { createLog } from '../../src/base/log.ts';
-import { createLogWriter } from '../../src/base/log-writer.ts';
-import { createRequestLines } from '../../src/http/access-log.ts';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { createAccessLog } from '../../src/http/access-log.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { type LogLine, type Service, startService } from '../support/service.ts';
 
-function opened(test: TestContext) {
-  const dir = mkdtempSync(join(tmpdir(), 'gatefold-lines-'));
-  const path = join(dir, 'log');
-  const fd = openSync(path, 'a');
-  test.after(() => {
-    closeSync(fd);
-    rmSync(dir, { recursive: true, force: true });
-  });
-  const writer = createLogWriter(fd);
-  const lines = createRequestLines(writer);
-  const log = createLog({ level: 'info', sink: writer });
-  const read = () =>
-    readFileSync(path, 'utf8')
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line));
-  return { writer, lines, log, read };
-}
-
-const resolved = { path: { raw: '/api/test' }, lineMiddle: undefined };
-
-function exchange(requestId: string, facts: object = {}): Exchange {
-  return {
-    resolved,
+function lineOf(facts: object, status = 200, bytes = 96, took = 12.3456): Record<string, unknown> {
+  const lines: string[] = [];
+  const exchange = {
+    resolved: { path: { raw: '/api/test' } },
     verb: 'GET',
     page: 'test',
+    group: 'Test',
     operation: 'index',
-    requestId,
-    startedAt: performance.now(),
-    ...facts,
-  } as unknown as Exchange;
+    credential: '',
+    requestId: 'r-1',
+    startedAt: 5,
+  };
+  createAccessLog({ write: (line) => void lines.push(line), flush() {} }).write(
+    { ...exchange, ...facts } as unknown as Exchange,
+    status,
+    bytes,
+    5 + took,
+  );
+  assert.equal(lines.length, 1);
+  assert.ok(lines[0]?.endsWith('}\n') && lines[0].indexOf('\n') === lines[0].length - 1);
+  const { time, pid, level, event, ...rest } = JSON.parse(lines[0] as string);
+  assert.deepEqual([pid, level, event], [process.pid, 'info', 'request']);
+  assert.ok(Math.abs(Date.parse(time) - Date.now()) < 5000);
+  return rest;
 }
 
-describe('request lines', () => {
-  it('lose none of many, and keep their order among other lines', (test) => {
-    const { writer, lines, log, read } = opened(test);
-    const expected: string[] = [];
-    for (let i = 0; i < 2000; i++) {
-      lines.add(exchange(`r-${i}`), 200, 96, performance.now());
-      expected.push(`r-${i}`);
-      if (i % 333 !== 0) continue;
-      log.info('between', { request_id: `between-${i}` });
-      expected.push(`between-${i}`);
+describe('a line', () => {
+  const usual = {
+    method: 'GET',
+    path: '/api/test',
+    page: 'test',
+    operation: 'index',
+    status: 200,
+    duration_ms: 12.346,
+    bytes: 96,
+    request_id: 'r-1',
+  };
+  const rows: [name: string, facts: object, line: object][] = [
+    ['as usual', {}, usual],
+    ['of the group that serves, and not the one in the URL', { page: 'other', group: 'Sdk' }, { ...usual, page: 'sdk' }],
+    ['of an explicit row', { page: 'register', group: '', operation: 'register' }, { ...usual, page: 'register', operation: 'register' }],
+    ['where nothing serves', { page: 'made-up', group: '', operation: '' }, { ...usual, page: '', operation: '' }],
+    ['with a credential', { credential: 'A1b2' }, { ...usual, credential: 'A1b2' }],
+    ['with an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
+    ['with an unusual path', { resolved: { path: { raw: '/api/a"b\\c%20{' } } }, { ...usual, path: '/api/a"b\\c%20{' }],
+    ['without a path', { resolved: undefined }, { ...usual, path: '' }],
+  ];
+  for (const [name, facts, line] of rows) test(name, () => assert.deepEqual(lineOf(facts), line));
+});
+
+describe('over a socket', () => {
+  let service: Service;
+  before(async () => {
+    const controllers = {
+      'TestController.mjs': `export default class { index() { return { ok: true } } big() { return 'x'.repeat(30_000_000) } }`,
+      'SdkController.mjs': 'export default class { index() { return { sdk: true } } }',
+    };
+    const row = { application: { id: 'known', name: 'n' }, handler: 'Sdk', methods: undefined };
+    const lost = { application: { id: 'lost', name: 'n' }, handler: 'Absent', methods: undefined };
+    const credentials = {
+      identify(text: string) {
+        if (text === 'refused') return { kind: 'refused' as const, reason: 'expired', id: 'old' };
+        return text === 'known'
+          ? { kind: 'row' as const, row }
+          : text === 'lost'
+            ? { kind: 'row' as const, row: lost }
+            : { kind: 'foreign' as const };
+      },
+    };
+    service = await startService({
+      controllers,
+      settings: { REQUEST_TIMEOUT: '1s' },
+      parts: { credentials: credentials as never },
+      expectedErrors: ['request-failed'],
+    });
+  });
+  after(() => service.close());
+
+  const linesOf = (id: string): LogLine[] => service.lines.filter(({ request_id }) => request_id === id);
+  async function lineOfRequest(id: string): Promise<LogLine> {
+    for (;;) {
+      const line = linesOf(id).find(({ event }) => event === 'request');
+      if (line !== undefined) return line;
+      await new Promise((later) => setTimeout(later, 5));
     }
-    writer.close();
-    assert.deepEqual(
-      read().map(({ request_id }) => request_id),
-      expected,
-    );
+  }
+
+  test('a line comes when the client has taken the last byte, not before', async () => {
+    const client = connect(service.port, '127.0.0.1');
+    client.write('GET /api/test/big HTTP/1.1\r\nHost: x\r\nX-Request-Id: slow\r\n\r\n');
+    let read = 0;
+    for await (const chunk of client) {
+      if (read === 0) assert.deepEqual(linesOf('slow'), []);
+      read += chunk.length;
+      if (read > 30_000_000) break;
+    }
+    const { status, bytes } = await lineOfRequest('slow');
+    assert.deepEqual([status, bytes], [200, '{"data":""}'.length + 30_000_000]);
   });
 
-  it('are on their way without any other line, and without the end of the process', async (test) => {
-    const { lines, read } = opened(test);
-    lines.add(exchange('alone'), 200, 96, performance.now());
-    while (read().length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    assert.equal(read()[0].request_id, 'alone');
-  });
+  for (const leave of ['resetAndDestroy', 'destroy', 'end'] as const) {
+    test(`a client that leaves in the middle is a 499, with the bytes that were sent: ${leave}`, async () => {
+      const client = connect(service.port, '127.0.0.1');
+      client.write(`GET /api/test/big HTTP/1.1\r\nHost: x\r\nX-Request-Id: left-${leave}\r\n\r\n`);
+      await once(client, 'data');
+      client.pause();
+      client[leave]();
+      const { status, bytes } = await lineOfRequest(`left-${leave}`);
+      assert.equal(status, 499);
+      assert.ok((bytes as number) > 0 && (bytes as number) < 30_000_000, String(bytes));
+      client.destroy();
+    });
+  }
 
-  it('say when the request ended, not when the line was put together', async (test) => {
-    const { writer, lines, read } = opened(test);
-    const endedAt = performance.now();
-    lines.add(exchange('x', { startedAt: endedAt - 12.3456 }), 200, 96, endedAt);
-    const latest = Date.now() + 1;
-    while (Date.now() < latest + 5) await new Promise((resolve) => setTimeout(resolve, 1));
-    writer.close();
-    const [{ time, duration_ms }] = read();
-    assert.ok(Date.parse(time) <= latest, `${time} is later than ${new Date(latest).toISOString()}`);
-    assert.equal(duration_ms, 12.346);
-  });
-
-  it('tell apart what one path answers in different ways', (test) => {
-    const { writer, lines, read } = opened(test);
-    const rows = [
-      { verb: 'GET', page: 'test', operation: 'index', status: 200 },
-      { verb: 'POST', page: 'test', operation: 'created', status: 200 },
-      { verb: 'POST', page: 'test', operation: 'created', status: 500 },
-      { verb: 'GET', page: 'other', operation: 'index', status: 200 },
-    ];
-    for (const row of [...rows, ...rows]) lines.add(exchange('x', row), row.status, 1, performance.now());
-    writer.close();
-    assert.deepEqual(
-      read().map(({ method, page, operation, status }) => ({ verb: method, page, operation, status })),
-      [...rows, ...rows],
-    );
-  });
+  const rows: [name: string, path: string, method: string, authorization: string, line: object, other: object | undefined][] = [
+    ['a credential', '/api/test', 'GET', 'known', { page: 'sdk', credential: 'known', status: 200 }, undefined],
+    [
+      'a refused credential',
+      '/api/test',
+      'GET',
+      'refused',
+      { page: '', credential: 'old', status: 401 },
+      { event: 'request-refused', level: 'info', credential: 'old', reason: 'expired' },
+    ],
+    ['a foreign Authorization on an absent group', '/api/absent', 'GET', 'foreign', { page: '', status: 500 }, undefined],
+    [
+      'a verb operation that the group lacks',
+      '/api/test',
+      'PATCH',
+      '',
+      { page: 'test', status: 500 },
+      { event: 'request-refused', level: 'info', page: 'test', stack: undefined },
+    ],
+    [
+      'a handler that is not there',
+      '/api/test',
+      'GET',
+      'lost',
+      { page: '', credential: 'lost', status: 500 },
+      { event: 'request-failed', level: 'error', credential: 'lost' },
+    ],
+  ];
+  for (const [name, path, method, authorization, expected, other] of rows) {
+    test(name, async () => {
+      const id = name.replaceAll(' ', '-');
+      await fetch(service.url + path, { method, headers: { 'x-request-id': id, ...(authorization !== '' && { authorization }) } });
+      const line = await lineOfRequest(id);
+      const pick = (from: LogLine | undefined, like: object) => Object.fromEntries(Object.keys(like).map((key) => [key, from?.[key]]));
+      assert.deepEqual(pick(line, expected), expected);
+      const others = linesOf(id).filter(({ event }) => event !== 'request');
+      assert.equal(others.length, other === undefined ? 0 : 1);
+      if (other !== undefined) assert.deepEqual(pick(others[0], other), other);
+    });
+  }
 });

@@ -16,7 +16,7 @@ import type { SupervisorStatus, WorkerStatus } from '../../src/supervisor/status
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
   return Object.fromEntries(
     Array.from(counts.all()).flatMap(({ page, operation, cells }) =>
-      Array.from(cells, ([cell, requests]) => [[page, operation, ...Object.values(describeCell(cell))].join(' '), requests]),
+      Array.from(cells, ([cell, requests]) => [[page, operation, describeCell(cell).verb, describeCell(cell).status].join(' '), requests]),
     ),
   );
 }

@@ -6,7 +6,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseSettings } from '../../src/base/config.ts';
-import { createLog, type DeferringSink } from '../../src/base/log.ts';
+import { createLog, type LineSink } from '../../src/base/log.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { type AppParts, createApp } from '../../src/http/app.ts';
 
@@ -40,7 +40,7 @@ export async function startService({ controllers, settings = {}, parts = {}, exp
   for (const [name, source] of Object.entries(controllers ?? {})) writeFileSync(join(dir, name), source);
   const lines: LogLine[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));
-  const sink: DeferringSink = { write, defer: (compose) => compose(write), flush: () => {} };
+  const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: 'debug', sink });
   const parsed = parseSettings({ CONTROLLERS_DIR: dir, ...settings }, [], { cores: 1 });
   const groups = createGroups({ dir, log });

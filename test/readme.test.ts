@@ -1,18 +1,23 @@
-// The README's claims, run: its commands exist, its controller is dropped in, and every curl answers what it says.
+// The README's claims, run: every block of it, in its order, in a folder beside a checkout, as a reader would.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { describe, test } from 'node:test';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { parseSettings } from '../src/base/config.ts';
 import { startService } from './support/cluster-server.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const BLOCKS = Array.from(README.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm), ([, kind = '', text = '']) => ({ kind, text }));
 
+/** `curl --json` came with 7.82. */
 const hasCurl = (() => {
   try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' });
-    return true;
+    const [, major = 0, minor = 0] = /^curl (\d+)\.(\d+)/.exec(execFileSync('curl', ['--version'], { encoding: 'utf8' })) ?? [];
+    return Number(major) > 7 || (Number(major) === 7 && Number(minor) >= 82);
   } catch {
     return false;
   }
@@ -21,18 +26,26 @@ const hasCurl = (() => {
 /** What differs from run to run is made one. */
 const steady = (text: string) => text.replace(/"timestamp":\d+/g, '"timestamp":0').replace(/"request_id":"[^"]*"/g, '"request_id":"-"');
 
+/** Every curl of a block, and the line under it. */
+function runCurls(block: string, port: number): number {
+  const curls = Array.from(block.matchAll(/^\$ (curl .*)\n(.*)$/gm));
+  for (const [, command = '', shown = ''] of curls) {
+    const here = command.replace('curl ', 'curl -sS ').replace('localhost:3000', `127.0.0.1:${port}`);
+    assert.equal(steady(execFileSync('sh', ['-c', here], { encoding: 'utf8' })), steady(shown), command);
+  }
+  return curls.length;
+}
+
 test('README: by line 25 it says what this is, how to run it, one curl with its output, and how to test it', () => {
   const head = README.split('\n').slice(0, 25).join('\n');
   for (const needed of ['npm ci && npm start', '$ curl http://localhost:3000/api/test\n{', 'npm ci && npm test'])
     assert.ok(head.includes(needed), needed);
 });
 
-test('README: its npm scripts and its documents exist', () => {
+test('README: its npm scripts exist', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
   for (const [, name] of README.matchAll(/npm (?:run )?(start|test|build|dev|bench|typecheck)\b/g))
     assert.ok(scripts[name as string] !== undefined, String(name));
-  for (const [, file] of README.matchAll(/\]\((docs\/[A-Z]+\.md)\)/g))
-    assert.ok(readFileSync(join(ROOT, file as string)).length > 0, String(file));
 });
 
 test('package.json: no run-time dependency, and a lock file without download addresses', () => {
@@ -41,28 +54,80 @@ test('package.json: no run-time dependency, and a lock file without download add
   assert.doesNotMatch(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'), /"resolved"/);
 });
 
-describe('README: every curl', { skip: hasCurl ? false : 'curl is not installed' }, () => {
-  test('answers what the README shows', async (t) => {
-    // Below the package, so that the controller's import of 'gatefold' means this package.
-    const folder = mkdtempSync(join(ROOT, 'test', '.readme-'));
-    t.after(() => rmSync(folder, { recursive: true, force: true }));
-    cpSync(join(ROOT, 'controllers'), join(folder, 'controllers'), { recursive: true });
-    const service = await startService(t, { dir: join(folder, 'controllers'), env: { WORKERS: '1' } });
-    const [, source = ''] = /cat > controllers\/HelloController\.ts <<'EOF'\n([\s\S]*?)EOF\n/.exec(README) ?? [];
-    assert.ok(source.length > 0);
-    let curls = 0;
-    for (const [, block = ''] of README.matchAll(/```console\n([\s\S]*?)```/g)) {
-      for (const [, command = '', shown = ''] of block.matchAll(/^\$ (curl .*)\n(.*)$/gm)) {
-        if (command.includes('/api/hello')) writeFileSync(join(folder, 'controllers', 'HelloController.ts'), source);
-        const real = execFileSync(
-          'sh',
-          ['-c', command.replace('curl ', 'curl -sS ').replace('localhost:3000', `127.0.0.1:${service.port}`)],
-          { encoding: 'utf8' },
-        );
-        assert.equal(steady(real), steady(shown), command);
-        curls++;
-      }
+describe('README: every block', { skip: hasCurl ? false : 'curl is not installed, or has no --json', timeout: 110_000 }, () => {
+  test('of the checkout and of a project does what it says', async (t) => {
+    const reader = createReader(t);
+    const service = await startService(t, { dir: join(ROOT, 'controllers'), env: { WORKERS: '1' } });
+    let project = 0;
+    for (const { kind, text } of BLOCKS) {
+      const [first = ''] = text.split('\n');
+      if (kind === 'console') assert.ok(runCurls(text, project || service.port) > 0);
+      // What installs and builds is run by .ci/package and by test/build.test.ts; here it would pull dist from under other tests.
+      else if (/^npm ci && npm (start|test|run build) ?/.test(first)) continue;
+      else if (first.startsWith('node dist/cli.js init ')) project = await reader.serve(first);
+      else if (first.includes('DOMAINS=')) assert.deepEqual(settingsOf(first).domains, ['api.example.com']);
+      else if (/^(cat >|npx gatefold) /.test(first)) reader.run(text);
+      else assert.fail(`nothing runs this block: ${text}`);
     }
-    assert.ok(curls >= 6);
+    assert.ok(project > 0);
+    assert.match(reader.said(), /^gfk_\w+$/m);
+    assert.match(reader.said(), /# pass 4|ℹ pass 4/);
   });
 });
+
+function settingsOf(command: string) {
+  const env = Object.fromEntries(Array.from(command.matchAll(/\b([A-Z_]+)=(\S+)/g), ([, name = '', value = '']) => [name, value]));
+  return parseSettings(env, [], { cores: 1 });
+}
+
+/** Somebody beside a checkout. Their `npm install` takes what this checkout has instead of the registry; all else is real. */
+function createReader(t: TestContext) {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-readme-')));
+  let server: ChildProcess | undefined;
+  t.after(async () => {
+    if (server?.pid !== undefined && server.exitCode === null) {
+      const gone = once(server, 'exit');
+      process.kill(-server.pid, 'SIGTERM');
+      await gone;
+    }
+    rmSync(home, { recursive: true, force: true, maxRetries: 3 });
+  });
+  const checkout = join(home, 'checkout');
+  const bin = join(home, 'bin');
+  mkdirSync(checkout);
+  mkdirSync(bin);
+  symlinkSync(join(ROOT, 'dist'), join(checkout, 'dist'));
+  const npm = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
+  const modules = ['typescript', 'tsx', '@types/node'].map((name) => `ln -s '${ROOT}/node_modules/${name}' node_modules/${name}`);
+  const install = ['mkdir -p node_modules/@types node_modules/.bin', `ln -s '${ROOT}' node_modules/gatefold`, ...modules].join('; ');
+  const command = `printf '#!/bin/sh\\nexec node "${ROOT}/dist/cli.js" "$@"\\n' > node_modules/.bin/gatefold; chmod +x node_modules/.bin/gatefold`;
+  writeFileSync(join(bin, 'npm'), `#!/bin/sh\nif [ "$1" = install ]; then ${install}; ${command}; else exec '${npm}' "$@"; fi\n`, {
+    mode: 0o755,
+  });
+  const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...inherited } = process.env;
+  const env = {
+    ...inherited,
+    PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
+    PORT: '0',
+    HOST: '127.0.0.1',
+    WORKERS: '1',
+  };
+  let said = '';
+  return {
+    said: () => said,
+    run(block: string): void {
+      said += execFileSync('sh', ['-e', '-c', block], { cwd: join(home, 'my-api'), env, encoding: 'utf8' });
+    },
+    /** Until the test is over. */
+    async serve(line: string): Promise<number> {
+      const child = spawn('sh', ['-c', line], { cwd: checkout, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+      server = child;
+      for await (const chunk of child.stdout.setEncoding('utf8')) {
+        said += chunk;
+        const match = /^gatefold listening on http:\/\/\S+:(\d+)$/m.exec(said);
+        if (match !== null) return Number(match[1]);
+      }
+      throw new Error(said);
+    },
+  };
+}

@@ -22,6 +22,8 @@ interface Connection {
   idleSince: number;
   /** Its client reads slowly: Node's own timer, which knows of progress within one write, watches it. */
   slow: boolean;
+  /** Bytes that had come when it was to be closed if it idles. */
+  readBefore: number;
 }
 
 export interface ConnectionLimits {
@@ -84,7 +86,7 @@ export function trackConnections(
     if (sockets.length - freeSlots.length >= maxConnections && !endOldestIdle()) return void socket.destroy();
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
-    socket[CONNECTION] = { slot, exchange: undefined, waiting: 0, lastWaiting: undefined, idleSince: sweeps, slow: false };
+    socket[CONNECTION] = { slot, exchange: undefined, waiting: 0, lastWaiting: undefined, idleSince: sweeps, slow: false, readBefore: -1 };
     socket.on('close', forget);
     timer ??= setInterval(sweep, SWEEP).unref();
   });
@@ -130,6 +132,20 @@ export function trackConnections(
   function isIdle({ exchange, waiting }: Connection): boolean {
     return waiting === 0 && (exchange === undefined || exchange.settled);
   }
+
+  /**
+   * For a worker that drains, and asks time and again. Node's own takes an answer that has been made, but that its client is still
+   * reading, for the end of it. A connection on which something has come since the last time may have a request on its way.
+   */
+  server.closeIdleConnections = () => {
+    for (const socket of sockets) {
+      const connection = socket?.[CONNECTION];
+      if (socket === undefined || connection?.exchange === undefined) continue;
+      if (!isIdle(connection) || socket.writableLength > 0) continue;
+      if (socket.bytesRead === connection.readBefore) socket.destroy();
+      connection.readBefore = socket.bytesRead;
+    }
+  };
 
   /** A look through all of them, for each connection that is one too many: 0.1 ms at 10,000. */
   function endOldestIdle(): boolean {

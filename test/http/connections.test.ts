@@ -79,3 +79,27 @@ function collectingBytes(): () => Promise<number> {
     return process.memoryUsage().arrayBuffers;
   };
 }
+
+test('what is closed because it idles is not what has an answer on its way', async (t) => {
+  const controllers = { 'BigController.mjs': `export default class { index() { return 'x'.repeat(20_000_000); } }` };
+  const service = await startService({ controllers });
+  t.after(service.close);
+  const client = connect(service.port, '127.0.0.1');
+  const idle = connect(service.port, '127.0.0.1');
+  for (const socket of [client, idle]) socket.on('error', () => {});
+  idle.write('GET /api/absent HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(idle, 'data');
+  client.write('GET /api/big HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(client, 'readable');
+  // As a draining worker asks, time and again.
+  const gone = once(idle, 'close');
+  const timer = setInterval(() => service.app.server.closeIdleConnections(), 5);
+  await gone;
+  let length = 0;
+  for await (const chunk of client) {
+    length += chunk.length;
+    if (length > 20_000_000) break;
+  }
+  clearInterval(timer);
+  assert.ok(length > 20_000_000, `${length} bytes`);
+});

@@ -29,9 +29,9 @@ export interface LivePairOptions {
 }
 
 /** Reading two small files costs less than to know of every file system whether its times can be trusted. */
-const INTERVAL = 300;
+const INTERVAL = 500;
 /** Looks that find the same bad files before they are told of: whoever replaces two files takes a moment between them. */
-const CONFIRMATIONS = 4;
+const CONFIRMATIONS = 3;
 const MOST_BYTES = 1024 * 1024;
 
 interface Texts {

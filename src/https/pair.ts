@@ -38,7 +38,7 @@ export function readPair(certText: string, keyText: string): CertificatePair {
   if (!leaf.checkPrivateKey(key)) throw new Error('the key does not belong to the certificate');
   // What only OpenSSL knows: a key that is too short, a torn certificate further down the chain.
   try {
-    tls().createSecureContext({ cert: certText, key: keyText, minVersion: 'TLSv1.2' });
+    tls().createSecureContext({ cert: certText, key: keyText, minVersion: 'TLSv1.2', ca: [] });
   } catch (error) {
     throw new Error(`OpenSSL refuses them (${(error as NodeJS.ErrnoException).code ?? 'no code'})`);
   }

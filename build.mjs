@@ -5,7 +5,7 @@
 //   node build.mjs               builds
 //   node build.mjs --separate    each file of src becomes one of dist, as coverage needs it: c8 cannot tell the sources of one file apart
 //   node build.mjs --if-stale    builds only when dist is not what src would give: a machine that serves needs no tools
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -148,5 +148,7 @@ function tsc(config) {
   const program = createRequire(import.meta.url)
     .resolve('typescript/package.json')
     .replace(/package\.json$/, 'bin/tsc');
-  execFileSync(process.execPath, [program, '-p', config], { stdio: 'inherit', cwd: root });
+  const { status } = spawnSync(process.execPath, [program, '-p', config], { stdio: 'inherit', cwd: root });
+  // It has said why.
+  if (status !== 0) process.exit(1);
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseSettings } from './base/config.ts';
 import { createLog, type LineSink } from './base/log.ts';
 import type { Client, ClientOptions } from './client/types.ts';
@@ -104,6 +105,7 @@ export async function startTest({
   const { server } = parts.app;
 
   async function close(): Promise<void> {
+    for (const end = performance.now() + settings.drainTimeout; parts.app.pendingWork() > 0 && performance.now() < end; ) await sleep(5);
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
     parts.close();
@@ -188,15 +190,20 @@ const ECHOED = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId',
  *
  * @param given what the operation reads; all else is as for `GET /api/test`
  */
-export function createParams<Params extends ControllerParams = ControllerParams>(given: Partial<Params> = {}): Params {
+export function createParams<
+  Path extends object = Readonly<Record<string, string>>,
+  Query extends object = Record<string, string | string[]>,
+>(given: GivenParams<Path, Query> = {}): ControllerParams<{ path: Path; query: Query }> {
   const usual = {
     ...{ page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test', path: {}, lastEventId: undefined },
     ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
     ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {} },
   };
-  const fields = Object.entries({ ...usual, ...given });
-  return Object.defineProperties(
-    {},
-    Object.fromEntries(fields.map(([name, value]) => [name, { value, enumerable: ECHOED.has(name) }])),
-  ) as Params;
+  const fields = Object.entries({ ...usual, ...given }).map(([name, value]) => [name, { value, enumerable: ECHOED.has(name) }]);
+  return Object.defineProperties({}, Object.fromEntries(fields)) as ControllerParams<{ path: Path; query: Query }>;
+}
+
+export interface GivenParams<Path, Query> extends Partial<Omit<ControllerParams, 'path' | 'query'>> {
+  readonly path?: Path;
+  readonly query?: Query;
 }

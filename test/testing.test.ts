@@ -15,6 +15,7 @@ export default class BookController {
   index(query, params) { calls++; return { query, requestId: params.requestId, application: params.application ?? null }; }
   created(book) { return { ...book, made: true }; }
   fails() { throw new Error('a mistake of the controller'); }
+  later(_, { waitUntil }) { waitUntil(new Promise((_, fail) => setTimeout(fail, 20, new Error('after the answer')))); }
 }
 `;
 
@@ -116,6 +117,12 @@ describe('startTest', async () => {
     await expecting[Symbol.asyncDispose]();
   });
 
+  it('waits for the work after an answer, and counts its failure', async () => {
+    const working = await startTest({ controllers });
+    assert.equal((await working.fetch('/book/later')).status, 200);
+    await assert.rejects(working.close(), /background-work-failed .*after the answer/);
+  });
+
   it('does not start with a controller that does not load, unless that is what the test is about', async (test) => {
     const dir = folder(test, { 'BookController.mjs': SOURCE, 'BadController.mjs': 'export default class { index( }' });
     await assert.rejects(startTest({ controllers: dir }), /group-not-loadable .*BadController\.mjs/);
@@ -149,6 +156,16 @@ describe('createParams', () => {
   it('is what an operation needs to be called as a function', () => {
     const { slugs, query, verb, signal, request } = createParams({ slugs: ['find', '1'], verb: 'POST' });
     assert.deepEqual([slugs, { ...query }, verb, signal.aborted, typeof request], [['find', '1'], {}, 'POST', false, 'object']);
+  });
+
+  it('has the types of what it is given', () => {
+    const operation = (_: unknown, { path, query }: ControllerParams<{ path: { id: number }; query: { deep?: boolean } }>) => [
+      path.id + 1,
+      query.deep,
+    ];
+    assert.deepEqual(operation({}, createParams({ path: { id: 6 }, query: { deep: true } })), [7, true]);
+    const untyped = (_: unknown, { path, query, log }: ControllerParams) => log.info('seen', { ...path, ...query });
+    untyped({}, createParams());
   });
 
   it('is echoed as the service echoes it: without the request and the signal', () => {

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from './base/errors.ts';
-export { type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
+export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
 export { Reply, type ReplyHeaders } from './controller/reply.ts';

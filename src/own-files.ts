@@ -24,3 +24,8 @@ export function version(): string {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
   return manifest.version;
 }
+
+/** The page at /api/docs, as the build has put it together; where the source runs as it stands, too. */
+export function readDocsPage(): string {
+  return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
+}

@@ -53,6 +53,8 @@ export interface Settings {
   readonly acmeContact: readonly string[];
   /** `undefined`: no port for challenges and redirects. */
   readonly httpPort: number | undefined;
+  /** Who may see the OpenAPI document and the page of it: everybody, applications alone, nobody. */
+  readonly docs: 'on' | 'application' | 'off';
   readonly logLevel: LogLevel;
   /** `auto`: `pretty` on a terminal, else `json`. */
   readonly logFormat: 'auto' | 'json' | 'pretty';
@@ -205,6 +207,13 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains 
     },
     { key: 'tlsCert', name: 'TLS_CERT', fallback: '', parse: file(cwd), about: 'PEM file of a certificate and its chain: HTTPS with it' },
     { key: 'tlsKey', name: 'TLS_KEY', fallback: '', parse: file(cwd), about: 'PEM file of its private key' },
+    {
+      key: 'docs',
+      name: 'DOCS',
+      fallback: 'on',
+      parse: oneOf(['on', 'application', 'off']),
+      about: 'The OpenAPI document and the page at /api/docs: on, application (for a credential alone) or off',
+    },
     {
       key: 'logLevel',
       name: 'LOG_LEVEL',

@@ -102,6 +102,7 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
     },
     credentials: { identify: () => caller },
     identity: { signin: call, register: call },
+    docs: { openapi: call, page: call },
     observer: {
       answered(answered) {
         exchange = answered;

@@ -5,6 +5,7 @@ import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './co
 const COMMANDS: readonly Entry[] = [
   { name: 'serve', about: 'Serve the controllers folder', load: () => import('./serve.ts') },
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
+  { name: 'openapi', about: 'Print the OpenAPI document', load: () => import('./openapi.ts') },
   { name: 'explain', about: 'Say what answers a request, or why nothing does', load: () => import('./explain.ts') },
   { name: 'doctor', about: 'Look for what is wrong with this installation', load: () => import('./doctor.ts') },
   { name: 'init', about: 'Make a project of your own', load: () => import('./init.ts') },

@@ -10,6 +10,7 @@ import { readSessionKey } from '../credentials/session.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { routesWith } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { checkHttps } from './doctor-https.ts';
@@ -142,7 +143,7 @@ function checkWriters(paths: readonly string[], report: Report): void {
   }
 }
 
-function checkControllers({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
+function checkControllers({ settings: { controllersDir: dir, docs }, inspection }: Installation, report: Report): void {
   if (inspection instanceof Error) return;
   for (const { file, reason, onPurpose } of findLookAlikes(dir)) {
     report(onPurpose ? 'note' : 'warning', `it is no controller: ${reason}`, join(dir, file));
@@ -152,7 +153,7 @@ function checkControllers({ settings: { controllersDir: dir }, inspection }: Ins
     reportContracts(group, report);
   }
   for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
-  for (const { verb, path, operation, row } of findShadowed(inspection.groups)) {
+  for (const { verb, path, operation, row } of findShadowed(inspection.groups, routesWith(docs))) {
     report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${row.target} takes it`);
   }
 }

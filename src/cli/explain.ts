@@ -26,7 +26,7 @@ export const command: Command = {
 
 async function run({ operands: [verb = '', target = ''], options, settings, io, ink, now }: Call): Promise<Answer> {
   const question = parseQuestion(verb, target, options, now);
-  const inspection = await inspectFolder(settings, io, question);
+  const inspection = await inspectFolder(settings, io, { question });
   if (inspection.verdict === undefined) throw new Error('The question was not answered');
   return describeVerdict({ question, verdict: inspection.verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
 }

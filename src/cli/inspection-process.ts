@@ -3,6 +3,9 @@
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { outlineOf } from '../contract/outline.ts';
+import { describeAll } from '../docs/handlers.ts';
+import { createDocument } from '../docs/openapi.ts';
+import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
 import { createGroups } from '../groups/registry.ts';
@@ -30,7 +33,7 @@ export function runInspection(): void {
   tell({ kind: 'ready' });
 }
 
-async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<Omit<Inspection, 'faults'>> {
+async function inspect({ settings, skip, loadTimeout, question, wantsDocument }: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
   const groups = createGroups({ dir, log, loadTimeout });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });
@@ -44,6 +47,7 @@ async function inspect({ settings, skip, loadTimeout, question }: Job): Promise<
     groups: await Promise.all(listed),
     ...lookAtIdentity(settings.dataDir),
     ...(question === undefined ? {} : { verdict: await askApp(question, { settings, groups }) }),
+    ...(wantsDocument ? { document: createDocument(await describeAll(await groups.all()), readServiceInfo(dir)) } : {}),
   };
 }
 

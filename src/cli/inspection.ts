@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import type { Settings } from '../base/config.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { ContractOutline } from '../contract/outline.ts';
+import type { OpenApiDocument } from '../docs/openapi.ts';
 import { listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import { entryPath } from '../own-files.ts';
@@ -16,6 +17,8 @@ export interface Job {
   readonly skip: readonly (readonly [file: string, reason: string])[];
   readonly loadTimeout: number;
   readonly question?: Question;
+  /** The OpenAPI document is wanted. */
+  readonly wantsDocument?: true;
 }
 
 export interface Method {
@@ -41,6 +44,7 @@ export interface Inspection {
   /** How many identity providers are configured; undefined: their file cannot be read. */
   readonly providers?: number;
   readonly verdict?: Verdict;
+  readonly document?: OpenApiDocument;
 }
 
 export type FromInspection =
@@ -58,7 +62,11 @@ const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** @throws Refused when the folder cannot be read, or the process cannot be had */
-export async function inspectFolder(settings: Settings, io: CommandIo, question?: Question): Promise<Inspection> {
+export async function inspectFolder(
+  settings: Settings,
+  io: CommandIo,
+  wanted: Pick<Job, 'question' | 'wantsDocument'> = {},
+): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();
   // Each further try leaves one more file out.
@@ -67,7 +75,7 @@ export async function inspectFolder(settings: Settings, io: CommandIo, question?
       settings: { ...settings, sessionKey: undefined },
       skip: [...skip],
       loadTimeout: io.loadTimeout ?? LOAD_TIMEOUT,
-      ...(question === undefined ? {} : { question }),
+      ...wanted,
     };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;

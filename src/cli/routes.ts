@@ -6,7 +6,7 @@ import type { ContractOutline } from '../contract/outline.ts';
 import { type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
 import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
-import { ROUTES, type Route } from '../http/routes.ts';
+import { ROUTES, type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { inspectFolder, type LoadedGroup } from './inspection.ts';
 
@@ -37,7 +37,7 @@ export interface ListedRoute {
 
 async function run({ settings, io, ink }: Call): Promise<Answer> {
   const { groups } = await inspectFolder(settings, io);
-  const routes = listRoutes(groups);
+  const routes = listRoutes(groups, routesWith(settings.docs));
   const broken = groups.filter(({ ok }) => !ok);
   const rows = alignColumns(
     routes.map((route) => [

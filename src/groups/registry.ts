@@ -50,6 +50,8 @@ export interface Groups {
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
   /** This file must not be touched until it changes: it ended another process. */
   skip(file: string, reason: string): void;
+  /** Every group of the folder that loads, by name; one that has come since is imported first. */
+  all(): Promise<readonly Group[]>;
   /** Names of the groups that serve at the moment. */
   names(): string[];
   /** Every file imported so far and every file looked for in vain. */
@@ -220,9 +222,16 @@ export function createGroups({
     broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
   }
 
+  async function all(): Promise<readonly Group[]> {
+    refresh();
+    const found = await Promise.allSettled([...listing.keys()].sort().map(async (name) => find(name)));
+    return found.flatMap((one) => (one.status === 'fulfilled' && one.value !== undefined ? [one.value] : []));
+  }
+
   return {
     find,
     loadAll,
+    all,
     skip: skipFile,
     names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
     closure: () => loader.closure(),

@@ -8,6 +8,7 @@ import { refusal } from '../base/errors.ts';
 import type { LineSink, Log } from '../base/log.ts';
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
+import type { OperationMethod } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import { createAccessLog } from './access-log.ts';
 import { trustedProxies } from './address.ts';
@@ -19,12 +20,12 @@ import { trackConnections } from './connections.ts';
 import { createRequestAtHand } from './current-exchange.ts';
 import { type Call, createDispatcher } from './dispatcher.ts';
 import { Exchange } from './exchange.ts';
-import { type CallerTable, createGateway, type Gateway } from './gateway.ts';
+import { admit, type CallerTable, createGateway, type Gateway } from './gateway.ts';
 import { checkHead, Request } from './head.ts';
 import { createRequestIds } from './request-id.ts';
 import { createResponder, type RequestObserver } from './response.ts';
 import { createRouter, firstFit } from './router.ts';
-import { ROUTES, type Route, type RouteTarget } from './routes.ts';
+import { type Route, type RouteTarget, routesWith } from './routes.ts';
 import { checkQuery, pathEnd } from './target.ts';
 
 /** What an explicit handler answers; it carries a secret, so it is never cached. */
@@ -43,6 +44,8 @@ export interface AppParts {
   readonly groups: Pick<Groups, 'find'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
+  /** Each answers as an operation does. */
+  readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
   readonly observer?: RequestObserver | undefined;
   readonly routes?: readonly Route[];
   /** Where connections come from; default: HTTP without TLS. */
@@ -81,7 +84,8 @@ export function createApp({
   credentials,
   identity,
   observer,
-  routes = ROUTES,
+  docs,
+  routes = routesWith(settings.docs),
   transport = PLAIN,
 }: AppParts): App {
   const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
@@ -119,6 +123,8 @@ export function createApp({
     'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
     'identity.signin': explicit('signin', identity.signin),
     'identity.register': explicit('register', identity.register),
+    'docs.openapi': documented('openapi', docs.openapi),
+    'docs.page': documented('page', docs.page),
   };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
@@ -139,6 +145,24 @@ export function createApp({
       exchange.page = match.page;
       exchange.operation = name;
       dispatcher.call(exchange, { operation, byName: false, answer });
+    };
+  }
+
+  /** An operation of no group. Whether it needs a credential is its own business. */
+  function documented(name: string, method: OperationMethod): Gateway {
+    const operation = { name, controller: docs, method, settings: NO_SETTINGS, own: true, guards: undefined, check: undefined };
+    const call: Call = { operation, byName: false, answer: respond.result };
+    return (exchange, match) => {
+      const { authorization } = exchange.head;
+      exchange.page = match.page;
+      exchange.operation = name;
+      if (authorization === undefined) return dispatcher.call(exchange, call);
+      Promise.resolve(credentials.identify(authorization))
+        .then((caller) => {
+          admit(exchange, caller);
+          dispatcher.call(exchange, call);
+        })
+        .catch((error) => respond.fail(exchange, error));
     };
   }
 

@@ -47,10 +47,9 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
   };
 
   function serveCaller(exchange: Exchange, caller: Caller): void {
-    if (caller.kind === 'foreign') return delegate(exchange, 'DELEGATED_GROUP_NOT_FOUND');
-    if (caller.kind === 'row') return serveApplication(exchange, caller.row);
-    exchange.credential = caller.id ?? '';
-    throw invalidCredential(caller.reason);
+    const row = admit(exchange, caller);
+    if (row === undefined) delegate(exchange, 'DELEGATED_GROUP_NOT_FOUND');
+    else serveApplication(exchange, row);
   }
 
   /** 5. Delegation, 6. absent group. */
@@ -63,8 +62,6 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
 
   function serveApplication(exchange: Exchange, row: CallerRow): void {
     const { handler } = row;
-    exchange.caller = row;
-    exchange.credential = row.application.id;
     checkVerb(row, exchange.verb);
     if (handler === undefined) {
       checkGroup(row, exchange.page);
@@ -85,6 +82,21 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     if (group instanceof Promise) group.then(serve).catch((error) => respond.fail(exchange, error));
     else serve(group);
   }
+}
+
+/**
+ * From here on the request is the application's, and the log names its credential. Undefined: a header of somebody else.
+ * @throws HttpError INVALID_CREDENTIAL
+ */
+export function admit(exchange: Exchange, caller: Caller): CallerRow | undefined {
+  if (caller.kind === 'foreign') return undefined;
+  if (caller.kind === 'refused') {
+    exchange.credential = caller.id ?? '';
+    throw invalidCredential(caller.reason);
+  }
+  exchange.caller = caller.row;
+  exchange.credential = caller.row.application.id;
+  return caller.row;
 }
 
 function invalidCredential(reason: string): Error {

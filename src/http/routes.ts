@@ -2,7 +2,7 @@
 // swallows stops the start (router.ts).
 
 /** What a row leads to; app.ts holds the function for each name. */
-export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register';
+export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register' | 'docs.openapi' | 'docs.page';
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
@@ -14,7 +14,14 @@ export interface Route {
 export const ROUTES: readonly Route[] = [
   { methods: ['POST'], path: '/api/idp-signin', target: 'identity.signin' },
   { methods: ['POST'], path: '/api/register', target: 'identity.register' },
+  { methods: ['GET', 'HEAD'], path: '/api/openapi.json', target: 'docs.openapi' },
+  { methods: ['GET', 'HEAD'], path: '/api/docs', target: 'docs.page' },
   { methods: 'any', path: '/api', target: 'gateway.index' },
   { methods: 'any', path: '/api/', target: 'gateway.index' },
   { methods: 'any', path: '/api/{params}', target: 'gateway.index' },
 ];
+
+/** Without the document and its page, where `DOCS` is off: their paths are the gateway's like any other. */
+export function routesWith(docs: 'on' | 'application' | 'off'): readonly Route[] {
+  return docs === 'off' ? ROUTES.filter(({ target }) => !target.startsWith('docs.')) : ROUTES;
+}

@@ -83,6 +83,7 @@ export async function serve({ settings, early, log, flush, operations, certifica
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.opened(url);
+    announceDocs(settings, log);
     onServing?.(supervisor);
   } catch (error) {
     supervisor?.kill();
@@ -137,6 +138,15 @@ export async function serve({ settings, early, log, flush, operations, certifica
       process.exit(0);
     });
   }
+}
+
+/** They are there without having been asked for, so the log says so, and how to be rid of them. */
+function announceDocs({ docs, controllersDir }: Settings, log: Log): void {
+  if (docs === 'off') return;
+  const access = docs === 'on' ? 'anyone' : 'application';
+  log.info('docs-served', { document: '/api/openapi.json', page: '/api/docs', access, setting: 'DOCS' });
+  if (!listControllers(controllersDir).has('Docs')) return;
+  log.warn('group-shadowed', { group: 'Docs', path: '/api/docs', effect: 'GET shows the page and not the group; DOCS=off gives it back' });
 }
 
 const SAME_SIGNAL = 25;

@@ -3,12 +3,15 @@
 import type { Settings } from '../base/config.ts';
 import type { LineSink, Log } from '../base/log.ts';
 import { type Credentials, createCredentials } from '../credentials/credentials.ts';
+import { createDocs } from '../docs/handlers.ts';
+import { readServiceInfo } from '../docs/service-info.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
 import { type App, createApp, type Transport } from '../http/app.ts';
 import type { CallerTable } from '../http/gateway.ts';
 import type { RequestObserver } from '../http/response.ts';
 import { createIdentity } from '../identity/handler.ts';
+import { readDocsPage } from '../own-files.ts';
 
 export interface WorkerPartsOptions {
   readonly settings: Settings;
@@ -61,9 +64,15 @@ export async function createWorkerParts({
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });
   const identity = createIdentity({ dataDir, log, accounts: credentials });
+  const docs = createDocs({
+    access: settings.docs,
+    groups: () => groups.all(),
+    info: () => readServiceInfo(settings.controllersDir),
+    readPage: readDocsPage,
+  });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   return {
-    app: createApp({ settings, log, requestLog, groups, credentials: withCallers(credentials), identity, observer, transport }),
+    app: createApp({ settings, log, requestLog, groups, credentials: withCallers(credentials), identity, docs, observer, transport }),
     groups,
     credentials,
     identity,

@@ -29,6 +29,7 @@ test('parseSettings gives the decided defaults', () => {
     domains: [],
     acmeDirectory: 'https://acme-v02.api.letsencrypt.org/directory',
     acmeContact: [],
+    docs: 'on',
     httpPort: undefined,
     tlsCert: undefined,
     tlsKey: undefined,

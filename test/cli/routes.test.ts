@@ -22,7 +22,12 @@ const list = (groups: LoadedGroup[], routes?: readonly Route[]) =>
   listRoutes(groups, routes).map(({ methods, except, path, operation }) =>
     [String(methods), ...(except === undefined ? [] : [`not ${except}`]), path, operation].join(' '),
   );
-const EXPLICIT = ['POST /api/idp-signin identity.signin', 'POST /api/register identity.register'];
+const EXPLICIT = [
+  'POST /api/idp-signin identity.signin',
+  'POST /api/register identity.register',
+  'GET,HEAD /api/openapi.json docs.openapi',
+  'GET,HEAD /api/docs docs.page',
+];
 
 describe('listRoutes', () => {
   test('puts explicit rows first, then a group after the other, verbs before slugs', () => {
@@ -47,12 +52,12 @@ describe('listRoutes', () => {
       { methods: ['GET', 'HEAD'], path: '/v2/{page}', target: 'gateway.index' },
       ...ROUTES,
     ];
-    assert.deepEqual(list([group('Register', ['index', 'created'])]).slice(2), [
+    assert.deepEqual(list([group('Register', ['index', 'created'])]).slice(4), [
       'GET,HEAD /api/register index',
       'any /api/register/index index',
       'any /api/register/created created',
     ]);
-    assert.deepEqual(list([group('A', ['hello', 'gone', 'index'])], routes).slice(4), [
+    assert.deepEqual(list([group('A', ['hello', 'gone', 'index'])], routes).slice(6), [
       'GET,HEAD /v2/a index',
       'GET,HEAD /api/a index',
       'any not POST /api/a/hello hello',
@@ -63,7 +68,7 @@ describe('listRoutes', () => {
 
 test('listRoutes shows a group with routes as it is reached: names by POST alone, verb operations by the bare group alone', () => {
   const names = ['created', 'pay', 'GET {id}', 'HEAD {id}', 'GET {id}/items/{item}', 'POST {id}/pay'];
-  assert.deepEqual(list([group('A', names)]).slice(2), [
+  assert.deepEqual(list([group('A', names)]).slice(4), [
     'POST /api/a created',
     'POST /api/a/pay pay',
     'GET /api/a/{id} GET {id}',
@@ -98,11 +103,13 @@ test('routes tells every operation, inherited ones and those of other loaders to
     .trimEnd()
     .split('\n')
     .map((line) => line.split(/ {2,}/));
-  assert.deepEqual(lines.slice(0, 2), [
+  assert.deepEqual(lines.slice(0, 4), [
     ['POST', '/api/idp-signin', 'identity.signin'],
     ['POST', '/api/register', 'identity.register'],
+    ['GET,HEAD', '/api/openapi.json', 'docs.openapi'],
+    ['GET,HEAD', '/api/docs', 'docs.page'],
   ]);
-  assert.deepEqual(lines.slice(2), [
+  assert.deepEqual(lines.slice(4), [
     ['any', '/api/old/hello', 'hello', 'controllers/OldController.js'],
     ['GET,HEAD', '/api/plain', 'index', 'controllers/PlainController.mjs'],
     ['OPTIONS (authorized)', '/api/plain', 'options', 'controllers/PlainController.mjs'],
@@ -138,7 +145,7 @@ test('routes --json is one value, with what does not load; what controllers prin
   assert.equal(out.trimEnd().split('\n').length, 1);
   const json = JSON.parse(out) as { routes: { path: string }[]; not_loadable: Record<string, string>[] };
   assert.deepEqual(
-    json.routes.slice(2).map(({ path }) => path),
+    json.routes.slice(4).map(({ path }) => path),
     ['/api/loud', '/api/loud', '/api/loud/index', '/api/loud/options'],
   );
   const dir = join(cwd, 'controllers');

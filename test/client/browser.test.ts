@@ -18,7 +18,7 @@ export default class BookController {
     return { title: data.title, cover, authorization: params.request.headers.authorization };
   }
   deleted() { throw new HttpError(409, 'BOOK_LENT', 'The book is lent'); }
-  slow(_, { signal }) { return new Promise((done) => signal.addEventListener('abort', done)); }
+  slow(_, { signal }) { return new Promise((done) => signal.addEventListener('abort', () => done())); }
 }`;
 
 /** As a page sees it: the bundle of client.ts under a global name. */

@@ -11,7 +11,15 @@ const row = (methods: Route['methods'], path: string): Route => ({ methods, path
 test('the shipped table is the reference’s: explicit rows first, the three generic ones last', () => {
   assert.deepEqual(
     ROUTES.map(({ methods, path }) => `${methods === 'any' ? 'any' : methods.join()} ${path}`),
-    ['POST /api/idp-signin', 'POST /api/register', 'any /api', 'any /api/', 'any /api/{params}'],
+    [
+      'POST /api/idp-signin',
+      'POST /api/register',
+      'GET,HEAD /api/openapi.json',
+      'GET,HEAD /api/docs',
+      'any /api',
+      'any /api/',
+      'any /api/{params}',
+    ],
   );
 });
 
@@ -31,6 +39,10 @@ describe('resolve', () => {
     ['/api/register/', 'POST', '/api/register page=register slugs='],
     ['/api/register', 'GET', '/api/{params} page=register slugs='],
     ['/api/register/x', 'POST', '/api/{params} page=register slugs=x'],
+    ['/api/docs', 'GET', '/api/docs page=docs slugs='],
+    ['/api/docs', 'POST', '/api/{params} page=docs slugs='],
+    ['/api/docs/x', 'GET', '/api/{params} page=docs slugs=x'],
+    ['/api/openapi.json', 'HEAD', '/api/openapi.json page=openapi.json slugs='],
     ['/', 'GET', undefined],
     ['/x/api', 'GET', undefined],
   ];

@@ -19,7 +19,7 @@ export interface ServiceOptions {
   readonly controllers?: Readonly<Record<string, string>>;
   /** As environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
-  readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'routes' | 'observer' | 'transport'>>;
+  readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'routes' | 'observer' | 'transport'>>;
   /** Events of level error that this test is about. */
   readonly expectedErrors?: readonly string[];
 }
@@ -51,6 +51,7 @@ export async function startService({ controllers, settings = {}, parts = {}, exp
     groups,
     credentials: { identify: () => ({ kind: 'foreign' }) },
     identity: { signin: async () => ({ status: 200, body: {} }), register: async () => ({ status: 201, body: {} }) },
+    docs: { openapi: () => ({}), page: () => ({}) },
     ...parts,
   });
   await new Promise<void>((listening) => app.server.listen(0, '127.0.0.1', listening));

@@ -83,7 +83,7 @@ function show() {
 }
 
 function toggleMenu(isOpen) {
-  menu.setAttribute('aria-expanded', String(isOpen));
+  menu.ariaExpanded = String(isOpen);
   if (isOpen) filter.focus();
 }
 

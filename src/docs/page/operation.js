@@ -9,7 +9,8 @@ export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, me
 /** Folded up it is a line; the rest is made when it is first opened. */
 export function panelOf(operation, token, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
-  const panel = h('details.panel', h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary)));
+  const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary));
+  const panel = h('details.panel', { id: operation.id }, line);
   panel.classList.toggle('deprecated', operation.deprecated === true);
   panel.addEventListener('toggle', () => {
     if (panel.open && panel.childElementCount === 1) panel.append(contentOf(operation, token));

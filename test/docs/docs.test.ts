@@ -1,0 +1,181 @@
+// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, kept while they stay as they are;
+// the setting DOCS; and `gatefold openapi`, which prints the same.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { runCommand } from '../../src/cli/command.ts';
+import { command } from '../../src/cli/openapi.ts';
+import { startTest, type TestApi } from '../../src/testing.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary?: string;
+  readonly parameters?: readonly { readonly name: string; readonly schema: object; readonly required?: boolean }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> };
+  readonly responses: Readonly<Record<string, object>>;
+  readonly security?: readonly object[];
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string };
+  readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+}
+
+const BOOKSHOP = join(import.meta.dirname, 'bookshop');
+const read = async (api: TestApi) => (await (await api.fetch('/openapi.json')).json()) as Document;
+
+describe('the document of the bookshop', () => {
+  let document: Document;
+  let api: TestApi;
+  const at = (path: string, verb: string) => document.paths[path]?.[verb] as Operation;
+
+  test('is OpenAPI 3.1, with every operation but those that are hidden', async () => {
+    api = await startTest({ controllers: BOOKSHOP });
+    document = await read(api);
+    assert.equal(document.openapi, '3.1.0');
+    assert.equal(Object.values(document.paths).flatMap(Object.keys).length, 24);
+    assert.equal(document.paths['/api/book/rebuild'], undefined);
+    assert.deepEqual(
+      document.tags.map(({ name }) => name),
+      ['book', 'customer', 'order', 'report', 'session'],
+    );
+    assert.match(document.tags[0]?.description ?? '', /^The catalogue/);
+  });
+  after(() => api?.close());
+
+  test('says what the types say', () => {
+    const index = at('/api/book', 'get');
+    assert.equal(index.summary, 'Books, a page at a time');
+    assert.deepEqual(
+      index.parameters?.map(({ name, required = false }) => [name, required]),
+      ['page', 'size', 'genre', 'sort', 'tag'].map((name) => [name, false]),
+    );
+    assert.deepEqual(index.parameters?.[1]?.schema, { type: 'integer', minimum: 1, maximum: 100, default: 20 });
+    assert.deepEqual(at('/api/book', 'post').requestBody?.content, {
+      'application/json': { schema: { $ref: '#/components/schemas/NewBook' } },
+    });
+    assert.deepEqual(Object.keys(at('/api/book', 'post').responses), ['201', '422', 'default']);
+    assert.deepEqual(
+      at('/api/order/{id}/items/{item}', 'put').parameters?.map(({ schema }) => schema),
+      [{ type: 'integer' }, { type: 'integer' }],
+    );
+    assert.deepEqual(
+      at('/api/order/{id}', 'delete').parameters?.map(({ name }) => name),
+      ['id'],
+    );
+  });
+
+  test('knows forms, bytes, streams, and who may call', () => {
+    const typeOf = (operation: Operation) => Object.keys(operation.requestBody?.content ?? {});
+    assert.deepEqual(typeOf(at('/api/book/{id}/scans', 'post')), ['multipart/form-data']);
+    assert.deepEqual(typeOf(at('/api/book/{id}/cover', 'put')), ['image/*']);
+    assert.deepEqual(at('/api/book/{id}', 'delete').security, [{ application: ['books:write'] }]);
+    assert.deepEqual(at('/api/report', 'get').security, [{ application: [] }]);
+    assert.ok('content' in (at('/api/order/events', 'post').responses[200] ?? {}));
+  });
+
+  test('is answered with its tag and 304, with CORS, to GET and HEAD; any other method is the gateway’s', async () => {
+    const first = await api.fetch('/openapi.json');
+    const etag = first.headers.get('etag') ?? '';
+    assert.match(etag, /^"[\w-]+"$/);
+    assert.equal(first.headers.get('content-type'), 'application/json; charset=UTF-8');
+    assert.equal(first.headers.get('access-control-allow-origin'), '*');
+    assert.equal((await api.fetch('/openapi.json', { headers: { 'If-None-Match': etag } })).status, 304);
+    assert.equal((await api.fetch('/openapi.json', { method: 'HEAD' })).headers.get('etag'), etag);
+    assert.equal((await api.fetch('/openapi.json', { method: 'POST' })).status, 404);
+  });
+
+  test('is what gatefold openapi prints', async () => {
+    const { code, out, err } = await runHere((argv, io) => runCommand(command, argv, io), ['--controllers-dir', BOOKSHOP], {
+      cwd: join(BOOKSHOP, '..'),
+    });
+    assert.equal(err, '');
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(out), document);
+  });
+});
+
+test('a group that has come since is in the document at the next request', async () => {
+  const controllers = mkdtempSync(join(tmpdir(), 'gatefold-docs-'));
+  writeFileSync(join(controllers, 'AController.mjs'), 'export default { index() {} };');
+  const api = await startTest({ controllers });
+  try {
+    assert.deepEqual(Object.keys((await read(api)).paths), ['/api/a']);
+    writeFileSync(join(controllers, 'BController.mjs'), 'export default { index() {} };');
+    assert.deepEqual(Object.keys((await read(api)).paths), ['/api/a', '/api/b']);
+  } finally {
+    await api.close();
+    rmSync(controllers, { recursive: true });
+  }
+});
+
+test('gatefold openapi names what does not load, and exits with 1', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/AController.mjs': 'export default { index() {} };',
+    'controllers/BController.mjs': 'export default {',
+  });
+  const { code, out, err } = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
+  assert.equal(code, 1);
+  assert.match(err, /controllers\/BController\.mjs.* does not load and is not in the document/);
+  assert.deepEqual(Object.keys((JSON.parse(out) as Document).paths), ['/api/a']);
+});
+
+describe('the setting DOCS', () => {
+  const row = (name: string, run: (api: TestApi) => Promise<void>, DOCS?: string) =>
+    test(name, async () => {
+      const api = await startTest({ controllers: BOOKSHOP, env: DOCS === undefined ? {} : { DOCS } });
+      try {
+        await run(api);
+      } finally {
+        await api.close();
+      }
+    });
+
+  row('by default gives both to everybody; the page runs nothing but itself', async (api) => {
+    const page = await api.fetch('/docs');
+    assert.equal(page.status, 200);
+    assert.equal(page.headers.get('content-type'), 'text/html; charset=UTF-8');
+    assert.match(
+      page.headers.get('content-security-policy') ?? '',
+      /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'/,
+    );
+    assert.equal((await api.fetch('/docs', { headers: { 'If-None-Match': page.headers.get('etag') ?? '' } })).status, 304);
+    assert.match(await page.text(), /^<!doctype html>/);
+  });
+
+  row(
+    'off takes both away',
+    async (api) => {
+      for (const path of ['/docs', '/openapi.json']) {
+        const answer = await api.fetch(path);
+        assert.equal(answer.status, 404);
+        assert.equal(((await answer.json()) as { error_code: string }).error_code, 'GROUP_NOT_FOUND');
+      }
+    },
+    'off',
+  );
+
+  row(
+    'application gives them to a credential alone; without one the page asks for it',
+    async (api) => {
+      const refused = await api.fetch('/openapi.json');
+      assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer']);
+      assert.equal(((await refused.json()) as { error_code: string }).error_code, 'CREDENTIAL_REQUIRED');
+      assert.equal((await api.fetch('/openapi.json', { headers: { Authorization: 'Basic x' } })).status, 401);
+      const page = await api.fetch('/docs');
+      assert.equal(page.status, 401);
+      assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'/);
+      assert.match(await page.text(), /^<!doctype html>/);
+      const caller = api.as({ application: { name: 'tool' } });
+      assert.equal((await caller.fetch('/openapi.json')).status, 200);
+      assert.equal((await caller.fetch('/docs')).status, 200);
+    },
+    'application',
+  );
+});

@@ -1,0 +1,259 @@
+// The page at /api/docs, driven in a browser as people do it: with the keyboard alone, with good requests and wrong ones, on a
+// phone and on a desk, with 24 operations and with 500 groups.
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import type { Browser, Page } from 'playwright-core';
+import { createDocument, type DocumentedGroup } from '../../src/docs/openapi.ts';
+import { startTest, type TestApi } from '../../src/testing.ts';
+import { launchChromium, noChromium } from '../support/chromium.ts';
+
+const BOOKSHOP = join(import.meta.dirname, 'bookshop');
+/** Not in step with this process, which is the service. */
+const runInShell = async (line: string) => (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
+const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl is installed';
+
+describe('the page', { skip: noChromium }, () => {
+  let api: TestApi;
+  let browser: Browser;
+  let page: Page;
+  /** What a strict reader of its console would complain of. */
+  const complaints: string[] = [];
+  const asked = new Set<string>();
+
+  before(async () => {
+    api = await startTest({ controllers: BOOKSHOP });
+    browser = await launchChromium();
+    page = await open('');
+  });
+  after(async () => {
+    await browser?.close();
+    await api?.close();
+  });
+
+  async function open(hash: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 860 },
+      permissions: ['clipboard-read', 'clipboard-write'],
+      ...options,
+    });
+    const made = await context.newPage();
+    made.setDefaultTimeout(15_000);
+    made.on('pageerror', (error) => complaints.push(error.message));
+    made.on('console', (message) => {
+      // The answers that the tests below provoke are errors to the browser, too.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) complaints.push(message.text());
+    });
+    made.on('request', (request) => asked.add(new URL(request.url()).origin));
+    await made.goto(`${api.url}/api/docs${hash}`);
+    await made.waitForSelector('h1');
+    return made;
+  }
+
+  /** The panel that is open, opened by its address. */
+  async function panel(id: string) {
+    await page.goto(`${api.url}/api/docs#/${id}`);
+    const found = page.locator(`details.panel[open]#${id.split('/')[1]}`);
+    await found.locator('form').waitFor();
+    return found;
+  }
+
+  test('finds, chooses, fills in and sends by the keyboard alone', async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('pays an order');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    const form = page.locator('details.panel[open] form');
+    await form.waitFor();
+    assert.equal(await page.evaluate('document.activeElement.tagName'), 'SUMMARY');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('7');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Control+Enter');
+    const status = page.locator('details.panel[open] .status');
+    await status.waitFor();
+    assert.match(await status.innerText(), /^404 Not Found/);
+    assert.match(await page.locator('.answer pre').first().innerText(), /"ORDER_NOT_FOUND"/);
+  });
+
+  test('shows what a field takes', async () => {
+    const found = await panel('book/book_created');
+    const row = (key: string) => found.locator(`.field[data-key="${key}"]`).first().innerText();
+    assert.match(await row('title'), /title\s*\*\s*string\s*1 to 200 characters\s*As printed on the title page\./);
+    assert.match(await row('isbn'), /\/\^97\[89\]\\d\{10\}\$\//);
+    assert.match(await row('price'), /number\s*at least 0\s*In euro\./);
+    assert.match(await row('authors'), /Author\[\]\s*1 to 10 items/);
+    assert.match(await found.locator('.right').innerText(), /201[\s\S]*stock: integer {2}\/\/ Copies on the shelf\./);
+  });
+
+  test('sends a good request, and says what came of it', async () => {
+    const found = await panel('book/book_created');
+    await found.getByRole('button', { name: 'Fill in an example' }).click();
+    await found.locator('[data-key="dryRun"] select').selectOption('false');
+    await found.locator('.field[data-key="title"] input').fill('Tea & <b>more</b>');
+    await found.getByRole('button', { name: 'Send' }).click();
+    await found.locator('.status').waitFor();
+    assert.match(await found.locator('.status').innerText(), /^201 Created\s*\d+ ms, \d+ bytes$/);
+    assert.match(await found.locator('.answer pre').first().innerText(), /"title": "Tea & <b>more<\/b>"/);
+    await found.locator('.answer summary').click();
+    assert.match(await found.locator('.answer details').innerText(), /location: \/api\/book\/1/i);
+    assert.equal(await found.locator('.wrong:not(:empty)').count(), 0);
+  });
+
+  test('shows each wrong field beside its input, also deep inside, and in the view of JSON in one place', async () => {
+    const found = await panel('book/book_created');
+    await found.locator('.field[data-key="isbn"] input').first().fill('12');
+    await found.locator('.field[data-key="price"] input').first().fill('cheap');
+    await found.locator('.field[data-key="authors"] .field[data-key="0"] .field[data-key="name"] input').fill('');
+    await found.getByRole('button', { name: 'Send' }).click();
+    await found.locator('.status b.s4').waitFor();
+    const wrong = (key: string) => found.locator(`.field[data-key="${key}"] > .input > .wrong`).first().innerText();
+    assert.match(await wrong('isbn'), /must/);
+    assert.match(await wrong('price'), /number/);
+    assert.match(await found.locator('[data-key="authors"] [data-key="0"] [data-key="name"] .wrong').innerText(), /missing/);
+    await found.getByRole('button', { name: 'as JSON' }).click();
+    assert.match(await found.locator('textarea').inputValue(), /"price": "cheap"/);
+    await found.getByRole('button', { name: 'Send' }).click();
+    await found.locator('.lost p').first().waitFor();
+    assert.match(await found.locator('.lost').innerText(), /\/price[\s\S]*number/);
+    await found.getByRole('button', { name: 'as fields' }).click();
+    assert.equal(await found.locator('.field[data-key="price"] input').first().inputValue(), 'cheap');
+  });
+
+  test('checks a path and a query, too', async () => {
+    const one = await panel('book/book_GET_by_id');
+    await one.locator('input').first().fill('x');
+    await one.getByRole('button', { name: 'Send' }).click();
+    assert.match(await one.locator('.field[data-key="id"] .wrong:not(:empty)').innerText(), /number/);
+    const all = await panel('book/book_index');
+    await all.locator('[data-key="size"] input').fill('1000');
+    await all.getByRole('button', { name: 'Send' }).click();
+    assert.match(await all.locator('[data-key="size"] .wrong:not(:empty)').innerText(), /100/);
+  });
+
+  test('sends the token, and keeps it out of sight in the curl line', async () => {
+    const found = await panel('report/report_count');
+    assert.match(await found.locator('.access').innerText(), /Needs a credential/);
+    await page.locator('#token').fill('Bearer not-a-token-of-ours');
+    assert.match(await found.locator('.curl code').innerText(), /Authorization: Bearer not-…'/);
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => one.url().endsWith('/api/report/count')),
+      found.getByRole('button', { name: 'Send' }).click(),
+    ]);
+    assert.equal((await request.allHeaders()).authorization, 'Bearer not-a-token-of-ours');
+    await found.locator('.status b').waitFor();
+    await page.locator('#token').fill('');
+  });
+
+  test('copies a curl line that does the same', { skip: noCurl }, async () => {
+    const found = await panel('book/book_created');
+    await found.locator('.field[data-key="title"] input').fill(`it's $HOME "and" \\ more`);
+    await found.getByRole('button', { name: 'Copy' }).click();
+    await found.getByRole('button', { name: 'Copied' }).waitFor();
+    const line = await page.evaluate<string>('navigator.clipboard.readText()');
+    const { errors } = JSON.parse(await runInShell(line)) as {
+      errors: object[];
+    };
+    assert.ok(errors.length > 0, line);
+    await found.getByRole('button', { name: 'Fill in an example' }).click();
+    await found.getByRole('button', { name: 'Copied' }).click();
+    const good = await page.evaluate<string>('navigator.clipboard.readText()');
+    const { isbn } = JSON.parse(await runInShell(good)) as { isbn: string };
+    assert.equal(isbn, '9780140449136');
+  });
+
+  test('sends files, saves files, and follows a stream', async () => {
+    const form = await panel('book/book_POST_by_id_scans');
+    await form.locator('[data-key="id"] input').first().fill('1');
+    await form.locator('[data-key="title"] input').first().fill('pages');
+    await form.getByRole('button', { name: 'Add to pages' }).click();
+    await form.locator('input[type=file]').setInputFiles({ name: 'one.png', mimeType: 'image/png', buffer: Buffer.from('PNG') });
+    await form.getByRole('button', { name: 'Send' }).click();
+    await form.locator('.status b.s2').waitFor();
+    assert.match(await form.locator('.answer pre').first().innerText(), /"pages": 1/);
+    const cover = await panel('book/book_GET_by_id_cover');
+    await cover.locator('input').first().fill('1');
+    await cover.getByRole('button', { name: 'Send' }).click();
+    assert.equal(
+      await cover
+        .getByRole('link', { name: 'Save the file' })
+        .count()
+        .then(async () => cover.getByRole('link', { name: 'Save the file' }).getAttribute('download')),
+      'cover',
+    );
+    const events = await panel('order/order_POST_events');
+    await events.getByRole('button', { name: 'Send' }).click();
+    await events.getByText('"order":3').waitFor();
+  });
+
+  test('takes no description for HTML', async () => {
+    const found = await panel('book/book_PATCH_by_id');
+    assert.match(await found.locator('.prose').first().innerText(), /<img src=x onerror=/);
+    assert.equal(await page.locator('main img').count(), 0);
+    assert.equal(await page.title(), 'gatefold');
+  });
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    test(`is as wide as a phone, in ${colorScheme}`, async () => {
+      const phone = await open('#/book/book_created', { viewport: { width: 360, height: 740 }, colorScheme });
+      await phone.locator('form').waitFor();
+      assert.ok((await phone.evaluate<number>('document.documentElement.scrollWidth')) <= 360);
+      await phone.getByRole('button', { name: 'Groups' }).click();
+      await phone.locator('nav a.group', { hasText: 'customer' }).click();
+      assert.equal(await phone.locator('h1').innerText(), 'customer');
+      assert.equal(await phone.locator('nav').isVisible(), false);
+      const [red] = (await phone.evaluate<string>('getComputedStyle(document.body).backgroundColor')).match(/\d+/g) ?? [];
+      assert.equal(Number(red) > 127, colorScheme === 'light');
+      await phone.context().close();
+    });
+  }
+
+  test('works with 500 groups', async () => {
+    const names = ['index', 'created', 'GET {id}', 'PATCH {id}', 'DELETE {id}'];
+    const method = (_: never) => {};
+    const operations = new Map(names.map((name) => [name, { name, method, settings: {} }]));
+    const groups = Array.from({ length: 500 }, (_, i): DocumentedGroup => ({ name: `Group${i}`, operations, routes: [] }));
+    await page.route('**/api/openapi.json', (route) => route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }));
+    await page.goto('about:blank');
+    await page.goto(`${api.url}/api/docs`);
+    assert.equal(await page.locator('nav a.group').count(), 500);
+    await page.locator('#filter').fill('group499 patch');
+    assert.deepEqual(
+      await page
+        .locator('nav a')
+        .allInnerTexts()
+        .then((texts) => texts.length),
+      2,
+    );
+    await page.locator('nav a.operation').click();
+    await page.locator('details.panel[open] form').waitFor();
+    await page.locator('#filter').fill('post');
+    assert.equal(await page.locator('nav a.operation').count(), 200);
+    await page.unroute('**/api/openapi.json');
+  });
+
+  test('says that it needs a credential where the service shows its document to nobody else', async () => {
+    await page.route('**/api/openapi.json', (route) => route.fulfill({ status: 401, json: { message: 'A credential is needed' } }));
+    await page.goto('about:blank');
+    await page.goto(`${api.url}/api/docs`);
+    await page.getByText('A credential is needed').waitFor();
+    assert.equal(await page.evaluate('document.activeElement.id'), 'token');
+    await page.unroute('**/api/openapi.json');
+    await page.keyboard.type('Bearer x');
+    await page.keyboard.press('Enter');
+    await page.locator('nav a.group').first().waitFor();
+  });
+
+  test('asks nobody but its own service, and breaks no rule of its policy', () => {
+    assert.deepEqual(
+      [...asked].filter((origin) => origin !== 'null'),
+      [api.url],
+    );
+    assert.deepEqual(complaints, []);
+  });
+});

@@ -14,6 +14,8 @@ process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
 
 export const controllers = fileURLToPath(new URL('./fixtures/controllers', import.meta.url));
 
+export const typedControllers = fileURLToPath(new URL('./fixtures/typed', import.meta.url));
+
 /** @type {Map<number, string>} */
 const groupFolders = new Map();
 

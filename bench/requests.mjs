@@ -23,6 +23,10 @@ const get = { method: 'GET', path: '/api/test', headers: {}, status: 200 };
 export const REQUESTS = {
   get: () => [get],
   post: () => [{ ...get, method: 'POST', headers: { 'Content-Type': 'application/json' }, body: jsonOfSize(1024) }],
+  checkedPost: () => [
+    { ...get, method: 'POST', path: '/api/order', headers: { 'Content-Type': 'application/json' }, body: orderOfSize(1024) },
+  ],
+  checkedQuery: () => [{ ...get, path: '/api/order?page=2&size=50&vip=true&ratio=0.5' }],
   notFound: () => [{ ...get, path: '/api/nosuch', status: 404 }],
   preflight: () => [
     {
@@ -68,6 +72,15 @@ function withToken(token) {
 /** @template T @param {readonly T[]} all */
 function spread(all) {
   return Array.from({ length: SPREAD }, (_, i) => all[Math.floor((i * all.length) / SPREAD)]);
+}
+
+/** An order with 12 fields to check, some of them many times. @param {number} bytes */
+function orderOfSize(bytes) {
+  const customer = { name: 'A. Customer', email: 'a.customer@example.com', country: 'NL', vip: false };
+  const lines = Array.from({ length: 8 }, (_, i) => ({ sku: `SKU-${1000 + i}`, quantity: i + 1, price: 9.99 + i, tags: ['new', 'blue'] }));
+  const order = { customer, address: { street: 'Canal 1', zip: '1000 AA' }, lines, note: '' };
+  order.note = 'n'.repeat(bytes - JSON.stringify(order).length);
+  return JSON.stringify(order);
 }
 
 /** An order as a shop might post it, filled up to exactly `bytes`. @param {number} bytes */

@@ -33,6 +33,8 @@ export const SCENARIOS = [
   field('close', 'a connection each', 'close', { off: 1 }),
   secure('tls', 'GET by TLS', 'get', { off: 1 }),
   secure('handshake', 'a TLS handshake each', 'close', { off: 1.05 }),
+  checked('check', 'checked POST of 1 KB', 'checkedPost', 1.12),
+  checked('query', 'checked query', 'checkedQuery', 1.08),
   gatefold('sdk', 'SDK mode', [
     { key: 'plain', server: 'gatefold', request: 'get', note: 'no token' },
     { key: 'one', server: 'gatefoldOneRow', request: 'tokenOfOne', goal: { over: 'plain', extraMicroseconds: 10 } },
@@ -91,6 +93,23 @@ function secure(name, title, request, { off }) {
       { key: 'fastify', server: 'fastifyTls', request },
     ],
   };
+}
+
+/**
+ * A request that is checked, beside those who check it by another description: Fastify by JSON Schema with ajv, Hono by zod.
+ *
+ * @param {string} name
+ * @param {string} title
+ * @param {string} request
+ * @param {number} atMost
+ * @returns {Scenario}
+ */
+function checked(name, title, request, atMost) {
+  return gatefold(name, title, [
+    { key: 'typed', server: 'gatefoldTyped', request, goal: { atMost } },
+    { key: 'fastify', server: 'fastify', request, note: 'ajv' },
+    { key: 'hono', server: 'hono', request, note: 'zod' },
+  ]);
 }
 
 /**

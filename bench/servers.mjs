@@ -4,7 +4,7 @@ import { existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { controllers, credentials, groupFolder, scratch, tlsSettings } from './fixtures.mjs';
+import { controllers, credentials, groupFolder, scratch, tlsSettings, typedControllers } from './fixtures.mjs';
 import { startProcess, stopProcess } from './processes.mjs';
 
 /**
@@ -45,6 +45,7 @@ export const SERVERS = {
   gatefoldLines: gatefold('Gatefold', () => ({ LOG_LEVEL: 'info' })),
   gatefoldTls: { ...gatefold('Gatefold, lines off', tlsSettings), secure: true },
   gatefoldTlsLines: { ...gatefold('Gatefold', () => ({ ...tlsSettings(), LOG_LEVEL: 'info' })), secure: true },
+  gatefoldTyped: gatefold('Gatefold, lines off', () => ({ CONTROLLERS_DIR: typedControllers })),
   gatefoldTwoWorkers: gatefold('Gatefold, lines off, 2 workers', () => ({ WORKERS: '2' })),
   gatefoldOneRow: gatefold('Gatefold, lines off, 1 credential', () => ({ DATA_DIR: credentials(1).folder })),
   gatefoldManyRows: gatefold('Gatefold, lines off, 100,000 credentials', () => ({ DATA_DIR: credentials(MANY_ROWS).folder })),

@@ -17,9 +17,25 @@ const server = tlsPair === undefined ? createServer(serve) : createSecureServer(
 function serve(request, response) {
   const id = nextRequestId();
   if (request.method === 'OPTIONS') return preflight(response, id);
+  if (request.url?.startsWith('/api/order')) return order(request, response, id);
   if (request.url !== '/api/test') return notFound(response, id);
   if (request.method === 'GET') return answer(response, id, JSON.stringify(indexAnswer()));
   readBody(request, (text) => answer(response, id, JSON.stringify(createdAnswer(JSON.parse(text), id))));
+}
+
+/**
+ * The checked routes, without a check: whoever asks for nonsense gets nonsense.
+ *
+ * @param {import('node:http').IncomingMessage} request
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} id
+ */
+function order(request, response, id) {
+  if (request.method === 'POST')
+    return readBody(request, (text) => answer(response, id, JSON.stringify({ ok: true, data: JSON.parse(text) })));
+  const query = new URLSearchParams(request.url?.slice('/api/order?'.length));
+  const [page, size, ratio] = ['page', 'size', 'ratio'].map((name) => Number(query.get(name)));
+  answer(response, id, JSON.stringify({ page, size, vip: query.get('vip') === 'true', ratio }));
 }
 
 /**

@@ -1,6 +1,7 @@
 // Hono on @hono/node-server, its headers given with the answer: its CORS middleware would cost it more.
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
+import { z } from 'zod';
 import {
   announce,
   answerHeaders,
@@ -18,6 +19,25 @@ app.get('/api/test', (c) => c.body(JSON.stringify(indexAnswer()), 200, answerHea
 app.post('/api/test', async (c) => {
   const id = nextRequestId();
   return c.body(JSON.stringify(createdAnswer(await c.req.json(), id)), 200, answerHeaders(id));
+});
+const Order = z.object({
+  customer: z.object({ name: z.string(), email: z.email(), country: z.enum(['NL', 'DE', 'FR']), vip: z.boolean() }),
+  address: z.object({ street: z.string(), zip: z.string() }),
+  lines: z.array(z.object({ sku: z.string(), quantity: z.int(), price: z.number(), tags: z.array(z.string()) })),
+  note: z.string(),
+});
+const Query = z.object({
+  page: z.coerce.number().int().optional(),
+  size: z.coerce.number().int().optional(),
+  vip: z.stringbool().optional(),
+  ratio: z.coerce.number().optional(),
+});
+app.post('/api/order', async (c) =>
+  c.body(JSON.stringify({ ok: true, data: Order.parse(await c.req.json()) }), 200, answerHeaders(nextRequestId())),
+);
+app.get('/api/order', (c) => {
+  const { page, size, vip, ratio } = Query.parse(c.req.query());
+  return c.body(JSON.stringify({ page, size, vip, ratio }), 200, answerHeaders(nextRequestId()));
 });
 app.options('*', (c) => c.body(null, 200, preflightHeaders(nextRequestId())));
 app.notFound((c) => {

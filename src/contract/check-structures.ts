@@ -46,7 +46,7 @@ function hasTwice(list: readonly unknown[]): boolean {
   return new Set(list.map((item) => JSON.stringify(item))).size < list.length;
 }
 
-export function compileObject(schema: Schema, { compile }: Compiler): Check {
+export function compileObject(schema: Schema, { compile, texts }: Compiler): Check {
   const { properties, additionalProperties } = schema as { properties?: Record<string, Schema>; additionalProperties?: Schema | true };
   if (properties === undefined && (additionalProperties === undefined || additionalProperties === true)) return anyObject;
   const names = Object.keys(properties ?? {});
@@ -59,6 +59,7 @@ export function compileObject(schema: Schema, { compile }: Compiler): Check {
   const other = typeof additionalProperties === 'object' ? compile(additionalProperties) : undefined;
   const keepsOthers = additionalProperties !== undefined;
 
+  if (texts && !keepsOthers) return fromTexts;
   return (value, run) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
     const fields = value as Fields;
@@ -88,6 +89,25 @@ export function compileObject(schema: Schema, { compile }: Compiler): Check {
     if (sent > present && keepsOthers && changed === undefined) return value;
     return run.mistakes.length > before ? undefined : declaredOf(fields, changed, keepsOthers);
   };
+
+  /** Of texts nearly every field changes, so the object is made anew at once. Whoever has parsed them has counted the fields. */
+  function fromTexts(value: unknown, run: Run): unknown {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
+    const fields = value as Fields;
+    const made: Record<string, unknown> = Object.create(null);
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i] as string;
+      const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
+      if (field === undefined) {
+        if (isRequired[i]) run.missing(name);
+        continue;
+      }
+      const from = run.mistakes.length;
+      made[name] = (checks[i] as Check)(field, run);
+      if (run.mistakes.length > from) run.within(name, from);
+    }
+    return made;
+  }
 
   /** What was declared, and with `all` the rest as it was sent. */
   function declaredOf(fields: Fields, changed: readonly unknown[] | undefined, all: boolean): Record<string, unknown> {

@@ -60,22 +60,30 @@ function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: Request
   const checkPath = path && compile(path, true);
 
   return (parts, dataIs) => {
-    const run = new Run();
     let problems: Problem[] | undefined;
-    const checkPart = (part: keyof RequestParts, from: Problem['in'], check: Check) => {
-      const made = check(parts[part], run);
-      if (run.mistakes.length > 0) {
-        problems ??= [];
-        for (const { pointer, message } of run.mistakes) problems.push({ in: from, pointer, message });
-        run.mistakes = [];
-      } else parts[part] = made;
-    };
-    if (checkPath !== undefined) checkPart('path', 'path', checkPath());
-    if (checkQuery !== undefined) checkPart('query', 'query', checkQuery());
-    if (checkBody !== undefined && dataIs === 'body') checkPart('data', 'body', checkBody());
-    else if (checkTexts !== undefined) checkPart('data', dataIs === 'query' ? 'query' : 'body', checkTexts());
+    if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath(), problems);
+    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery(), problems);
+    if (checkBody !== undefined && dataIs === 'body') problems = checkPart(parts, 'data', 'body', checkBody(), problems);
+    else if (checkTexts !== undefined) problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts(), problems);
     return problems?.slice(0, LIMITS.mistakes);
   };
+}
+
+function checkPart(
+  parts: RequestParts,
+  part: keyof RequestParts,
+  from: Problem['in'],
+  check: Check,
+  before: Problem[] | undefined,
+): Problem[] | undefined {
+  const run = new Run();
+  const made = check(parts[part], run);
+  const { mistakes } = run;
+  if (mistakes.length === 0) {
+    parts[part] = made;
+    return before;
+  }
+  return [...(before ?? []), ...mistakes.map(({ pointer, message }) => ({ in: from, pointer, message }))];
 }
 
 function once<T>(make: () => T): () => T {

@@ -1,0 +1,28 @@
+// Contracts at length: random types against TypeScript's checker, a new seed each time, and our parser on every file that is
+// installed.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { test } from 'node:test';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const ROUNDS = Number(process.env.ROUNDS ?? 20);
+
+function run(file: string, env: Record<string, string>): void {
+  const { status, stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--test', file], {
+    cwd: ROOT,
+    env: { ...process.env, NODE_TEST_CONTEXT: '', ...env },
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, `${JSON.stringify(env)}\n${stdout.slice(-4000)}`);
+}
+
+test('random types take what TypeScript takes', () => {
+  for (let i = 0; i < ROUNDS; i++)
+    run('test/contract/types.test.ts', { SEED: String(1 + Math.floor(Math.random() * 1e6)), RANDOM_TYPES: '1000' });
+});
+
+test('every file that is installed is read as TypeScript reads it', () => {
+  run('test/contract/parser.test.ts', { ALL_FILES: '1' });
+});

@@ -8,6 +8,7 @@ import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { createSourceReader } from '../contract/source-reader.ts';
+import { disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
@@ -52,6 +53,8 @@ export interface Groups {
   skip(file: string, reason: string): void;
   /** Every group of the folder that loads, by name; one that has come since is imported first. */
   all(): Promise<readonly Group[]>;
+  /** Lets the controllers close what they hold; the process ends next. Never rejects. */
+  dispose(): Promise<void>;
   /** Names of the groups that serve at the moment. */
   names(): string[];
   /** Every file imported so far and every file looked for in vain. */
@@ -233,6 +236,7 @@ export function createGroups({
     loadAll,
     all,
     skip: skipFile,
+    dispose: () => disposeOf(new Set(pages.values()), log),
     names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
     closure: () => loader.closure(),
   };

@@ -31,8 +31,8 @@ const PING_INTERVAL = 1000;
 const RESERVE_DELAY = 250;
 /** A reserve makes the next change live sooner; more than this many processes for that are too many. */
 const LARGEST_RESERVE = 8;
-/** A worker is killed 2 s after its time to drain; a process that hangs in the kernel outlives that. */
-const LAST_GRACE = 5000;
+/** A worker is killed 7 s after its time to drain; a process that hangs in the kernel outlives that. */
+const LAST_GRACE = 8000;
 /** Who edits a file is likely to edit it again soon. A folder at rest costs no memory. */
 const RESERVE_LIFETIME = 5 * 60_000;
 

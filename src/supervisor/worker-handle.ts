@@ -84,6 +84,8 @@ const LIMITS = {
   importGroup: 2000,
   /** To end when it is told to, or when it has closed its channel. */
   end: 2000,
+  /** For its controllers to close what they hold, when it has served. */
+  dispose: 5000,
   /** The same while it imports: it may be in an endless loop, and would keep a core busy for nothing. */
   endWhileLoading: 200,
   /** Its last messages, to arrive after its exit. */
@@ -131,7 +133,7 @@ export function createWorkerProcess(
     if (state === 'gone' || toldTo !== undefined) return;
     const wasServing = state === 'serving';
     if (state === 'serving') state = 'draining';
-    endsWithin(LIMITS.end + (wasServing ? drainTimeout : 0), 'it closed its channel and did not end');
+    endsWithin(LIMITS.end + (wasServing ? drainTimeout + LIMITS.dispose : 0), 'it closed its channel and did not end');
     if (wasServing) events.left(self);
   });
   worker.on('exit', () => {
@@ -192,7 +194,7 @@ export function createWorkerProcess(
       state = 'draining';
       toldTo = 'drain';
       send({ kind: 'drain', timeout, acceptFor });
-      endsWithin(timeout + LIMITS.end, 'it did not drain in time');
+      endsWithin(timeout + LIMITS.dispose + LIMITS.end, 'it did not drain in time');
     },
     quit() {
       if (state === 'gone' || toldTo !== undefined) return;

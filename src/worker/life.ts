@@ -21,6 +21,8 @@ export interface WorkerParts {
     }): Promise<readonly GroupLoad[]>;
     closure(): readonly LoadedFile[];
     find(page: string): unknown;
+    /** Lets the controllers close what they hold. Never rejects. */
+    dispose(): Promise<void>;
     /** The file must not be touched until it changes. */
     skip(file: string, reason: string): void;
   };
@@ -190,6 +192,11 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
   }
 
   function end(): void {
+    if (parts === undefined) exit();
+    else void parts.groups.dispose().then(exit);
+  }
+
+  function exit(): void {
     flush();
     if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
     // What was counted since the last time would be lost with the process.

@@ -134,7 +134,7 @@ describe('createWorkerProcess', () => {
       30_000,
     ],
     ['it does not listen', async ({ worker, serve }) => [serve(), void worker.listen(SOCKET)], 10_000],
-    ['it does not drain', ({ worker }) => worker.drain(1000), 3000],
+    ['it does not drain', ({ worker }) => worker.drain(1000), 8000],
     ['it does not quit', ({ worker }) => worker.quit(), 2000],
     [
       'it does not quit in the middle of a load',
@@ -171,7 +171,7 @@ describe('createWorkerProcess', () => {
     fake.emit('disconnect');
     assert.equal(worker.state, 'draining');
     assert.deepEqual(log, ['left']);
-    mock.timers.tick(3000);
+    mock.timers.tick(8000);
     assert.deepEqual(killed, ['SIGKILL']);
   });
 

@@ -32,8 +32,8 @@ async function createOperations({ settings, log, sink }: ProcessBasics): Promise
 /** For people who watch: on a terminal, while they write controllers. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
   if (!settings.development || ink === undefined) return undefined;
-  const { createAnnouncer, SERVES_DOCS } = await import('./cli/announce.ts');
-  return createAnnouncer({ dir: settings.controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs: SERVES_DOCS });
+  const { createAnnouncer } = await import('./cli/announce.ts');
+  return createAnnouncer({ dir: settings.controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs: settings.docs !== 'off' });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

@@ -50,7 +50,8 @@ const BODIES: Readonly<Record<string, Body>> = {
   'request-failed'({ page, operation, error_code, request_id, error, error_name, stack }, options) {
     const { ink } = options;
     const what = [page, operation].filter((name) => name !== '').join('.');
-    const head = `${ink.red('error')}   ${ink.bold(plain(what))}  ${plain(String(error_code))}  ${ink.dim(`request ${plain(String(request_id))}`)}`;
+    const named = [ink.bold(plain(what)), plain(String(error_code)), ink.dim(`request ${plain(String(request_id))}`)];
+    const head = `${ink.red('error')}   ${named.slice(what === '' ? 1 : 0).join('  ')}`;
     // Why the group does not load has been said.
     return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(error, error_name, stack, options)];
   },

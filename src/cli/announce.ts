@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { isVerbOperation } from '../groups/operations.ts';
 import type { GroupLoad } from '../groups/registry.ts';
-import { ROUTES } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
@@ -67,6 +66,3 @@ function routesOf(loads: Iterable<GroupLoad>, dir: string): ListedRoute[] {
     ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && isVerbOperation(operation)),
   );
 }
-
-/** Whether this program serves the page at all. */
-export const SERVES_DOCS = ROUTES.some(({ path }) => path === '/api/docs');

@@ -68,6 +68,19 @@ describe('prettyLine', () => {
     ]);
   });
 
+  it('says of a group that does not load once why, and then only that it was asked for', () => {
+    const line = {
+      event: 'request-failed',
+      page: '',
+      operation: '',
+      error_code: 'GROUP_NOT_LOADABLE',
+      request_id: 'r-1',
+      error: 'x',
+      stack: 'x',
+    };
+    assert.equal(show(line), `${clock}  error   GROUP_NOT_LOADABLE  request r-1\n`);
+  });
+
   it('shows why a file does not load as a piece of its source with a caret', (test) => {
     const dir = sourceFile(test, 'export default class UserController {\n  index() {\n\treturn { a: 1 ;\n  }\n}\n');
     const failure = {

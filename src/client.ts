@@ -71,8 +71,10 @@ function start(
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream')) return readEvents(response, prepare().verb === 'GET' ? send : undefined, abort);
     try {
-      if (!/[/+]json\b/.test(type)) return response.body ? await limited(response.blob()) : undefined;
-      return await limited(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
+      if (/[/+]json\b/.test(type)) return await limited(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
+      const bytes = await limited(response.blob());
+      // What has neither a type nor a byte has no body, as 204.
+      return type || bytes.size > 0 ? bytes : undefined;
     } finally {
       close();
     }

@@ -1,5 +1,7 @@
 // The types of the client, made from those of the controllers: what a call takes is what JSON, a form or a URL can carry of the
 // operation's annotations, what it gives is what JSON leaves of the result. Types alone.
+import type { EventStream } from '../controller/event-stream.ts';
+import type { Reply } from '../controller/reply.ts';
 import type { ServerEvent } from './events.ts';
 
 export interface ClientOptions {
@@ -113,9 +115,16 @@ export type Answer<Result> = unknown extends Result
       ? Done
       : Result extends Scalar
         ? { data: Result }
-        : Result extends Bytes
-          ? Blob
-          : Json<Result>;
+        : Result extends Reply<infer Status, infer Body>
+          ? AnswerOfReply<Status, Body>
+          : Result extends EventStream<infer Data>
+            ? AsyncIterable<ServerEvent<Json<Data>>>
+            : Result extends Bytes
+              ? Blob
+              : Json<Result>;
+
+/** A `Reply` without a body has none, whatever its status. */
+type AnswerOfReply<Status, Body> = Status extends 204 | 205 | 304 ? undefined : Body extends undefined ? undefined : Answer<Body>;
 
 /** The answer of an operation that gave no value. */
 export interface Done {

@@ -45,7 +45,7 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       for (;;) {
         const { done, value } = await next;
         if (isOver) return;
-        if (done === true) return finish();
+        if (done === true) return endForGood();
         if (!write(textOf(value)) && !(await drained())) return;
         next = Promise.resolve(iterator.next());
       }
@@ -79,6 +79,12 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
   function beat(): void {
     if (isQuiet && !response.writableNeedDrain) write(':\n\n');
     isQuiet = true;
+  }
+
+  /** Said in a comment, which `EventSource` passes over: a client that knows it does not ask again for what has come to its end. */
+  function endForGood(): void {
+    write(': end\n\n');
+    finish();
   }
 
   function finish(): void {

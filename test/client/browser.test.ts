@@ -6,17 +6,23 @@ import { after, before, describe, test } from 'node:test';
 import { buildSync } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import type * as GatefoldClient from '../../src/client.ts';
+import type { EventStream, Reply } from '../../src/controller.ts';
 import { launchChromium, noChromium } from '../support/chromium.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const CONTROLLER = `
-import { HttpError } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
+import { eventStream, HttpError, Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
 export default class BookController {
   index(query) { return { query }; }
   created(data, params) {
     const cover = data.cover instanceof File ? { name: data.cover.name, size: data.cover.size } : undefined;
     return { title: data.title, cover, authorization: params.request.headers.authorization };
   }
+  red(data) { return new Reply(201, data, { ETag: '"1"' }); }
+  async *#two() { yield { event: 'first', id: '1', data: { n: 1 } }; yield 2; }
+  patch() { return new Reply(204); }
+  'GET events'() { return eventStream(this.#two()); }
+  'GET cover'() { return new Blob(['PNG'], { type: 'image/png' }); }
   deleted() { throw new HttpError(409, 'BOOK_LENT', 'The book is lent'); }
   slow(_, { signal }) { return new Promise((done) => signal.addEventListener('abort', () => done())); }
 }`;
@@ -27,6 +33,10 @@ declare class BookController {
   index(query: { title?: string; year?: number }): { query: unknown };
   created(data: { title: string; cover?: File }): { title: string; cover?: { name: string; size: number }; authorization?: string };
   deleted(): void;
+  red(data: { n: number }): Reply<201, { n: number }>;
+  patch(): Reply<204>;
+  'GET events'(): EventStream<{ n: number } | number>;
+  'GET cover'(): Blob;
   slow(): void;
 }
 
@@ -75,6 +85,22 @@ describe('in a page of another origin', { skip: noChromium }, () => {
       authorization: 'Bearer foreign',
       cover: { name: 'cover.png', size: 3 },
     });
+  });
+
+  test('a reply’s body and headers, nothing of 204, bytes, and events until they are at their end', async () => {
+    const got = await page.evaluate(async (url) => {
+      const api = gatefold.createClient<{ book: typeof BookController }>(url);
+      const call = api.book.red({ n: 1 });
+      const events: unknown[] = [];
+      for await (const event of await api.book['GET events']()) events.push(event);
+      const etag = (await call.response).headers.get('etag');
+      return [await call, etag, await api.book.patch(), await (await api.book['GET cover']()).text(), events];
+    }, service.url);
+    const events = [
+      { event: 'first', id: '1', data: { n: 1 } },
+      { event: 'message', id: '1', data: 2 },
+    ];
+    assert.deepEqual(got, [{ n: 1 }, '"1"', undefined, 'PNG', events]);
   });
 
   test('an error has its code and its request id', async () => {

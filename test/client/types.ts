@@ -1,13 +1,10 @@
 // Compiled, never run: what the types of the client let through, and what they refuse. A line that should be refused and
 // compiles fails `npm run typecheck`, as does the other way round.
 import { createClient, type ServerEvent } from '../../src/client.ts';
-import type { ControllerParams } from '../../src/controller.ts';
+import { type ControllerParams, type EventStream, eventStream, Reply } from '../../src/controller.ts';
 
 type Int = number;
-interface Params<Path, Query = Record<string, string | string[]>> extends Omit<ControllerParams, 'query' | 'path'> {
-  readonly path: Path;
-  readonly query: Query;
-}
+type Params<Path, Query = Record<string, string | string[]>> = ControllerParams<{ path: Path & object; query: Query & object }>;
 
 interface Item {
   readonly book: string;
@@ -43,14 +40,28 @@ declare class OrderController {
   'POST {id}/pay'(payment: { amount: number }): Order;
   'GET files/{path*}'(): Blob;
   'GET export.csv'(): ReadableStream;
+  'POST {id}/send'(): Reply<201, Order>;
+  'DELETE {id}/items'(): Promise<Reply<204>>;
+  'GET {id}/state'(): Order | Reply<304>;
+  'GET old'(): Reply<number, undefined>;
+  'GET events'(): EventStream<{ placed: Date }>;
   limit: number;
   _before(): void;
   private secret(): string;
   protected hidden(): string;
 }
+const inferred = {
+  index: () => new Reply(201, { at: new Date(0) }, { Location: '/' }),
+  created: () =>
+    eventStream(
+      (async function* () {
+        yield { event: 'paid', data: { total: 7 } };
+      })(),
+    ),
+};
 declare const settings: { index(): { theme: 'light' | 'dark' }; created(value: string[]): unknown };
 
-const api = createClient<{ order: typeof OrderController; settings: typeof settings }>('https://example.com', {
+const api = createClient<{ order: typeof OrderController; settings: typeof settings; inferred: typeof inferred }>('https://example.com', {
   authorization: async () => 'Bearer x',
   timeout: 5000,
 });
@@ -90,6 +101,12 @@ export async function good(): Promise<void> {
   const { headers } = await api.order['GET export.csv']().response;
   check<Same<Awaited<ReturnType<typeof api.settings.index>>['theme'], 'light' | 'dark'>>();
   check<Same<Awaited<ReturnType<typeof api.settings.created>>, unknown>>();
+  check<Same<Awaited<ReturnType<(typeof api.order)['POST {id}/send']>>['placed'], string>>();
+  check<Same<Awaited<ReturnType<(typeof api.order)['DELETE {id}/items']>>, undefined>>();
+  check<Same<Awaited<ReturnType<(typeof api.order)['GET old']>>, undefined>>();
+  for await (const { data, id } of await api.order['GET events']()) check<Same<[typeof data.placed, typeof id], [string, string]>>();
+  check<Same<Awaited<ReturnType<typeof api.inferred.index>>, { at: string }>>();
+  for await (const { data } of await api.inferred.created()) check<Same<typeof data, { total: number }>>();
   const event: ServerEvent<number> = { event: 'message', id: '', data: 1 };
   void [csv, headers, event];
 }

@@ -66,6 +66,8 @@ describe('an event stream', () => {
       'data: {"data":1,"more":2}\n\n',
       'data: null\n\n',
       'data: [1]\n\n',
+      // What comes to its own end says so; what a drain ends does not.
+      ': end\n\n',
     ];
     assert.deepEqual([answer.status, answer.body], [200, events.join('')]);
     assert.equal(answer.headers.get('content-type'), 'text/event-stream');
@@ -77,7 +79,7 @@ describe('an event stream', () => {
   });
 
   test('may have a pause of its own before a client reconnects', async () =>
-    assert.equal(await (await call('none')).text(), 'retry: 9\n\n'));
+    assert.equal(await (await call('none')).text(), 'retry: 9\n\n: end\n\n'));
 
   test('in a reply has its headers', async () => {
     const answer = await call('headers');

@@ -1,5 +1,5 @@
-// What would the server do with this request? The app itself is asked: its parser, router, gateway and dispatcher, over
-// a connection within this process, with operations that do nothing. So no rule of the server is written down here.
+// What would the server do with this request? Puts the question to the app itself, over a connection within this process, with
+// operations that do nothing. So no rule of the server is repeated here.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Settings } from '../base/config.ts';

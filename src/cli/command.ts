@@ -5,7 +5,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../base/config.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 
-/** The first word of the process that loads a folder for a command; nobody types it. */
+/** The first word of the process that loads a folder for a command; not for people. */
 export const INSPECTION = 'inspect-folder';
 
 export interface CommandIo {
@@ -87,7 +87,7 @@ export interface Answer {
   readonly exitCode?: ExitCode;
   /** Lines for standard error. */
   readonly complaints?: readonly string[];
-  /** What to do when the answer cannot be printed, where it cannot be had again; then a closed pipe is a failure, too. */
+  /** What to do when the answer cannot be printed, where it cannot be repeated; then a closed pipe is a failure, too. */
   readonly ifUnprinted?: string;
 }
 

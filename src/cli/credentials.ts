@@ -1,5 +1,5 @@
-// `gatefold credentials issue|list|rotate|revoke|check`: what each takes, what its flags mean, and what it prints. What happens
-// to the table is credentials/write/changes.ts; what may be shown of it is credentials/listing.ts.
+// `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The changes to
+// the table are credentials/write/changes.ts; what may be shown of it is credentials/listing.ts.
 import { existsSync, mkdirSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
@@ -190,7 +190,7 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
 
 const FOREIGN = 'it is not a token of ours';
 
-/** Far longer than any token; whoever pipes a disk in gets an answer. */
+/** Far longer than any token. */
 const MAX_INPUT = 64 * 1024;
 
 async function readAll(stdin: Call['io']['stdin']): Promise<string> {

@@ -1,5 +1,5 @@
-// `gatefold doctor`: everything that is wrong, or may soon be, in the order in which a start would stumble over it: one line
-// each, with how bad it is. No secret, no hash, no header value and no e-mail address is in any.
+// `gatefold doctor`: everything that is wrong or may soon be, a line each, in the order in which a start would fail on it. No
+// line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';

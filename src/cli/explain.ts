@@ -1,5 +1,5 @@
-// `gatefold explain VERB PATH`: which row, which group, which operation would answer, or exactly why none does. The verdict is
-// the app's own (ask-app.ts); here it becomes words, for people and as JSON, with what surprises although it is no refusal.
+// `gatefold explain VERB PATH`: which row, which group and which operation would answer, or why none does. The verdict is the
+// app's own (ask-app.ts); here it is put into words, for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { parseRouteName } from '../groups/group-routes.ts';

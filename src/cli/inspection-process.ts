@@ -1,5 +1,5 @@
-// The process that inspection.ts forks: it loads the folder with the server's own loader, names every method,
-// answers one question about a request if there is one, and ends.
+// The process that inspection.ts forks: it loads the folder with the server's own loader, lists every operation, answers one
+// question about a request if there is one, and ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { outlineOf } from '../contract/outline.ts';

@@ -1,5 +1,5 @@
-// Loads the controllers folder in a process of its own, because it runs the code of others: what ends, blocks or fills
-// that process must not do so to the command. A file that did is left out of the next try, as the supervisor does it.
+// Loads the controllers folder in a process of its own, because that runs foreign code: a controller that ends, blocks or fills
+// the process must not take the command with it. Such a file is left out of the next attempt, as the supervisor does.
 import { fork } from 'node:child_process';
 import type { Settings } from '../base/config.ts';
 import { describeFailure } from '../base/failure.ts';
@@ -61,7 +61,7 @@ const LOAD_TIMEOUT = 10_000;
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** @throws Refused when the folder cannot be read, or the process cannot be had */
+/** @throws Refused when the folder cannot be read, or the process cannot be started */
 export async function inspectFolder(
   settings: Settings,
   io: CommandIo,

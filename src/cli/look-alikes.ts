@@ -1,5 +1,5 @@
-// Files that a person would take for controllers and the server does not, each with the reason. What is a controller is
-// listing.ts; here is only guessed what somebody meant.
+// Files that a person would take for controllers and the server does not, each with the reason. What a controller is called is
+// groups/naming.ts; this file only guesses what was meant.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
@@ -41,7 +41,7 @@ function guess(name: string): LookAlike {
   if (/\.(?:test|spec)\./.test(name)) return { file: name, reason: 'it is a test', onPurpose: true };
   if (/\.d\.[cm]?ts$/.test(name)) return { file: name, reason: 'it is a declaration of types', onPurpose: true };
   if (/^[.#]|~$|\.(?:bak|old|orig|rej|sw[a-p]|tmp)$/.test(name)) return { file: name, reason: 'it is hidden or a backup', onPurpose: true };
-  const wish = [
+  const meant = [
     (text: string) => text,
     withExtension,
     withSuffix,
@@ -50,14 +50,14 @@ function guess(name: string): LookAlike {
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);
-  if (wish === undefined) {
+  if (meant === undefined) {
     return {
       file: name,
       reason: 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
       onPurpose: false,
     };
   }
-  return { file: name, reason: `the name that counts is ${wish}`, onPurpose: false, group: parseFileName(wish)?.group ?? '' };
+  return { file: name, reason: `the name that counts is ${meant}`, onPurpose: false, group: parseFileName(meant)?.group ?? '' };
 }
 
 function withCapital(name: string): string {

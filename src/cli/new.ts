@@ -1,4 +1,4 @@
-// `gatefold new GROUP`: a controller to edit. It makes one file that was not there, or none.
+// `gatefold new GROUP`: writes a controller to start from. It creates one new file, or none.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';

@@ -1,5 +1,5 @@
-// `gatefold routes`: every URL that leads to an operation, the explicit rows as they stand, then each operation of each group
-// under the rows of the gateway. Which row gets a request is asked of the router, never guessed.
+// `gatefold routes`: every URL that leads to an operation: the explicit rows, then each operation of each group under the
+// gateway's rows. The router is asked which row takes a request.
 
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import type { ContractOutline } from '../contract/outline.ts';

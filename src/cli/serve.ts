@@ -1,4 +1,4 @@
-// `gatefold serve`: exactly what the server's own entry does, in this process. It adds `--help` and nothing else.
+// `gatefold serve`: runs the server's own entry in this process, and adds `--help`.
 import { pathToFileURL } from 'node:url';
 import { flagOf, settingRows } from '../base/config.ts';
 import { alignColumns } from '../base/ink.ts';

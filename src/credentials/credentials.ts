@@ -1,5 +1,5 @@
-// The registered credentials of one worker: the table kept true to the file within a second, session tokens, registration.
-// It wires the parts of this room; what a header value means is identify.ts, what goes live is live-table.ts.
+// The registered credentials of one worker: the table in memory, kept in step with its file; session tokens; registration.
+// It wires the parts of this room. What a header value means is identify.ts; what goes live is live-table.ts.
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';

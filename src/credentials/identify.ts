@@ -1,5 +1,5 @@
-// Who calls: an Authorization value held against a table. Synchronous and pure; the table, the clock and the session key
-// are brought. It does not know what the gateway does with the answer, and its reasons are for the log alone.
+// Who calls: checks an Authorization value against a table. Synchronous and pure: the table, the clock and the session key are
+// arguments. It does not know what the gateway does with the answer; the reasons it gives are for the log alone.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';

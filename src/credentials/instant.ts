@@ -1,5 +1,4 @@
-// Points in time as the table and the command write them: ISO 8601 in UTC, and spans such as `90d`.
-// It knows no clock: whoever needs "now" brings it.
+// Times as the table and the command write them: ISO 8601 in UTC, and spans such as `90d`. It reads no clock.
 
 const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?$/;
 

@@ -1,5 +1,5 @@
-// The table as a person may see it: every row with its state, the quarantined ones too, and nothing that opens a door:
-// no hash, no literal header value. It draws nothing; that is the command.
+// The table as a person may see it: every row with its state, quarantined rows too, without hashes and literal header values.
+// How it is printed is the command's business.
 import { whyNotLive } from './identify.ts';
 import { compileContent } from './live-table.ts';
 import { atOnce } from './slices.ts';

@@ -1,5 +1,5 @@
-// The table in memory: takes what the file holds, decides what goes live, and says so in the log. Each load builds a whole table
-// and swaps one reference; when the new content is bad the last good table stays. It reads no file and holds no timer.
+// The table in memory: decides whether new content goes live, and logs it. Each load builds a whole table and swaps one
+// reference; when the new content is bad the last good table stays. It reads no file and holds no timer.
 import type { Log } from '../base/log.ts';
 import { atOnce, inSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type Quarantined } from './table.ts';
@@ -104,7 +104,7 @@ export async function createLiveTable({ path, first, log }: LiveTableOptions): P
   };
 }
 
-/** For whoever keeps nobody waiting. @throws Error one line */
+/** At once, for the commands. @throws Error one line */
 export function compile(path: string, content: FileContent): CredentialTable {
   return atOnce(compileContent(path, content));
 }

@@ -1,6 +1,6 @@
-// Session tokens, `gfs_<claims>.<mac>`: bound to a row, good for an hour, checked with nothing but the session key, so every
-// worker and every machine that has the key accepts them. Whether the row is live is asked afterwards, elsewhere. The key is a
-// setting, or the file `session.key` in the data folder, made once, on first need.
+// Session tokens, `gfs_<claims>.<mac>`: bound to a row, valid for an hour, checked with the session key alone, so every worker
+// and every machine that has the key accepts them. Whether the row is live is identify.ts. The key is a setting, or the file
+// `session.key` in the data folder, which is made once, when it is first needed.
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';

@@ -1,5 +1,5 @@
-// Work that takes long, as a generator that pauses often: done at once where nobody waits, or in slices between which the event
-// loop turns to others.
+// Long computations as generators that yield often: run at once where no request waits, or in slices of a few milliseconds
+// between which the event loop serves requests.
 
 export type Sliced<T> = Generator<undefined, T>;
 

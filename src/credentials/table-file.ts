@@ -1,5 +1,5 @@
-// The file of the table as bytes: read at once, or polled for changes of its content. It does not know what the bytes mean.
-// A stat is a hint only: a file is read when its stat differs, for a while after, and, if it is small, regularly all the same.
+// The table's file as bytes: read once, or polled for changes. A changed stat makes it read the file; since a stat can miss a
+// change, a file is also read for a while after a change, and a small one every 700 ms. It does not know what the bytes mean.
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { crypto } from '../base/builtins.ts';

@@ -1,5 +1,5 @@
-// The text of the table, `{"production":[row, …]}`, taken apart row by row, so that a table of any size can be read in slices. It
-// knows where each row stands and what JSON says of it, and not what a row means.
+// The text of the table, `{"production":[row, …]}`, parsed row by row, so that a table of any size can be read in slices. It
+// knows where each row stands in the file, and not what a row means.
 import { isUtf8 } from 'node:buffer';
 import type { Sliced } from './slices.ts';
 

@@ -1,5 +1,5 @@
-// The registered-credentials table: its text compiled to rows that a request can be held against.
-// A bad row is left out by name, the good ones go live. It does not know where the text comes from, nor what time it is.
+// The registered-credentials table: its text compiled to rows that a request can be checked against. A bad row is left out by
+// name, the good ones go live. It does not know where the text comes from, nor what time it is.
 import type { CallingApplication } from '../controller.ts';
 import { parseTime } from './instant.ts';
 import { atOnce, type Sliced } from './slices.ts';
@@ -211,7 +211,7 @@ function shareSet(sets: SharedSets, kind: string, items: readonly string[]): Rea
   return set;
 }
 
-// A method is a token of RFC 9110 (5.6.2) and case-sensitive, but nobody who writes "get" means a method of his own.
+// A method is a token of RFC 9110 (5.6.2) and case-sensitive, but "get" is never meant as a method of its own.
 function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
   const isMethod = (item: unknown): item is string => typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
   if (!Array.isArray(value) || !value.every(isMethod)) throw new BadRow('"methods" is not a list of HTTP methods');

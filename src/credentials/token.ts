@@ -1,6 +1,6 @@
-// What a token looks like: `gfk_<id>_<secret>_<checksum>`. It makes one, takes one apart and hashes its secret for the table.
-// It does not know the table: whether a token is live is identify.ts and table.ts.
-// The checksum is no secret; it lets a scanner tell a token from noise, and a typo be refused without a look-up.
+// The token format, `gfk_<id>_<secret>_<checksum>`: makes and parses tokens, and hashes their secrets for the table. The
+// checksum is not a secret: a scanner can tell a token from noise, and a typo is refused without a look-up. Whether a token
+// is live is identify.ts.
 import { crypto, hash } from '../base/builtins.ts';
 
 export const ID_LENGTH = 12;

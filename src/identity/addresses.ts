@@ -1,5 +1,4 @@
-// Which addresses the program will ask anything of: https, and http on loopback hosts alone. A key set fetched in the
-// clear is a key set of whoever sits in between.
+// Which addresses keys may be fetched from: https, and http on loopback only. Keys fetched in the clear could be anybody's.
 
 const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/;
 

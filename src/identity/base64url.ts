@@ -1,5 +1,5 @@
-// base64url as RFC 7515 section 2 means it: one spelling for one sequence of bytes. Node's decoder takes padding,
-// `+` and `/`, junk between the characters and stray low bits, so that many texts would carry one signature.
+// base64url as RFC 7515 section 2 defines it: one spelling for each sequence of bytes. Node's decoder also accepts padding, `+`
+// and `/`, junk between the characters and stray low bits, so that many texts would carry one signature.
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 

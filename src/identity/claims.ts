@@ -1,5 +1,5 @@
-// The claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), read once its signature holds. Every claim is
-// type-checked before it is compared: `iss` as a list has passed elsewhere (CVE-2025-30144). Nothing of keys or HTTP.
+// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. Every claim's type is checked
+// before it is compared: an `iss` that is a list has been accepted elsewhere (CVE-2025-30144). It knows neither keys nor HTTP.
 import { crypto } from '../base/builtins.ts';
 import { InvalidToken } from './invalid-token.ts';
 

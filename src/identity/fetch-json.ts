@@ -1,4 +1,4 @@
-// One JSON document from a provider, with everything bounded: time, size, redirects. It knows nothing of keys.
+// Fetches one JSON document from a provider, with bounds on time, size and redirects. It does not know what is in it.
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 

@@ -1,5 +1,5 @@
-// The identity-auth handler behind the explicit routes /api/idp-signin and /api/register: request -> verified identity ->
-// an account of the credentials room. It writes no response and reads no table of its own; both come as arguments.
+// The handler behind /api/idp-signin and /api/register: request -> verified identity -> an account of the credentials room. It
+// writes no response and reads no table; both are handed in.
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';

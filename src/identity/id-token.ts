@@ -1,6 +1,5 @@
-// An ID token, whole: parse -> issuer selects the provider -> algorithm -> key -> signature -> claims. In that order:
-// nothing that the token says of itself is believed before its signature holds, except which provider to ask.
-// Nothing of HTTP: the key sets and the clock are arguments.
+// Verifies an ID token: parse -> issuer selects the provider -> algorithm -> key -> signature -> claims. In that order: nothing
+// that the token says is believed before its signature holds, except which provider to ask. Key sets and clock are arguments.
 import { parseJsonObject } from './base64url.ts';
 import { checkClaims, type VerifiedIdentity } from './claims.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -34,7 +33,7 @@ const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 /**
  * Verifies an ID token as OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725 say.
  *
- * @throws InvalidToken with the reason; @throws KeysUnavailable (jwks.ts) when the provider's keys cannot be had
+ * @throws InvalidToken with the reason; @throws KeysUnavailable (jwks.ts) when the provider's keys are unavailable
  */
 export async function verifyIdToken(token: unknown, expected: IdTokenExpectation): Promise<VerifiedToken> {
   const { findProvider, keys, nonce, now = Date.now } = expected;

@@ -1,5 +1,5 @@
-// What a client sends to /api/idp-signin and /api/register: request data -> a request that makes sense, or a 400 that
-// says what is missing. The form post of Google Identity Services is checked against its cookie. No token is judged here.
+// Parses what a client sends to /api/idp-signin and /api/register, or refuses it with a 400 that says what is wrong. The form
+// post of Google Identity Services is checked against its cookie. Tokens are not verified here.
 
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';

@@ -1,5 +1,5 @@
 // Why an ID token is refused: one literal table, reason -> what it means. The reason is for the log; a client reads
-// INVALID_ID_TOKEN and no more (an oracle helps only whoever forges). No sentence here ever holds a part of a token.
+// INVALID_ID_TOKEN and no more, since details would help a forger. No sentence here contains a part of a token.
 
 export const TOKEN_REASONS = {
   'not-a-token': 'it is not a string',

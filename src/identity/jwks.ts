@@ -1,5 +1,5 @@
-// The providers' key sets in memory: fetched when first needed, kept as long as they say, asked again for a kid that is
-// not in them, served stale while a provider is away. Whoever sends bogus kids gets neither fetches nor good keys out of it.
+// The providers' key sets in memory: fetched when first needed, kept as long as their Cache-Control says, fetched again for an
+// unknown kid, served stale while a provider is away. A client that sends made-up kids causes neither fetches nor lost keys.
 import { describeError, type Log } from '../base/log.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
@@ -14,7 +14,7 @@ export const KEY_TIMES = {
   fresh: 10 * MINUTE,
   minFresh: 5 * MINUTE,
   maxFresh: 24 * HOUR,
-  /** After they have gone stale, and only while newer ones cannot be had. */
+  /** After they have gone stale, and only while newer ones are unavailable. */
   stale: 24 * HOUR,
   /** Between two fetches for an unknown kid, and after a failure. */
   coolDown: 30_000,
@@ -25,7 +25,7 @@ export const KEY_TIMES = {
 /** Before anything was fetched: the monotonic clock may begin at 0. */
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** The keys of a provider cannot be had and none are kept: the fault is not the client's. */
+/** A provider's keys are unavailable and none are kept: not the client's fault. */
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
@@ -91,7 +91,7 @@ export function createKeySets({
 
   function usableKeys(provider: Provider, set: KeySet): readonly (VerificationKey | UnusableKey)[] {
     if (set.keys === undefined || now() >= set.freshUntil + KEY_TIMES.stale) {
-      throw new KeysUnavailable(`Cannot verify tokens of ${provider.name}: its keys cannot be had`);
+      throw new KeysUnavailable(`Cannot verify tokens of ${provider.name}: its keys are temporarily unavailable`);
     }
     return set.keys;
   }

@@ -1,5 +1,5 @@
-// Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms; it knows nothing of
-// claims, issuers or HTTP. `verifySignature` stands by itself so that public test vectors can be run against it.
+// Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms, not claims, issuers or HTTP.
+// `verifySignature` is exported so that public test vectors can be run against it.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';

@@ -1,5 +1,5 @@
-// A provider's public keys: JWK (RFC 7517) -> KeyObject, checked once, and the choice of the one that a token may be
-// verified with. Where the keys come from is jwks.ts; what they verify is jws.ts.
+// A provider's public keys: JWK (RFC 7517) -> KeyObject, validated once, and the choice of the key for a token. Where the keys
+// come from is jwks.ts; how they verify is jws.ts.
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';

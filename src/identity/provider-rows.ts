@@ -1,5 +1,5 @@
-// The rows of data/identity-providers.json: text -> providers, and the rows that make no sense, by name. A row is taken
-// whole or not at all: half a provider is a hole. Reading the file and keeping it live is providers.ts.
+// Parses data/identity-providers.json: providers, and the invalid rows by name. A row is accepted whole or not at all. Reading
+// the file and reloading it is providers.ts.
 import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';

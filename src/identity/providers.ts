@@ -1,5 +1,5 @@
-// data/identity-providers.json, live: polled, because file events do not come through mounted volumes; read whole,
-// checked, swapped in one step; the last good one goes on when the new text is bad. What a row means is provider-rows.ts.
+// Keeps data/identity-providers.json live: polled, since file events do not reach mounted volumes; parsed and swapped whole; the
+// last good list stays when the new text is bad. What a row means is provider-rows.ts.
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { describeError, type Log } from '../base/log.ts';

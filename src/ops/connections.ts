@@ -1,5 +1,5 @@
-// The bounds of the operations port: how many connections, one answer at a time on each, and how long it may take to be read.
-// Whoever holds connections open must neither keep a probe out nor fill the supervisor's memory. It knows no page.
+// The bounds of the operations port: the number of connections, one answer at a time on each, and the time an answer may take to
+// be read. A client that holds connections open can neither keep a probe out nor fill the supervisor's memory.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 

@@ -1,5 +1,4 @@
-// The Prometheus text format, version 0.0.4: families of samples in, text out. It knows the escapes and the order that the
-// format asks for, and no metric.
+// Renders the Prometheus text format, version 0.0.4: families of samples in, text out. It knows no particular metric.
 import { countOf, type HistogramPiece } from './histogram.ts';
 
 export interface Sample {

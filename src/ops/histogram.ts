@@ -1,5 +1,5 @@
-// A histogram as Prometheus has it, kept as plain numbers: how many values fell under each bound, and their sum. It knows
-// neither what is measured nor how it is written; it is filled in a worker, sent in pieces, and added up by the supervisor.
+// A Prometheus histogram as plain numbers: how many values fell under each bound, and their sum. Filled in a worker, sent in
+// pieces, added up by the supervisor.
 
 export interface Histogram {
   /** Upper bounds, ascending; what lies above the last one is counted all the same. */

@@ -1,6 +1,5 @@
-// How long a request that comes at a random moment waits until the event loop turns to it: a timer that is due ten times a
-// second, and how late it is. Not perf_hooks' monitorEventLoopDelay: it has to be reset to tell one second from the next,
-// and what blocks the loop across a reset is missing from it; its resolution of 20 ms costs six times as much.
+// The event loop delay: how late a timer is that is due ten times a second. perf_hooks' monitorEventLoopDelay has to be reset to
+// tell one second from the next, loses what blocks the loop across a reset, and costs six times as much.
 import { createHistogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 

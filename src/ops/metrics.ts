@@ -1,5 +1,5 @@
-// Every metric, a row each: name, type, what it says, and where it comes from. docs/OPERATING.md documents each row; a test
-// holds the two together. How they are written is exposition.ts, who counts is worker-metrics.ts and the supervisor.
+// Every metric, a row each: name, type, help, and where its samples come from. docs/OPERATING.md documents each row; a test
+// compares the two. How they are written is exposition.ts; the counting is worker-metrics.ts and the supervisor.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';
 import type { Family, Sample } from './exposition.ts';

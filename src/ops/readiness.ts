@@ -1,5 +1,5 @@
-// Whether the service takes requests, and what somebody who looks at it wants to know first: the answer of /readyz. A
-// supervisor that answers is alive; that a worker serves is another question, and this is its one answer.
+// Whether the service takes requests, and the body of /readyz. That the supervisor answers says that it is alive (/livez); that
+// a worker serves is decided here.
 import type { GroupLoad } from '../worker/messages.ts';
 import type { ServiceStatus } from './service-status.ts';
 

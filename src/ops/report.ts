@@ -1,5 +1,5 @@
-// What a worker tells the supervisor about itself once a second: what was counted since the last report, and how things
-// are now. Pieces and not totals, so that a counter goes on when its worker ends.
+// What a worker reports to the supervisor once a second: counts since the last report, and the state now. Counts are
+// differences, so that a counter survives the end of its worker.
 import type { Quarantined } from '../credentials/table.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';

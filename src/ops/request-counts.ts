@@ -1,5 +1,5 @@
-// Requests by page, operation, verb and status, with their durations and bytes: the same table in a worker, which counts,
-// and in the supervisor, which adds up. It is bounded, whatever clients send; which names are real, the caller knows.
+// Requests by page, operation, verb and status, with durations and bytes, and by credential: the same table in a worker, which
+// counts, and in the supervisor, which adds up. Bounded, whatever clients send; the caller decides which names are real.
 import { addPiece, countOf, createHistogram, type Histogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
 
 /** Seconds. A hit takes a fraction of a millisecond; OPERATION_TIMEOUT is 30 s unless set otherwise. */

@@ -1,5 +1,5 @@
-// The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker is
-// stuck. It only reads: nothing here starts, stops or changes anything, and it never keeps the process alive.
+// The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker is stuck.
+// Read-only: nothing here starts, stops or changes anything. It never keeps the process alive.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
@@ -18,7 +18,7 @@ export interface Operations {
    * Listens; to be called before the first worker is started.
    *
    * @param supervisor undefined while there is none
-   * @throws Error of the system when the port cannot be had
+   * @throws the system's error when it cannot listen
    */
   open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
   /** A worker's report, as it came. */

@@ -1,5 +1,5 @@
-// What the operations port knows of the service: the supervisor's own account, and what the workers report, added up. It
-// answers nobody; readiness.ts and metrics.ts say what it means.
+// What the operations port knows of the service: the supervisor's status and the workers' reports, added up. What it means is
+// readiness.ts and metrics.ts.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { SupervisorStatus as OwnStatus } from '../supervisor/status.ts';
 import { addPiece, createHistogram, type Histogram } from './histogram.ts';

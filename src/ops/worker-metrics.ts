@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts every answer, and puts the report of the last second together. It exists only
-// where OPS_PORT is on. It allocates nothing for a request, and labels with no text that a client made up.
+// The worker's half of the metrics: counts every answer and makes the report of each second. It exists only while OPS_PORT is
+// set. It allocates nothing for a request, and no label is a text that a client made up.
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
 import type { Exchange } from '../http/exchange.ts';

@@ -20,7 +20,7 @@ test('new makes a controller that serves', async (t) => {
   ]);
   const routes = await runHere(runRoutes, [], { cwd });
   assert.deepEqual([routes.code, routes.err], [0, '']);
-  assert.match(routes.out, /^POST +\/api\/order-item +created +controllers\/Order-itemController\.ts$/m);
+  assert.match(routes.out, /^POST +\/api\/order-item +created +controllers\/Order-itemController\.ts/m);
 });
 
 test('new makes the folder when there is none, and answers in JSON', async (t) => {

@@ -1,5 +1,5 @@
-// What happens to a table: a row is issued, rotated or revoked. Each is a change for store.ts to write; the rows are those of
-// the file, in the file's words. It makes tokens and hands them out once; it knows neither files nor requests.
+// The changes to a table: a row is issued, rotated or revoked. Rows are those of the file, with the file's field names. It
+// makes tokens and returns them once; it knows neither files (store.ts) nor requests.
 
 import { isRawRow, type Owner, parseTable, type RawRow } from '../table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';

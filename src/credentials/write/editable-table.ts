@@ -1,5 +1,5 @@
-// Changes to the table's text: a row that is added or changed is written on a line of its own, and every other byte stays, so
-// rows and fields that the program does not know stay too. It does not know what the rows mean.
+// Edits the table's text: an added or changed row is written on a line of its own, and every other byte stays, so unknown rows
+// and fields stay too. It does not know what the rows mean.
 import { inSlices } from '../slices.ts';
 import { isRawRow } from '../table.ts';
 import { readTableText } from '../table-text.ts';

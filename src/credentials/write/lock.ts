@@ -1,6 +1,6 @@
-// A lock between processes that outlives no holder. The lock is a folder with one file in it, whose name says who holds it:
-// to take it, a prepared folder is renamed there, which the system lets succeed only where there is no folder or an empty one;
-// to break a dead holder's, exactly that file is unlinked, so two who break it at once can never break a third one's.
+// A lock between processes that is released when its holder dies. The lock is a folder with one file in it, named after the
+// holder. To take it, a prepared folder is renamed to its place, which succeeds only where there is none or an empty one. To
+// break a dead holder's, exactly its file is removed, so two processes that break it at once cannot break a third one's.
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ export interface Lock {
 
 /**
  * @param path of the lock folder; its parent must exist
- * @throws Error one line, when it cannot be had within `waitMs`; a failed system call as it is
+ * @throws Error one line, when it is not free within `waitMs`; or a failed system call
  */
 export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {}): Promise<Lock> {
   const me = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;

@@ -1,5 +1,5 @@
-// The only writer of the table: under the lock, to a draft beside it, made durable, renamed over it. Whoever reads sees the
-// old table or the new one, whole, whatever is killed or full. It does not know what a change means: see changes.ts.
+// The only writer of the table: under the lock, to a draft beside it, fsynced, renamed over it. A reader sees the old table or
+// the new one, whole, whatever is killed and however full the disk is. What a change means is changes.ts.
 import { chownSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -10,7 +10,7 @@ import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
 const EMPTY_TEXT = Buffer.from('{ "production": [] }\n');
-/** A process tries for a lock for seconds: a draft of one from a machine that cannot be seen is nobody's after so long. */
+/** A process waits for a lock for seconds. After this time the draft of another machine's lock is abandoned. */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
 export function tablePath(dataDir: string): string {
@@ -88,7 +88,7 @@ function draftPath(path: string, holder: string): string {
 }
 
 /**
- * Removes what killed processes left. Drafts of the table are written under the lock, and the lock is ours: whoever they belong to is dead,
+ * Removes what killed processes left. Drafts of the table are written under the lock, and the lock is ours: their writer is dead,
  * or stood still and lost the lock; then the missing draft is what stops it from writing over our change. Drafts of locks may be alive.
  */
 async function removeDrafts(path: string): Promise<void> {

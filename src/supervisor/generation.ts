@@ -20,8 +20,8 @@ export type GenerationOutcome =
   | { readonly kind: 'aborted' };
 
 export interface Loader {
-  /** @param files names in the folder; default: all that are controllers */
-  load(number: number, count: number, files?: () => readonly string[]): Promise<GenerationOutcome>;
+  /** @param before a look at the folder from before now. @param files names in it; default: all that are controllers */
+  load(number: number, count: number, before: Snapshot | undefined, files?: () => readonly string[]): Promise<GenerationOutcome>;
   /** One worker loads the folder, with what has ended or hung its process earlier, and goes. */
   probe(number: number): Promise<GenerationOutcome>;
   isLoading(): boolean;
@@ -44,7 +44,6 @@ export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader
   let running: AbortController | undefined;
   /** Never two in a row: a folder that is slow to load and always changing must be loaded some time. */
   let gaveUpLast = false;
-  const add = (file: string, reason: string) => poison.add(file, reason, look());
   const all = () => [...listGroups(dir).values()];
 
   async function run(options: Omit<GenerationOptions, 'signal'>): Promise<GenerationOutcome> {
@@ -57,16 +56,19 @@ export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader
   }
 
   return {
-    async load(number, count, files = all) {
-      const outcome = await run({ number, count, files, takeWorker: pool.take, skip: poison.active(), onPoison: add });
+    async load(number, count, before, files = all) {
+      // What has changed since that look may have mended what did harm.
+      const onPoison = (file: string, reason: string) => poison.add(file, reason, before);
+      const outcome = await run({ number, count, files, takeWorker: pool.take, skip: poison.active(), onPoison });
       if (outcome.kind !== 'aborted') gaveUpLast = false;
       return outcome;
     },
     async probe(number) {
+      const before = look();
       const harmless = new Set(poison.active().keys());
       const onPoison = (file: string, reason: string) => {
         harmless.delete(file);
-        add(file, reason);
+        poison.add(file, reason, before);
       };
       const outcome = await run({ number, count: 1, files: all, takeWorker: pool.fork, skip: new Map(), onPoison });
       if (outcome.kind !== 'loaded') return outcome;

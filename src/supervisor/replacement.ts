@@ -5,12 +5,12 @@ import { compareReplacement, isThereNow } from './group-table.ts';
 import { listen, quitAll, refuse, type Service } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<void> {
-  const { log, pool, loader, table, poison, now } = service;
+  const { log, pool, loader, table, poison, watch, now } = service;
   const known = poison.active().size;
   const begun = now();
   const { number, groups } = table.current;
   // What nobody has asked for yet comes as it comes to the others: on its first request, on all workers.
-  const outcome = await loader.load(number, count, () => Array.from(groups.values(), ({ file }) => file));
+  const outcome = await loader.load(number, count, watch.look(), () => Array.from(groups.values(), ({ file }) => file));
   if (service.isStopping || outcome.kind === 'aborted') return;
   if (outcome.kind === 'ended') return refuse(service, 'replacement', outcome.reason);
   const { workers } = outcome;

@@ -19,7 +19,7 @@ export async function rollOut(service: Service, cause: string): Promise<void> {
   if (isServing()) pardonServing(service);
   watch.trying(before);
   table.begin();
-  const outcome = await loader.load(++service.counter, service.workers);
+  const outcome = await loader.load(++service.counter, service.workers, before);
   if (service.isStopping) return;
   if (outcome.kind === 'ended') return refuse(service, cause, outcome.reason);
   if (outcome.kind === 'aborted') {

@@ -254,6 +254,21 @@ describe('what has not loaded', () => {
     assert.equal(service.supervisor.status().generation, 2);
   });
 
+  it('and ended its process is probed as soon as anything has changed since before it was loaded', async (test) => {
+    const service = await started(test, { workers: 1, groups: ['A', 'B'] });
+    service.made.seen = { 'file:/lib.js': 'deadly' };
+    service.made.load = (order) => {
+      if (service.made.seen['file:/lib.js'] === 'mended') return loaded(order);
+      // It is mended before anybody hears that it has ended the process.
+      service.made.seen = { 'file:/lib.js': 'mended' };
+      return { kind: 'ended', file: 'BController.js', reason: 'it ended' };
+    };
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
+    assert.deepEqual(service.supervisor.status().notLoadable, []);
+  });
+
   it('and ended a worker that served is not imported by another, nor by a replacement', async (test) => {
     const service = await started(test);
     write(service.dir, 'ExitController.js', 'process.exit(1);\n');

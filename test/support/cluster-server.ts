@@ -8,6 +8,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { isDistCurrent } from '../../build.mjs';
 import { createFolder } from './folder.ts';
+import { reap } from './reaper.ts';
 
 export { controller, createFolder, write } from './folder.ts';
 
@@ -33,6 +34,8 @@ export interface Service {
   output(): string;
   errors(): string;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
+  /** Milliseconds after which what is waited for will not come: in units of what this machine has just shown it can do. */
+  patience(): number;
 }
 
 export interface ServiceOptions {
@@ -46,8 +49,10 @@ export interface ServiceOptions {
   readonly logFile?: string;
 }
 
-/** Milliseconds after which what is waited for will not come: a hang must fail and say what there was instead. */
-const HOPELESS = 60_000;
+/** Of the time that the service took to start: nothing that a test waits for takes as long on the same machine. */
+const STARTS = 60;
+/** Milliseconds at least, since some of what is waited for takes its time on any machine. */
+const LEAST_PATIENCE = 30_000;
 
 export async function startService(test: TestContext, options: ServiceOptions = {}): Promise<Service> {
   const service = spawnService(test, options);
@@ -59,6 +64,8 @@ export async function startService(test: TestContext, options: ServiceOptions = 
 }
 
 export interface SpawnedService extends Omit<Service, 'port'> {
+  /** The last process that could write to its output has ended. */
+  readonly closed: Promise<void>;
   readonly listening: Promise<number>;
 }
 
@@ -72,7 +79,12 @@ export function spawnService(
   const child = spawn(command[0] as string, command.slice(1), {
     env: { ...process.env, PORT: '0', HOST: '127.0.0.1', WORKERS: '2', LOG_LEVEL: 'info', CONTROLLERS_DIR: dir, DATA_DIR: data, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   });
+  reap(child);
+  const begun = performance.now();
+  let startTook: number | undefined;
+  const patience = () => Math.max(LEAST_PATIENCE, STARTS * (startTook ?? performance.now() - begun));
   const lines: LogLine[] = [];
   const waiting = new Set<() => void>();
   let output = '';
@@ -86,25 +98,30 @@ export function spawnService(
     for (const wake of waiting) wake();
   });
   const exited = once(child, 'exit').then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null }));
+  const closed = once(child, 'close').then(() => {});
   const listening = new Promise<number>((resolve) => {
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
       const match = /^gatefold listening on https?:\/\/\S+:(\d+)$/m.exec(output);
-      if (match !== null) resolve(Number(match[1]));
+      if (match === null) return;
+      startTook ??= performance.now() - begun;
+      resolve(Number(match[1]));
     });
   });
   test.after(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGTERM');
-    const forced = setTimeout(() => child.kill('SIGINT'), 4000);
+    const forced = [setTimeout(() => child.kill('SIGINT'), 4000), setTimeout(() => child.kill('SIGKILL'), 8000)];
     await exited;
-    clearTimeout(forced);
+    for (const timer of forced) clearTimeout(timer);
   });
   return {
     process: child,
     dir,
     lines,
     exited,
+    closed,
+    patience,
     listening,
     output: () => output,
     errors: () => errors,
@@ -113,7 +130,7 @@ export function spawnService(
         const told = lines.length;
         const hopeless = setTimeout(
           () => reject(new Error(`no ${event}: ${JSON.stringify(lines.slice(Math.max(0, told - 5)))}`)),
-          HOPELESS,
+          patience(),
         );
         const look = () => {
           const line = lines.find((candidate) => candidate.event === event && isMeant(candidate));

@@ -41,6 +41,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     load: ((order) => loaded(order)) as Load,
     agrees: true,
     isFolderThere: true,
+    /** A look at the folder, besides its path. */
+    seen: {} as Record<string, string>,
     time: 0,
   };
   let events: WorkerEvents | undefined;
@@ -91,7 +93,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
 
   const note = (name: string) => (value: unknown) => void story.push(`${name} ${JSON.stringify(value)}`);
   const watch: FolderWatch = {
-    look: () => (made.isFolderThere ? new Map([['folder', dir]]) : undefined),
+    look: () => (made.isFolderThere ? new Map([['folder', dir], ...Object.entries(made.seen)]) : undefined),
     trying() {},
     tried() {},
     imported: (load) => note('watch')(load.file),

@@ -1,7 +1,7 @@
 // Sections 8.1 to 8.4 of the decisions, row by row, against the service as a process. One service stands for many rows,
 // each with a group of its own, because that is how it lives: what one row breaks must not harm the others.
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { type Answer, ask, json, startLoad } from '../support/cluster-client.ts';
@@ -174,14 +174,42 @@ describe('a folder that is served', () => {
       write(service.dir, file, controller('good'));
       await live(service, `/api/${group}`, 'good');
       const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', path: `/api/${group}`, pause: 5 });
-      write(service.dir, file, text);
-      // It is being loaded when a worker more than usual is there to load it; the mended file comes in the middle of it.
-      await new Promise((resolve) => setTimeout(resolve, 1500));
+      const begun = join(dirname(service.dir), `${group}.begun`);
+      write(service.dir, file, `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(begun)}, '');\n${text}`);
+      // The mended file comes in the middle of the load.
+      while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 10));
       write(service.dir, file, controller('mended'));
       await load.until(({ body }) => body.includes('mended'));
       assert.deepEqual((await load.stop()).failures, []);
     });
   }
+
+  it('a file that never settles holds up an edit of another once, and not again', async () => {
+    const path = '/api/steady';
+    const texts = ['before', 'between', 'after'];
+    write(service.dir, 'SettlingController.js', 'await new Promise(() => {});\n');
+    for (const text of texts) {
+      write(service.dir, 'SteadyController.js', controller(text));
+      await live(service, path, text);
+    }
+    const slow = service.lines.filter(({ event, took_ms }) => event === 'generation-serving' && Number(took_ms) >= 10_000);
+    assert.ok(slow.length <= 1, JSON.stringify(slow));
+    rmSync(join(service.dir, 'SettlingController.js'));
+    write(service.dir, 'SteadyController.js', controller('steady'));
+    await live(service, path, 'steady');
+  });
+
+  it('a controller that listens on the port of the service costs its worker, and no edit', async () => {
+    const text = `import { createServer } from 'node:http';\ncreateServer().listen(${service.port}, '127.0.0.1');\n${controller('greedy')}`;
+    write(service.dir, 'GreedyController.js', text);
+    await ask(service.port, '/api/greedy').catch(() => undefined);
+    await service.logged('uncaught-exception', ({ error }) => String(error).includes('EADDRINUSE'));
+    write(service.dir, 'SteadyController.js', controller('steady beside it'));
+    await live(service, '/api/steady', 'steady beside it');
+    rmSync(join(service.dir, 'GreedyController.js'));
+    write(service.dir, 'SteadyController.js', controller('steady'));
+    await live(service, '/api/steady', 'steady');
+  });
 
   it('a file that is copied piece by piece ends on its last byte', async () => {
     write(service.dir, 'CopiedController.js', controller('before'));
@@ -270,9 +298,6 @@ describe('folders that are links', () => {
   });
 });
 
-/** So that a failure says what it saw; nothing is measured by it. */
-const HOPELESS = 15_000;
-
 /** Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does. */
 async function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
   const begun = performance.now();
@@ -280,7 +305,7 @@ async function until(service: Service, path: string, isMeant: (answer: Answer) =
     // A group whose code ends the process takes the connection with it.
     const answer = await ask(service.port, path).catch(() => undefined);
     run = answer !== undefined && isMeant(answer) ? run + 1 : 0;
-    if (performance.now() - begun > HOPELESS) assert.fail(`${path} is still ${answer?.status} ${answer?.body}`);
+    if (performance.now() - begun > service.patience()) assert.fail(`${path} is still ${answer?.status} ${answer?.body}`);
     if (run === 0) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

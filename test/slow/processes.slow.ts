@@ -1,12 +1,10 @@
 // Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang, throw, and the signals that end or renew them.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, type Failure, json, openConnection, startLoad } from '../support/cluster-client.ts';
-import { SERVER, type Service, spawnService, startService } from '../support/cluster-server.ts';
+import { type Service, startService } from '../support/cluster-server.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 
 /** What a misbehaving controller can do; each is an operation of the group `test`. */
@@ -25,25 +23,6 @@ export default class {
 }`;
 
 describe('a table that cannot be read', () => {
-  for (const [file, text] of [
-    ['production.json', '{"production":['],
-    ['identity-providers.json', '[{'],
-  ] as const) {
-    it(`${file}: the start ends with one line and exit code 1`, async (test) => {
-      const dir = createFolder(test, { 'TestController.js': controller(1) });
-      mkdirSync(join(dir, '../data'), { recursive: true });
-      writeFileSync(join(dir, '../data', file), text);
-      const service = spawnService(test, { dir });
-      assert.equal((await service.exited).code, 1);
-      const lines = service
-        .errors()
-        .split('\n')
-        .filter((line) => !line.startsWith('{') && line !== '');
-      assert.equal(lines.length, 1);
-      assert.match(lines[0] ?? '', new RegExp(`^gatefold: .*${file.replace('.', '\\.')}`));
-    });
-  }
-
   it('while serving: the old generation serves on, and the next one starts when the table is mended', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller('old') });
     const service = await startService(test, { dir });
@@ -70,19 +49,6 @@ describe('workers', () => {
     const { failures } = await load.stop();
     assert.ok(failures.length <= 6, `${failures.length} failures, no more than connections at that moment`);
     assert.ok(isOneMoment(failures), 'all of them at that moment');
-  });
-
-  it('the only worker is replaced on the same port, and whoever connects meanwhile waits', async (test) => {
-    const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
-    const { pid } = json(await ask(service.port, '/api/test'));
-    for (let death = 1; death <= 4; death++) {
-      await assert.rejects(ask(service.port, '/api/test/exit'));
-      await untilDead(service, death);
-      const answers = await Promise.all(Array.from({ length: 5 }, () => ask(service.port, '/api/test')));
-      for (const answer of answers) assert.notEqual(json(answer).pid, pid);
-    }
-    const died = await service.logged('worker-died');
-    assert.equal(died.reason, 'it ended the process with exit code 5');
   });
 
   it('the only worker is replaced under load, then drained like any other', async (test) => {
@@ -263,102 +229,6 @@ describe('signals', () => {
     service.process.kill('SIGTERM');
     assert.deepEqual(await service.exited, { code: 0, signal: null });
     assert.ok('kind' in (await lost));
-  });
-});
-
-describe('start', () => {
-  it('says so in one line, first of all, and with the real port', async (test) => {
-    const service = spawnService(test, { files: { 'TestController.js': controller(1) } });
-    const port = await service.listening;
-    assert.equal(service.output(), `gatefold listening on http://127.0.0.1:${port}\n`);
-    assert.equal((await ask(port, '/api/test')).status, 200);
-  });
-
-  it('names localhost for all interfaces, and puts IPv6 in brackets', async (test) => {
-    for (const [host, shown] of [
-      ['', 'localhost'],
-      ['::1', '[::1]'],
-    ] as const) {
-      const service = spawnService(test, { files: {}, env: { HOST: host, WORKERS: '1' } });
-      const port = await service.listening;
-      assert.equal(service.output(), `gatefold listening on http://${shown}:${port}\n`);
-    }
-  });
-
-  it('ends with one line and exit code 1 when the port is busy', async (test) => {
-    const other = createServer().listen(0, '127.0.0.1');
-    test.after(() => other.close());
-    await new Promise((resolve) => other.once('listening', resolve));
-    const { port } = other.address() as { port: number };
-    const service = spawnService(test, { files: {}, env: { PORT: String(port) } });
-    assert.deepEqual(await service.exited, { code: 1, signal: null });
-    assert.equal(service.errors(), `gatefold: Cannot listen on 127.0.0.1:${port}: it is in use by another process (EADDRINUSE)\n`);
-  });
-
-  const folders: readonly (readonly [name: string, make: (dir: string) => void, reason: RegExp])[] = [
-    [
-      'missing',
-      (dir) => rmSync(dir, { recursive: true }),
-      /^gatefold: Cannot read the controllers folder \S+: there is no such folder \(ENOENT\)\n$/,
-    ],
-    [
-      'a file',
-      (dir) => {
-        rmSync(dir, { recursive: true });
-        writeFileSync(dir, '');
-      },
-      /^gatefold: Cannot read the controllers folder \S+: it is not a folder \(ENOTDIR\)\n$/,
-    ],
-  ];
-  for (const [name, make, reason] of folders) {
-    it(`ends with one line and exit code 1 when the folder is ${name}`, async (test) => {
-      const dir = createFolder(test);
-      make(dir);
-      const service = spawnService(test, { dir });
-      assert.deepEqual(await service.exited, { code: 1, signal: null });
-      assert.match(service.errors(), reason);
-    });
-  }
-
-  it('ends with one line and exit code 1 when the folder cannot be read', { skip: process.getuid?.() === 0 }, async (test) => {
-    const dir = createFolder(test);
-    chmodSync(dir, 0o000);
-    test.after(() => chmodSync(dir, 0o700));
-    const service = spawnService(test, { dir });
-    assert.deepEqual(await service.exited, { code: 1, signal: null });
-    assert.match(service.errors(), /this user may not read it \(EACCES\)/);
-  });
-
-  it('a setting that makes no sense ends it with one line', async (test) => {
-    const service = spawnService(test, { files: {}, env: { WORKERS: 'many' } });
-    assert.deepEqual(await service.exited, { code: 1, signal: null });
-    assert.match(service.errors(), /^gatefold: WORKERS: "many" is not [^\n]+\n$/);
-  });
-
-  it('warns of a folder and of a controller that everyone can write', async (test) => {
-    const dir = createFolder(test, { 'TestController.js': controller(1) });
-    chmodSync(dir, 0o777);
-    chmodSync(join(dir, 'TestController.js'), 0o666);
-    const service = await startService(test, { dir });
-    await service.logged('writable-by-everyone', ({ path }) => path === dir);
-    await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
-  });
-
-  it('a worker is not to be started by hand', () => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], { encoding: 'utf8' });
-    assert.deepEqual(
-      { status, stdout, stderr },
-      { status: 1, stdout: '', stderr: 'gatefold: a worker is started by the server; run server.js instead\n' },
-    );
-  });
-
-  it('a signal during the start ends it', async (test) => {
-    const text = `console.error('{"event":"importing"}');\nawait new Promise(() => {});\n`;
-    const service = spawnService(test, { files: { 'TestController.js': text } });
-    await service.logged('importing');
-    service.process.kill('SIGTERM');
-    assert.deepEqual(await service.exited, { code: 0, signal: null });
-    assert.equal(service.output(), '');
   });
 });
 

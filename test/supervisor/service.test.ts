@@ -1,0 +1,201 @@
+// The journey of one service: its folder changes, its workers die, and it ends. Each step has a group of its own, because that is
+// how a service lives; what one step breaks must not harm the others. test/slow has every row of it.
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { type Answer, ask, json, openConnection, startLoad } from '../support/cluster-client.ts';
+import { type Service, startService } from '../support/cluster-server.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
+
+/** What a controller may do to its process. */
+const MISCHIEF = `
+import { setTimeout as sleep } from 'node:timers/promises';
+export default class {
+  index() { return { pid: process.pid }; }
+  async slow() { await sleep(300); return { pid: process.pid }; }
+  timer() { setTimeout(() => { throw new Error('thrown late'); }, 1); return { pid: process.pid }; }
+  say() {
+    for (const message of [{ kind: 'unfit', reason: 'x' }, { kind: 'faulty' }, { kind: 'listen-failed', code: 'x' }, 7, null, 'pong']) process.send(message);
+    return { pid: process.pid };
+  }
+}`;
+
+/** Throws an error that cannot be described. */
+const ODD = `const error = new Error('x');\nerror.name = Symbol('name');\nthrow error;\n`;
+
+describe('a service', () => {
+  const cleanups: (() => unknown)[] = [];
+  const shared = { after: (cleanup: () => unknown) => cleanups.push(cleanup) } as unknown as TestContext;
+  let service: Service;
+  before(async () => {
+    const dir = createFolder(shared, {
+      'SteadyController.js': controller('steady'),
+      'MischiefController.js': MISCHIEF,
+    });
+    mkdirSync(join(dirname(dir), 'count'));
+    write(dir, 'LockedController.js', failsOnce(join(dirname(dir), 'count')));
+    service = await startService(shared, { dir });
+  });
+  after(async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  });
+
+  it('says where it listens in one line, first of all', () => {
+    assert.equal(service.output(), `gatefold listening on http://127.0.0.1:${service.port}\n`);
+  });
+
+  it('serves a group on every worker that one of them could not load at first', async () => {
+    for (const { status } of await together(20, () => ask(service.port, '/api/locked'))) assert.equal(status, 200);
+    assert.ok(!service.lines.some(({ event, file }) => event === 'group-not-loadable' && file === 'LockedController.js'));
+  });
+
+  it('serves a new group on the very next request, on every worker, and restarts nothing', async () => {
+    const before = await workersSeen(service);
+    write(service.dir, 'NewController.js', controller('new'));
+    for (const { status } of await together(20, () => ask(service.port, '/api/new'))) assert.equal(status, 200);
+    assert.deepEqual(await workersSeen(service), before);
+  });
+
+  it('loses no request while edits become live', async (test) => {
+    write(service.dir, 'lib/shared.js', 'export const value = 0;\n');
+    write(
+      service.dir,
+      'EditedController.js',
+      `import { value } from './lib/shared.js';\nexport default class { index() { return { value }; } }\n`,
+    );
+    const path = '/api/edited';
+    await live(service, path, 0);
+    const loads = (['kept-alive', 'one request a connection'] as const).map((mode) =>
+      startLoad(test, { port: service.port, connections: 2, mode, path, pause: 2 }),
+    );
+    write(service.dir, 'lib/shared.js', 'export const value = 1;\n');
+    await live(service, path, 1);
+    writeFileSync(join(service.dir, 'EditedController.js'), controller(2));
+    await live(service, path, 2);
+    for (const load of loads) assert.deepEqual((await load.stop()).failures, []);
+  });
+
+  it('goes on with what works when a file no longer loads, and takes the mended one', async () => {
+    write(service.dir, 'EditedController.js', 'export default class { index( }\n');
+    const line = await service.logged('generation-rejected', ({ file }) => file === 'EditedController.js');
+    assert.match(`${line.at}`, /EditedController\.js:1$/);
+    assert.equal(json(await ask(service.port, '/api/edited')).value, 2);
+    write(service.dir, 'EditedController.js', controller(3));
+    await live(service, '/api/edited', 3);
+    rmSync(join(service.dir, 'EditedController.js'));
+    await until(service, '/api/edited', ({ status }) => status === 404);
+  });
+
+  it('obeys no message that a controller sends over the channel', async () => {
+    const { pid } = json(await ask(service.port, '/api/mischief/say'));
+    await together(10, () => ask(service.port, '/api/steady'));
+    assert.ok(!service.lines.some((line) => line.event === 'worker-faulty'));
+    assert.ok((await workersSeen(service)).includes(Number(pid)));
+  });
+
+  it('replaces a worker in which something was thrown outside of any request, and loses none', async (test) => {
+    const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', path: '/api/steady', pause: 2 });
+    const slow = ask(service.port, '/api/mischief/slow');
+    const { pid } = json(await ask(service.port, '/api/mischief/timer'));
+    const line = await service.logged('uncaught-exception', (candidate) => candidate.pid === pid);
+    assert.match(String(line.at), /MischiefController\.js:\d+$/);
+    await service.logged('worker-replaced');
+    assert.equal((await slow).status, 200);
+    assert.deepEqual((await load.stop()).failures, []);
+  });
+
+  it('lets a new file end one worker that serves, and no other', async () => {
+    const serving = await workersSeen(service);
+    write(service.dir, 'ExitController.js', 'process.exit(4);\n');
+    // A generation may be quicker, since a folder that is broken is tried at any change; then nobody dies of it but those.
+    await ask(service.port, '/api/exit').catch(() => undefined);
+    await service.logged('worker-died', ({ file }) => file === 'ExitController.js');
+    await service.logged('group-not-loadable', ({ file }) => file === 'ExitController.js');
+    for (const answer of await together(10, () => ask(service.port, '/api/exit')))
+      assert.equal(json(answer).error_code, 'GROUP_NOT_LOADABLE');
+    const died = service.lines.filter(({ event, worker }) => event === 'worker-died' && serving.includes(Number(worker)));
+    assert.ok(died.length <= 1, JSON.stringify(died));
+    rmSync(join(service.dir, 'ExitController.js'));
+  });
+
+  it('follows its folder beside a file that throws what cannot be described', async () => {
+    write(service.dir, 'OddController.js', ODD);
+    assert.equal(json(await ask(service.port, '/api/odd')).error_code, 'GROUP_NOT_LOADABLE');
+    write(service.dir, 'SteadyController.js', controller('steady again'));
+    await live(service, '/api/steady', 'steady again');
+  });
+
+  it('makes a new generation on SIGHUP although nothing has changed', async () => {
+    const pids = await workersSeen(service);
+    service.process.kill('SIGHUP');
+    await service.logged('generation-serving', ({ cause }) => cause === 'signal');
+    await until(service, '/api/steady', (answer) => !pids.includes(Number(json(answer).pid)));
+  });
+
+  it('replaces a worker that was killed', async () => {
+    const replaced = () => service.lines.filter(({ event }) => event === 'worker-replaced').length;
+    const known = replaced();
+    const { pid } = json(await ask(service.port, '/api/steady'));
+    process.kill(Number(pid), 'SIGKILL');
+    await service.logged('worker-died', ({ worker }) => worker === pid);
+    await service.logged('worker-replaced', () => replaced() > known);
+    await until(service, '/api/steady', (answer) => json(answer).pid !== pid);
+  });
+
+  it('answers what is under way when it is told to end, says so on each connection, and exits with 0', async () => {
+    const kept = openConnection(service.port);
+    const request = 'GET /api/steady HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    await kept.ask(request);
+    const slow = ask(service.port, '/api/mischief/slow');
+    await ask(service.port, '/api/steady');
+    service.process.kill('SIGTERM');
+    assert.equal((await slow).status, 200);
+    // What arrives on an open connection is answered, and is the last on it.
+    for (let last = ''; !/^connection: close\r?$/im.test(last); ) {
+      const answer = await kept.ask(request);
+      assert.ok('headers' in answer, 'its last answer says that it is the last');
+      last = answer.headers;
+    }
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    await assert.rejects(ask(service.port, '/api/steady'), /refused/);
+  });
+});
+
+/** A controller that loads in any number of processes, and not in the second one: as if the first held a lock for a moment. */
+function failsOnce(folder: string): string {
+  return `import { writeFileSync } from 'node:fs';
+let turn = 1;
+for (;; turn++) {
+  try {
+    writeFileSync(${JSON.stringify(folder)} + '/' + turn, '', { flag: 'wx' });
+    break;
+  } catch {}
+}
+if (turn === 2) throw new Error('database is locked');
+${controller('locked')}`;
+}
+
+function together<T>(count: number, what: () => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, what));
+}
+
+async function workersSeen(service: Service): Promise<number[]> {
+  const answers = await together(30, () => ask(service.port, '/api/steady'));
+  return [...new Set(answers.map((answer) => Number(json(answer).pid)))].sort();
+}
+
+/** Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does. */
+async function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
+  const begun = performance.now();
+  for (let run = 0; run < 12; ) {
+    const answer = await ask(service.port, path);
+    run = isMeant(answer) ? run + 1 : 0;
+    if (performance.now() - begun > service.patience()) assert.fail(`${path} is still ${answer.status} ${answer.body}`);
+    if (run === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+function live(service: Service, path: string, value: unknown): Promise<void> {
+  return until(service, path, (answer) => answer.status === 200 && json(answer).value === value);
+}

@@ -1,0 +1,120 @@
+// A start that fails says so in one line, read until the last process has ended; one that succeeds says where it listens.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { ask } from '../support/cluster-client.ts';
+import { SERVER, type ServiceOptions, spawnService, startService } from '../support/cluster-server.ts';
+import { controller, createFolder } from '../support/folder.ts';
+
+describe('a start that fails ends with one line and exit code 1', () => {
+  const other = createServer();
+  before(() => new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening)));
+  after(() => other.close());
+  const busyPort = () => String((other.address() as { port: number }).port);
+
+  const rows: readonly (readonly [name: string, make: (dir: string) => ServiceOptions['env'], line: () => RegExp])[] = [
+    [
+      'a busy port',
+      () => ({ PORT: busyPort() }),
+      () => new RegExp(`127\\.0\\.0\\.1:${busyPort()}: it is in use by another process \\(EADDRINUSE\\)`),
+    ],
+    ['an address of another machine', () => ({ HOST: '192.0.2.1' }), () => /the address is not one of this machine \(EADDRNOTAVAIL\)/],
+    [
+      'a missing folder',
+      (dir) => void rmSync(dir, { recursive: true }),
+      () => /controllers folder \S+: there is no such folder \(ENOENT\)/,
+    ],
+    [
+      'a file in the place of the folder',
+      (dir) => {
+        rmSync(dir, { recursive: true });
+        writeFileSync(dir, '');
+        return {};
+      },
+      () => /controllers folder \S+: it is not a folder \(ENOTDIR\)/,
+    ],
+    ['a setting that makes no sense', () => ({ WORKERS: 'many' }), () => /WORKERS: "many" is not/],
+    [
+      'a table that cannot be read',
+      (dir) => void writeFileSync(join(dirname(dir), 'data/production.json'), '{"production":['),
+      () => /production\.json/,
+    ],
+    [
+      'providers that cannot be read',
+      (dir) => void writeFileSync(join(dirname(dir), 'data/identity-providers.json'), '[{'),
+      () => /identity-providers\.json/,
+    ],
+  ];
+  for (const [name, make, line] of rows) {
+    it(name, async (test) => {
+      const dir = createFolder(test, { 'TestController.js': controller(1) });
+      mkdirSync(join(dirname(dir), 'data'));
+      const env = make(dir) ?? {};
+      const service = spawnService(test, { dir, env });
+      assert.deepEqual(await service.exited, { code: 1, signal: null });
+      await service.closed;
+      assert.equal(service.output(), '');
+      const lines = service.errors().trimEnd().split('\n');
+      const plain = lines.filter((text) => !text.startsWith('{'));
+      assert.equal(plain.length, 1, service.errors());
+      assert.match(plain[0] ?? '', /^gatefold: /);
+      assert.match(plain[0] ?? '', line());
+    });
+  }
+
+  it('a folder that this user may not read', { skip: process.getuid?.() === 0 }, async (test) => {
+    const dir = createFolder(test);
+    chmodSync(dir, 0o000);
+    test.after(() => chmodSync(dir, 0o700));
+    const service = spawnService(test, { dir });
+    await service.closed;
+    assert.match(service.errors(), /^gatefold: [^\n]+this user may not read it \(EACCES\)\n$/);
+  });
+
+  it('a worker that is started by hand', () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], { encoding: 'utf8' });
+    const line = 'gatefold: a worker is started by the server; run server.js instead\n';
+    assert.deepEqual({ status, stdout, stderr }, { status: 1, stdout: '', stderr: line });
+  });
+});
+
+describe('a start', () => {
+  it('names localhost for all interfaces, and warns of what everyone can write', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1) });
+    chmodSync(dir, 0o777);
+    chmodSync(join(dir, 'TestController.js'), 0o666);
+    const service = await startService(test, { dir, env: { HOST: '', WORKERS: '1' } });
+    assert.equal(service.output(), `gatefold listening on http://localhost:${service.port}\n`);
+    await service.logged('writable-by-everyone', ({ path }) => path === dir);
+    await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
+  });
+
+  it('puts an IPv6 address in brackets', async (test) => {
+    const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1' } });
+    assert.equal(service.output(), `gatefold listening on http://[::1]:${service.port}\n`);
+  });
+
+  it('ends with exit code 0 when a signal comes before it has succeeded, and leaves nobody', async (test) => {
+    const text = `console.error('{"event":"importing"}');\nawait new Promise(() => {});\n`;
+    const service = spawnService(test, { files: { 'TestController.js': text } });
+    await service.logged('importing');
+    service.process.kill('SIGTERM');
+    assert.deepEqual(await service.exited, { code: 0, signal: null });
+    await service.closed;
+    assert.equal(service.output(), '');
+  });
+
+  it('refuses nobody who comes while the only worker is replaced: the supervisor holds the port', async (test) => {
+    const text = 'export default class { index() { return { pid: process.pid }; } exit() { process.exit(5); } }';
+    const service = await startService(test, { files: { 'TestController.js': text }, env: { WORKERS: '1' } });
+    for (let death = 1; death <= 3; death++) {
+      await assert.rejects(ask(service.port, '/api/test/exit'));
+      for (const answer of await Promise.all(Array.from({ length: 5 }, () => ask(service.port, '/api/test'))))
+        assert.equal(answer.status, 200);
+    }
+    assert.equal((await service.logged('worker-died')).reason, 'it ended the process with exit code 5');
+  });
+});

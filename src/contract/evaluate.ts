@@ -182,6 +182,7 @@ export function createEvaluator(load: Loader): Evaluator {
     for (const declaration of declarations) {
       for (const parent of declaration.parents) {
         const above = open(evaluate(parent, scope));
+        if (above.kind === 'params') return above;
         if (above.kind !== 'record') return fail(`${first.name} extends something that is no object`);
         base = { kind: 'record', props: new Map([...(base?.props ?? []), ...above.props]), index: above.index ?? base?.index };
       }

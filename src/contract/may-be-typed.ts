@@ -22,11 +22,12 @@ export function typesIn({ source, isScript, name, method }: Question): Answer {
   if (/^[^(=]*\(\s*\)/.test(Function.prototype.toString.call(method))) return 'untyped';
   if (isScript) return typesInComments(source, name);
   const isOurs = /\bControllerParams\b[^;]*?from\s*['"]gatefold['"]/.test(source);
-  let answer: Answer = 'unseen';
+  // A method with a computed name may be any.
+  let answer: Answer = /\]\s*(?:<[^>]*>)?\s*\([^)]*:/.test(source) ? 'maybe' : 'unseen';
   for (const [before, behind] of occurrences(source, name)) {
     const quote = /^['"`]/.exec(behind)?.[0];
     if (quote !== undefined && quote !== before) continue;
-    const text = quote === undefined ? behind : behind.slice(1);
+    const text = quote === undefined ? behind : behind.slice(1).replace(/^\s*\]/, '');
     const head = /^\s*(?::\s*)?(?:async\b\s*)?(?:function\b\s*\*?\s*[\w$]*\s*)?\(/.exec(text);
     if (head !== null) {
       const params = upTo(text.slice(head[0].length), ')');
@@ -63,14 +64,14 @@ function upTo(text: string, end: ')' | ','): string | undefined {
   return undefined;
 }
 
-/** `: wrap(async (data: NewUser) => …)` */
+/** `: wrap(async (data: NewUser) => …)`, `, { value(data: NewUser) { … } }` */
 function hasTypedFunction(text: string): boolean {
-  const value = /^\s*[:=]/.test(text) ? (upTo(text.replace(/^\s*[:=]/, ''), ',') ?? text) : '';
-  return /=>|\bfunction\b/.test(value) && /\([^)]*:/.test(value);
+  const value = /^\s*[:=,]/.test(text) ? (upTo(text.replace(/^\s*[:=,]/, ''), ',') ?? text) : '';
+  return /=>|\bfunction\b|\)\s*(?::[^{]*)?\{/.test(value) && /\([^)]*:/.test(value);
 }
 
 /** A comment, and behind it what may stand before the name of a function. */
-const BEHIND_COMMENT = /\*\/\s*(?:(?:export|default|async|function|const|let|var)\b\s*|\*\s*|['"`])*$/;
+const BEHIND_COMMENT = /\*\/\s*(?:(?:export|default|async|function|const|let|var)\b\s*|\*\s*|\[\s*|['"`])*$/;
 
 /** `@param {T} data` in the comment before the function. */
 function typesInComments(source: string, name: string): Answer {

@@ -12,6 +12,9 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   if (x.kind === 'union') return unite(x.of.map((part) => intersect(part, b, fail)));
   if (y.kind === 'union') return unite(y.of.map((part) => intersect(a, part, fail)));
   if (x.kind === 'record' && y.kind === 'record') return intersectRecords(x, y, fail);
+  // `ControllerParams & { user: User }`: what a service adds to them is no part of the request.
+  if (x.kind === 'params') return a;
+  if (y.kind === 'params') return b;
   if (takesAnything(x, y)) return b;
   if (takesAnything(y, x)) return a;
   if (isScalar(x) && isScalar(y) && x.kind === y.kind) return withKeywords(x, y.keywords ?? {}, fail);

@@ -19,22 +19,26 @@ export interface GroupSource {
   readonly path: string;
   readonly group: string;
   readonly operations: readonly RunTimeOperation[];
+  /** `constructor.name` of each level, as run time has them; undefined for an object. */
+  readonly classNames: readonly (string | undefined)[];
   /** Path → text of what it imports: an operation may come from there in a way that is not followed. */
   readonly others: () => ReadonlyMap<string, string>;
 }
 
 /** @throws ContractError */
-export function readGroup({ path, group, operations, others }: GroupSource, files: TypeFiles): GroupContract {
+export function readGroup({ path, group, operations, classNames, others }: GroupSource, files: TypeFiles): GroupContract {
   const evaluator = createEvaluator(files.load);
   const writer = createSchemaWriter();
   const read = readingAt(path);
   const module = read(() => files.read(path));
-  const levels = read(() => findLevels(path, group, evaluator, module));
+  const inSource = read(() => findLevels(path, group, evaluator, module));
+  // Another class than the one that was loaded says nothing about it.
+  const levels = inSource.every(({ className }, i) => i < classNames.length && className === classNames[i]) ? inSource : [];
   const sources = () => new Map([[path, module.source], ...others()]);
   const found = new Map<string, OperationContract>();
   for (const operation of operations) {
     const method = read(() => findMethod(levels, operation.name, evaluator));
-    if (method === undefined) refuseIfTyped(operation, path, sources);
+    if (method === undefined) refuseIfTyped(operation, path, sources, levels);
     const one = method === undefined ? notFound(operation.name) : readOperation(operation, method, { evaluator, writer, files });
     const ambiguous = findAmbiguity(
       [one.data, one.query, one.path].filter((schema) => schema !== undefined),
@@ -50,9 +54,18 @@ export function readGroup({ path, group, operations, others }: GroupSource, file
 // What run time sees against what was read
 
 /** An operation that was not found in the source may only be one to whose parameters nothing gives types. */
-function refuseIfTyped({ name, method }: RunTimeOperation, path: string, sources: () => ReadonlyMap<string, string>): void {
+function refuseIfTyped(
+  { name, method }: RunTimeOperation,
+  path: string,
+  sources: () => ReadonlyMap<string, string>,
+  levels: readonly Level[],
+): void {
+  // One with a computed name may be it.
+  const isComputed = levels.some(({ members }) =>
+    members.some((one) => one.kind === 'method' && one.name === '' && one.params.some(({ type }) => type)),
+  );
   for (const [file, source] of sources()) {
-    if (typesIn({ source, isScript: /\.[mc]?js$/.test(file), name, method }) !== 'typed') continue;
+    if (!isComputed && typesIn({ source, isScript: /\.[mc]?js$/.test(file), name, method }) !== 'typed') continue;
     const where = file === path ? '' : ` (see ${basename(file)})`;
     throw new ContractError(
       `${path}:1`,

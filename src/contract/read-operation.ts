@@ -7,10 +7,10 @@ import { readDoc, summaryOf } from './doc-comment.ts';
 import type { Evaluator } from './evaluate.ts';
 import { type GivenSchemas, isDataGiven } from './given.ts';
 import { docResult, withDocTypes } from './js-types.ts';
-import type { Scope } from './look-up.ts';
+import { findType, type Scope } from './look-up.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema.ts';
-import { mayBeAbsent, open, recordOf, type Shape } from './shape.ts';
+import { mayBeAbsent, open, recordOf, type Shape, without } from './shape.ts';
 import { lineOf, SourceError, Unsupported } from './source-error.ts';
 import type { Param, TypeNode } from './syntax.ts';
 import { type TypeFiles, UnreadableFile } from './type-files.ts';
@@ -48,7 +48,13 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   const of = (param: Param | undefined) =>
     param === undefined || param.rest || data?.rest ? undefined : requestShape(name, param, scope, tools);
   const asked = isDataGiven(name, given) ? undefined : of(data);
-  const around = writeParams(name, second, of(second), scope, tools);
+  const around = writeParams(
+    name,
+    second,
+    of(second === undefined ? undefined : { ...second, type: paramsType(second.type, scope, tools) }),
+    scope,
+    tools,
+  );
   refuseForeignPath(name, around.path, pathNames, place);
   const { summary, description } = summaryOf(readDoc(doc).text);
   const result = method.result ?? (isScript ? docResult(doc, at) : undefined);
@@ -149,10 +155,10 @@ function writeParams(
   scope: Scope,
   tools: Tools,
 ): Pick<OperationContract, 'path' | 'query'> {
-  const of = shape === undefined ? undefined : open(shape);
+  const of = shape === undefined ? undefined : open(without(shape, 'undefined', 'null'));
   const parts =
     of?.kind === 'params' ? of : of?.kind === 'record' ? { path: of.props.get('path')?.of, query: of.props.get('query')?.of } : {};
-  if (of !== undefined && of.kind !== 'params' && of.kind !== 'record' && of.kind !== 'any') {
+  if (of !== undefined && of.kind !== 'params' && of.kind !== 'record' && of.kind !== 'any' && of.kind !== 'object') {
     const text = param === undefined ? '' : annotationOf(param, scope);
     throw new ContractError(
       placeOf(scope.path, param?.type?.at ?? 0, tools.files),
@@ -169,6 +175,16 @@ function writeParams(
     });
   };
   return { path: schemaOf(parts.path), query: schemaOf(parts.query) };
+}
+
+/** Of an object type of one's own, what a request decides: `{ signal: AbortSignal }` is nothing to read. */
+function paramsType(type: TypeNode | undefined, scope: Scope, { evaluator }: Tools): TypeNode | undefined {
+  if (type?.kind === 'object') return { ...type, members: type.members.filter(({ name }) => name === 'path' || name === 'query') };
+  const found = type?.kind === 'name' && type.args.length === 0 ? findType(type, scope, evaluator.load) : undefined;
+  if (found === undefined || found === 'package' || !('declarations' in found) || found.scope.path !== scope.path) return type;
+  const [only] = found.declarations;
+  const isPlain = found.declarations.length === 1 && only?.kind === 'interface' && only.parents.length === 0 && only.params.length === 0;
+  return isPlain ? paramsType({ kind: 'object', members: only.members, at: only.at }, scope, { evaluator } as Tools) : type;
 }
 
 function isListOfAnything(type: TypeNode): boolean {

@@ -11,9 +11,9 @@ export interface ControllerSource {
   /** What each level of the controller hides, nearest first. @throws ContractError */
   hidden(levels: readonly RunTimeLevel[]): Promise<readonly HiddenNames[]>;
   /** Undefined when nothing in the source gives types to the operations. @throws ContractError */
-  contract(operations: readonly RunTimeOperation[]): Promise<ReadContract | undefined>;
+  contract(operations: readonly RunTimeOperation[], levels: readonly RunTimeLevel[]): Promise<ReadContract | undefined>;
   /** The same, whatever it takes: for documents and commands. @throws ContractError */
-  describe(operations: readonly RunTimeOperation[]): Promise<ReadContract>;
+  describe(operations: readonly RunTimeOperation[], levels: readonly RunTimeLevel[]): Promise<ReadContract>;
 }
 
 export interface SourceReaderOptions {
@@ -36,21 +36,21 @@ export function createSourceReader({ remember, imported }: SourceReaderOptions):
     const source = readFileSync(path, 'utf8');
     const isScript = !path.endsWith('.ts');
     const others = once(() => reachableFrom(path, source, imported()));
-    const describe = async (operations: readonly RunTimeOperation[]) => {
+    const describe: ControllerSource['describe'] = async (operations, levels) => {
       const texts = once(() => new Map(others().map((file) => [file, textOf(file)])));
-      return (await load()).contract({ path, group, operations, others: texts });
+      return (await load()).contract({ path, group, operations, classNames: levels.map(({ className }) => className), others: texts });
     };
     return {
       async hidden(levels) {
         if (!mayHide(source, levels, others)) return levels.map(() => NOTHING);
         return (await load()).hidden(path, group, levels, others);
       },
-      async contract(operations) {
+      async contract(operations, levels) {
         const isTyped = operations.some(
           ({ name, method, own, given }) =>
             !own || given.body !== undefined || given.query !== undefined || typesIn({ source, isScript, name, method }) !== 'untyped',
         );
-        return isTyped ? describe(operations) : undefined;
+        return isTyped ? describe(operations, levels) : undefined;
       },
       describe,
     };

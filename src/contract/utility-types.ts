@@ -42,6 +42,7 @@ export function OWN(name: string, args: readonly Shape[], fail: Fail): Shape | u
   if (alias !== undefined) return alias;
   if (name === 'ControllerParams' || name === 'Params') return controllerParams(args[0], fail);
   if (name === 'Reply') return reply(args, fail);
+  if (name === 'FormValue') return unite([STRING, { kind: 'file' }, { kind: 'array', of: unite([STRING, { kind: 'file' }]) }]);
   return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
 }
 
@@ -73,6 +74,8 @@ export function utilityType(name: string, args: readonly Shape[], fail: Fail): S
   const [first, second] = args as [Shape, Shape];
   const work = UTILITIES[name];
   if (work === undefined || args.length === 0) return undefined;
+  // Whatever is taken of the params, its path and its query stay what they are.
+  if (open(first).kind === 'params') return first;
   if (work.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
   return work(fail, first, second);
 }

@@ -5,21 +5,29 @@ import type { ResultCheck } from '../contract/result-check.ts';
 import type { ControllerSource } from '../contract/source-reader.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
+interface ContractOptions {
+  readonly levels: readonly { readonly className: string | undefined }[];
+  /** Reads the source once more, for a description of what needed no reading. */
+  readonly again: () => ControllerSource;
+  readonly onResult?: ResultObserver | undefined;
+}
+
 /**
- * @param again reads the source once more, for a description of what needed no reading
  * @throws ContractError a request type is not understood
  */
 export async function withContract(
   group: Omit<Group, 'describe'>,
   source: ControllerSource,
-  { again, onResult }: { again: () => ControllerSource; onResult?: ResultObserver | undefined },
+  { levels, again, onResult }: ContractOptions,
 ): Promise<Group> {
   const asked = runTimeOperations(group);
-  const read = (await source.contract(asked)) ?? (onResult === undefined ? undefined : await source.describe(asked).catch(() => undefined));
+  const read =
+    (await source.contract(asked, levels)) ??
+    (onResult === undefined ? undefined : await source.describe(asked, levels).catch(() => undefined));
   let description: Promise<GroupContract> | undefined = read === undefined ? undefined : Promise.resolve(read.contract);
   const describe = () => {
     description ??= again()
-      .describe(runTimeOperations(group))
+      .describe(runTimeOperations(group), levels)
       // The file has changed since: its next generation will tell.
       .then(
         ({ contract }) => contract,

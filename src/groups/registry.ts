@@ -181,7 +181,7 @@ export function createGroups({
       const exported = instantiate(group, module);
       const source = readSource(real, group);
       const bare = createGroup(group, exported, await source.hidden(exported.levels));
-      const loaded = await withContract(bare, source, { again: () => readSource(real, group), onResult });
+      const loaded = await withContract(bare, source, { levels: exported.levels, again: () => readSource(real, group), onResult });
       broken.delete(file);
       const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
       return { load: { group, file, ok: true, ...told }, loaded };

@@ -29,6 +29,30 @@ async function load(files: Readonly<Record<string, string>>): Promise<{ load: Gr
 const operation = (type: string, before = ''): string =>
   `${before}\nexport default class XController {\n  created(data: ${type}) { return data; }\n}`;
 
+/** Ways in which a typed operation might get past the parser. */
+const hidden: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
+  [
+    'a computed name',
+    "const name = 'created' as const;\nconst created = (a: unknown) => a;\ncreated(1);\nexport default class XController { [name](data: { a: string }) { return data; } }",
+    /created is an operation whose types cannot be read/,
+  ],
+  [
+    'a property that is defined',
+    "class XController { index() { return 1; } }\nObject.defineProperty(XController.prototype, 'created', { enumerable: true, value(data: { a: string }) { return data; } });\nexport default XController;",
+    /created is an operation whose types cannot be read/,
+  ],
+  [
+    'methods that are assigned',
+    'class XController { index() { return 1; } }\nObject.assign(XController.prototype, { created(data: { a: string }) { return data; } });\nexport default XController;',
+    /created is an operation whose types cannot be read/,
+  ],
+  [
+    'a class that is replaced',
+    'let X = class A { created(data: unknown) { return data; } };\nX = class B { created(data: { a: string }) { return data; } };\nexport default X;',
+    /created is an operation whose types cannot be read/,
+  ],
+];
+
 describe('a request type that is not understood refuses the file', () => {
   const rows: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
     [
@@ -177,7 +201,7 @@ describe('a request type that is not understood refuses the file', () => {
       /@default x: the value must be JSON/,
     ],
   ];
-  for (const [name, source, expected, more = {}] of rows) {
+  for (const [name, source, expected, more = {}] of [...rows, ...hidden]) {
     test(name, async () => {
       const { load: made } = await load({ 'XController.ts': source, ...more });
       assert.match(made.error ?? 'it loaded', expected);
@@ -209,6 +233,16 @@ describe('a request type that is not understood refuses the file', () => {
 
 describe('what says nothing about a request loads as ever', () => {
   const rows: [name: string, file: string, source: string][] = [
+    [
+      'params of one’s own',
+      'XController.ts',
+      "import type { IncomingMessage } from 'node:http';\nimport type { ControllerParams } from 'gatefold';\ninterface Mine { signal: AbortSignal; request: IncomingMessage }\ninterface More extends ControllerParams { user?: AbortSignal }\nexport default class XController { index(_: unknown, { signal }: { signal: AbortSignal }) { return !signal; } created(_: unknown, params: Mine) { return !params; } red(_: unknown, params?: More) { return !params; } patch(_: unknown, params: Pick<ControllerParams, 'slugs'>) { return params.slugs; } deleted(_: unknown, params: ControllerParams & { a?: 1 }) { return params.slugs; } }",
+    ],
+    [
+      'a form',
+      'XController.ts',
+      "import type { FormValue } from 'gatefold';\nexport default class XController { created(data: Record<string, FormValue>) { return Object.keys(data); } }",
+    ],
     [
       'a result that is not understood',
       'XController.ts',

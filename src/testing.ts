@@ -108,6 +108,7 @@ export async function startTest({
     for (const end = performance.now() + settings.drainTimeout; parts.app.pendingWork() > 0 && performance.now() < end; ) await sleep(5);
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
+    await parts.groups.dispose();
     parts.close();
     if (data === undefined) rmSync(dataDir, { recursive: true, force: true });
     refuseErrors(lines, expected);

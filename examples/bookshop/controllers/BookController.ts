@@ -1,0 +1,147 @@
+// /api/book: a list with pages, filter and sort; one book by its id, with its version as ETag; reviews below it; its cover.
+import { Readable } from 'node:stream';
+import { type ControllerParams, HttpError, type Int, ifMatch, type Operations, Reply } from 'gatefold';
+import { type Book, COLUMNS, etagOf, findBook, type NewBook, toBook, toRow } from '../lib/books.ts';
+import { database, ShopController } from '../lib/database.ts';
+
+interface BookQuery {
+  /** @minimum 1 */
+  page?: Int;
+  /** @minimum 1
+   *  @maximum 100 */
+  size?: Int;
+  author?: string;
+  inPrint?: boolean;
+  /** @minimum 0 */
+  maxPrice?: number;
+  sort?: 'title' | 'price' | 'publishedOn';
+  descending?: boolean;
+}
+
+interface NewReview {
+  /** @minimum 1
+   *  @maximum 5 */
+  stars: Int;
+  /** @maxLength 1000 */
+  text: string;
+}
+
+interface Review extends NewReview {
+  id: Int;
+}
+
+type OneBook = ControllerParams<{ path: { id: Int } }>;
+
+export default class BookController extends ShopController {
+  static operations: Operations<BookController> = {
+    created: { access: { scope: 'books:write' } },
+    'PATCH {id}': { access: { scope: 'books:write' } },
+    'DELETE {id}': { access: { scope: 'books:write' } },
+    'PUT {id}/cover': { access: { scope: 'books:write' }, accepts: ['image/*'], bodyLimit: 10 * 1024 * 1024 },
+  };
+
+  /** The books, page by page. */
+  index({ page = 1, size = 20, author, inPrint, maxPrice, sort = 'title', descending = false }: BookQuery): {
+    books: Book[];
+    page: Int;
+    total: Int;
+  } {
+    const where = 'WHERE (?1 IS NULL OR author = ?1) AND (?2 IS NULL OR inPrint = ?2) AND (?3 IS NULL OR price <= ?3)';
+    const filter = [author ?? null, inPrint === undefined ? null : Number(inPrint), maxPrice ?? null];
+    const { total } = database.prepare(`SELECT count(*) AS total FROM book ${where}`).get(...filter) as { total: number };
+    const order = `ORDER BY ${sort} ${descending ? 'DESC' : 'ASC'}, id LIMIT ?4 OFFSET ?5`;
+    const rows = database.prepare(`SELECT * FROM book ${where} ${order}`).all(...filter, size, (page - 1) * size);
+    return { books: rows.map((row) => toBook(row as Parameters<typeof toBook>[0])), page, total };
+  }
+
+  created(book: NewBook): Reply<201, Book> {
+    const row = toRow(book);
+    const taken = database.prepare('SELECT id FROM book WHERE isbn = ?').get(book.isbn);
+    if (taken !== undefined)
+      throw new HttpError(409, 'ISBN_TAKEN', 'There is a book of this ISBN', { details: [{ pointer: '/isbn', message: 'is taken' }] });
+    const insert = `INSERT INTO book (${COLUMNS.join()}) VALUES (${COLUMNS.map(() => '?').join()})`;
+    const { lastInsertRowid } = database.prepare(insert).run(...COLUMNS.map((column) => row[column] ?? null));
+    const made = findBook(Number(lastInsertRowid));
+    return new Reply(201, made, { Location: `/api/book/${made.id}`, ETag: etagOf(made) });
+  }
+
+  'GET latest'(): Reply {
+    const row = database.prepare('SELECT max(id) AS id FROM book').get() as { id: number | null };
+    if (row.id === null) throw new HttpError(404, 'BOOK_NOT_FOUND', 'There is no book yet');
+    return Reply.redirect(`/api/book/${row.id}`, 303);
+  }
+
+  /** All books as CSV, a row at a time: the file is never in memory as a whole. */
+  'GET export.csv'(): Reply {
+    const csv = function* () {
+      yield `id,${COLUMNS.join()}\r\n`;
+      for (const row of database.prepare(`SELECT id, ${COLUMNS.join()} FROM book ORDER BY id`).iterate()) {
+        yield `${Object.values(row as object)
+          .map((value) => `"${String(value).replaceAll('"', '""')}"`)
+          .join()}\r\n`;
+      }
+    };
+    const headers = { 'Content-Type': 'text/csv; charset=UTF-8', 'Content-Disposition': 'attachment; filename="books.csv"' };
+    return new Reply(200, Readable.from(csv()), headers);
+  }
+
+  'GET {id}'(_: unknown, { path: { id } }: OneBook): Reply<200, Book> {
+    const book = findBook(id);
+    return new Reply(200, book, { ETag: etagOf(book), 'Cache-Control': 'no-cache' });
+  }
+
+  /** Only with the ETag that the change is based on. */
+  'PATCH {id}'(change: Partial<NewBook>, params: OneBook): Reply<200, Book> {
+    const before = findBook(params.path.id);
+    ifMatch(params, etagOf(before), { required: true });
+    const row = toRow(change);
+    const sets = [...Object.keys(row).map((column) => `${column} = ?`), 'version = version + 1'];
+    const update = `UPDATE book SET ${sets.join()} WHERE id = ? AND version = ?`;
+    const { changes } = database.prepare(update).run(...Object.values(row), before.id, before.version);
+    if (changes === 0) throw new HttpError(412, 'PRECONDITION_FAILED', 'Somebody else was faster');
+    const book = findBook(before.id);
+    return new Reply(200, book, { ETag: etagOf(book) });
+  }
+
+  'DELETE {id}'(_: unknown, { path: { id } }: OneBook): Reply<204> {
+    findBook(id);
+    database.prepare('DELETE FROM book WHERE id = ?').run(id);
+    return new Reply(204);
+  }
+
+  'GET {id}/reviews'(_: unknown, { path: { id } }: OneBook): Review[] {
+    findBook(id);
+    return database.prepare('SELECT id, stars, text FROM review WHERE book = ? ORDER BY id').all(id) as unknown as Review[];
+  }
+
+  'POST {id}/reviews'(review: NewReview, { path: { id } }: OneBook): Reply<201, Review> {
+    findBook(id);
+    const { lastInsertRowid } = database
+      .prepare('INSERT INTO review (book, stars, text) VALUES (?, ?, ?)')
+      .run(id, review.stars, review.text);
+    const made = { id: Number(lastInsertRowid), ...review };
+    return new Reply(201, made, { Location: `/api/book/${id}/reviews/${made.id}` });
+  }
+
+  'GET {id}/reviews/{review}'(_: unknown, { path }: ControllerParams<{ path: { id: Int; review: Int } }>): Review {
+    const found = database.prepare('SELECT id, stars, text FROM review WHERE book = ? AND id = ?').get(path.id, path.review);
+    if (found === undefined) throw new HttpError(404, 'REVIEW_NOT_FOUND', 'There is no such review');
+    return found as unknown as Review;
+  }
+
+  async 'PUT {id}/cover'(cover: unknown, { path: { id } }: OneBook): Promise<Reply<204>> {
+    findBook(id);
+    if (!(cover instanceof Blob)) throw new HttpError(415, 'NO_IMAGE', 'Send an image');
+    const bytes = new Uint8Array(await cover.arrayBuffer());
+    database.prepare('UPDATE book SET cover = ?, coverType = ? WHERE id = ?').run(bytes, cover.type, id);
+    return new Reply(204);
+  }
+
+  'GET {id}/cover'(_: unknown, { path: { id } }: OneBook): Reply {
+    const row = database.prepare('SELECT cover, coverType FROM book WHERE id = ?').get(id) as
+      | { cover: Uint8Array | null; coverType: string }
+      | undefined;
+    if (row === undefined || row.cover === null) throw new HttpError(404, 'COVER_NOT_FOUND', 'There is no such cover');
+    return new Reply(200, row.cover, { 'Content-Type': row.coverType });
+  }
+}

@@ -1,0 +1,55 @@
+// /api/session: sign in with a password, stay signed in by a cookie, sign out. Guessing is slowed down by address.
+import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import { type ControllerParams, HttpError, type Params, Reply } from 'gatefold';
+import { database, ShopController } from '../lib/database.ts';
+
+const USERS = new Map([['ada', scryptSync('notes', 'ada', 32)]]);
+const ATTEMPTS = 5;
+const MINUTE = 60_000;
+
+interface SignIn {
+  user: string;
+  password: string;
+}
+
+export default class SessionController extends ShopController {
+  #attempts = new Map<string, { count: number; since: number }>();
+
+  created({ user, password }: SignIn, { address }: ControllerParams): Reply<201, { user: string }> {
+    this.#limit(address);
+    const secret = USERS.get(user);
+    if (secret === undefined || !timingSafeEqual(secret, scryptSync(password, user, 32)))
+      throw new HttpError(401, 'WRONG_PASSWORD', 'User or password is wrong');
+    const token = randomBytes(24).toString('base64url');
+    database.prepare('INSERT INTO session (token, user) VALUES (?, ?)').run(token, user);
+    return new Reply(201, { user }, { 'Set-Cookie': `session=${token}; HttpOnly; SameSite=Lax; Path=/api` });
+  }
+
+  /** Who is signed in. With a route the group is strict: nothing of it is reached by a name under another verb. */
+  'GET me'(_: unknown, params: ControllerParams): { user: string } {
+    const row = database.prepare('SELECT user FROM session WHERE token = ?').get(tokenOf(params));
+    if (row === undefined) throw new HttpError(401, 'NOT_SIGNED_IN', 'Sign in first');
+    return row as { user: string };
+  }
+
+  deleted(_: unknown, params: ControllerParams): Reply<204> {
+    database.prepare('DELETE FROM session WHERE token = ?').run(tokenOf(params));
+    return new Reply(204, undefined, { 'Set-Cookie': 'session=; Max-Age=0; Path=/api' });
+  }
+
+  #limit(address: string): void {
+    const now = Date.now();
+    const before = this.#attempts.get(address);
+    const attempt = before === undefined || now - before.since > MINUTE ? { count: 0, since: now } : before;
+    attempt.count++;
+    this.#attempts.set(address, attempt);
+    if (this.#attempts.size > 10_000) this.#attempts.clear();
+    if (attempt.count <= ATTEMPTS) return;
+    const seconds = Math.ceil((attempt.since + MINUTE - now) / 1000);
+    throw new HttpError(429, 'TOO_MANY_ATTEMPTS', 'Wait a minute', { headers: { 'Retry-After': String(seconds) } });
+  }
+}
+
+function tokenOf({ request }: Pick<Params, 'request'>): string {
+  return /(?:^|;\s*)session=([\w-]+)/.exec(request.headers.cookie ?? '')?.[1] ?? '';
+}

@@ -1,0 +1,27 @@
+// The one database of a worker. Each worker has its own connection; SQLite's write-ahead log lets them work side by side.
+import { DatabaseSync } from 'node:sqlite';
+
+export const database = new DatabaseSync(process.env.BOOKSHOP_DB ?? './data/bookshop.sqlite');
+database.exec(`
+  PRAGMA busy_timeout = 5000;
+  PRAGMA journal_mode = WAL;
+  PRAGMA foreign_keys = ON;
+  CREATE TABLE IF NOT EXISTS book (
+    id INTEGER PRIMARY KEY, title TEXT NOT NULL, author TEXT NOT NULL, isbn TEXT NOT NULL UNIQUE, price REAL NOT NULL,
+    currency TEXT NOT NULL, pages INTEGER NOT NULL, publishedOn TEXT NOT NULL, inPrint INTEGER NOT NULL, language TEXT NOT NULL,
+    tags TEXT NOT NULL, version INTEGER NOT NULL DEFAULT 1, cover BLOB, coverType TEXT
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS review (
+    id INTEGER PRIMARY KEY, book INTEGER NOT NULL REFERENCES book ON DELETE CASCADE, stars INTEGER NOT NULL, text TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS purchase (id INTEGER PRIMARY KEY, book INTEGER NOT NULL, copies INTEGER NOT NULL, paid INTEGER NOT NULL DEFAULT 0) STRICT;
+  CREATE TABLE IF NOT EXISTS mail (id INTEGER PRIMARY KEY, purchase INTEGER NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS session (token TEXT PRIMARY KEY, user TEXT NOT NULL) STRICT;
+`);
+
+/** A base class is how groups share what they have in common: here, that the database is closed when the worker ends. */
+export abstract class ShopController {
+  [Symbol.dispose](): void {
+    if (database.isOpen) database.close();
+  }
+}

@@ -62,7 +62,7 @@ describe('the document of the bookshop', () => {
     });
     assert.deepEqual(Object.keys(at('/api/book', 'post').responses), ['201', '422', 'default']);
     assert.deepEqual(
-      at('/api/order/{id}/items/{item}', 'put').parameters?.map(({ schema }) => schema),
+      at('/api/order/{id}/items/{line}', 'put').parameters?.map(({ schema }) => schema),
       [{ type: 'integer' }, { type: 'integer' }],
     );
     assert.deepEqual(

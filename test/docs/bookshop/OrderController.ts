@@ -2,7 +2,7 @@ import { type ControllerParams, type Email, type EventStream, eventStream, HttpE
 import type { Item, NewOrder, Order } from './types.ts';
 
 type ById = ControllerParams<{ path: { id: Int } }>;
-type ByItem = ControllerParams<{ path: { id: Int; item: Int } }>;
+type ByLine = ControllerParams<{ path: { id: Int; line: Int } }>;
 
 const orders = new Map<number, Order>();
 
@@ -47,14 +47,14 @@ export default class OrderController {
   }
 
   /** One line of an order. */
-  'GET {id}/items/{item}'(_: unknown, { path: { id, item } }: ByItem): Item | null {
-    return orderOf(id).items[item] ?? null;
+  'GET {id}/items/{line}'(_: unknown, { path: { id, line } }: ByLine): Item | null {
+    return orderOf(id).items[line] ?? null;
   }
 
   /** Replaces a line. */
-  'PUT {id}/items/{item}'(line: Item, { path: { id, item } }: ByItem): Item {
-    orderOf(id).items[item] = line;
-    return line;
+  'PUT {id}/items/{line}'(item: Item, { path: { id, line } }: ByLine): Item {
+    orderOf(id).items[line] = item;
+    return item;
   }
 
   /** What happens to orders, as it happens. */

@@ -1,6 +1,6 @@
 // The README's claims, run: every block of it, in its order, in a folder beside a checkout, as a reader would.
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -66,6 +66,7 @@ describe('README: every block', { skip: hasCurl ? false : 'curl is not installed
       else if (/^npm ci && npm (start|test|run build) ?/.test(first)) continue;
       else if (first.startsWith('node dist/cli.js init ')) project = await reader.serve(first);
       else if (first.includes('DOMAINS=')) assert.deepEqual(settingsOf(first).domains, ['api.example.com']);
+      else if (kind === 'ts') assert.deepEqual(reader.compile(text), squigglesIn(text));
       else if (/^(cat >|npx gatefold) /.test(first)) reader.run(text);
       else assert.fail(`nothing runs this block: ${text}`);
     }
@@ -74,6 +75,14 @@ describe('README: every block', { skip: hasCurl ? false : 'curl is not installed
     assert.match(reader.said(), /# pass 4|ℹ pass 4/);
   });
 });
+
+/** `//  ~~~ message` below a line: that this part of it is refused, and how. */
+function squigglesIn(text: string): string[] {
+  return text.split('\n').flatMap((line, i) => {
+    const [, before = '', message] = /^(\/\/ +)~+ (.*)$/.exec(line) ?? [];
+    return message === undefined ? [] : [`(${i},${before.length + 1}): ${message}`];
+  });
+}
 
 function settingsOf(command: string) {
   const env = Object.fromEntries(Array.from(command.matchAll(/\b([A-Z_]+)=(\S+)/g), ([, name = '', value = '']) => [name, value]));
@@ -117,6 +126,18 @@ function createReader(t: TestContext) {
     said: () => said,
     run(block: string): void {
       said += execFileSync('sh', ['-e', '-c', block], { cwd: join(home, 'my-api'), env, encoding: 'utf8' });
+    },
+    /** As a front end beside the project. What the compiler says: `(line,column): message`. */
+    compile(source: string): string[] {
+      const web = join(home, 'web');
+      mkdirSync(join(web, 'node_modules'), { recursive: true });
+      symlinkSync(ROOT, join(web, 'node_modules/gatefold'));
+      writeFileSync(join(web, 'main.ts'), source);
+      const options = { module: 'esnext', moduleResolution: 'bundler', target: 'es2022', lib: ['es2022', 'dom'], types: [] };
+      const compilerOptions = { ...options, strict: true, noEmit: true, allowImportingTsExtensions: true, skipLibCheck: true };
+      writeFileSync(join(web, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['main.ts'] }));
+      const { stdout } = spawnSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', web], { encoding: 'utf8', cwd: web });
+      return Array.from(stdout.matchAll(/^main\.ts(\(\d+,\d+\)): error TS\d+(: .*)$/gm), ([, at, said]) => `${at}${said}`);
     },
     /** Until the test is over. */
     async serve(line: string): Promise<number> {

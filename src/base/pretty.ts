@@ -78,7 +78,7 @@ const APART = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', '
 const anyEvent: Body = ({ level, event, error, error_name, stack, ...fields }, options) => {
   const { ink } = options;
   const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
-  const facts = Object.entries(fields).filter(([name]) => !APART.has(name));
+  const facts = Object.entries(fields).filter(([name, value]) => !APART.has(name) && value !== '');
   const told = facts.map(([name, value]) => `${ink.dim(name)} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`);
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${told.join('  ')}`.trimEnd();
   return [head, ...(error === undefined ? [] : describeThrown(error, error_name, stack, options))];

@@ -130,7 +130,7 @@ describe('prettyLine', () => {
   });
 
   it('shows any other event with its level, its name and its facts', () => {
-    const line = { event: 'worker-died', level: 'error', worker: 12, reason: 'it was ended by SIGKILL', list: [1] };
+    const line = { event: 'worker-died', level: 'error', worker: 12, reason: 'it was ended by SIGKILL', list: [1], page: '' };
     assert.equal(show(line), `${clock}  error   worker-died  worker 12  reason it was ended by SIGKILL  list [1]\n`);
     assert.match(
       show({ event: 'x', ...describeError(new RangeError('too far')) }),

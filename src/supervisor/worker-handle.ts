@@ -30,7 +30,7 @@ export interface Death {
 }
 
 export interface WorkerEvents {
-  /** It serves no longer, though nobody has told it to stop. */
+  /** It serves no longer, though nobody has told it to stop and it has not died. */
   left(worker: WorkerProcess): void;
   /** It ended, and nobody had told it to. */
   died(worker: WorkerProcess, death: Death): void;
@@ -114,6 +114,7 @@ export function createWorkerProcess(
   /** It is killed when this expires: there is one in every state in which something is waited for. */
   let limit: NodeJS.Timeout | undefined;
   let lastWords: NodeJS.Timeout | undefined;
+  let leaving: NodeJS.Timeout | undefined;
 
   worker.on('message', (message: unknown) => {
     const known = unseal<FromWorker>(message);
@@ -129,12 +130,15 @@ export function createWorkerProcess(
   let ends = 0;
   worker.on('disconnect', () => {
     if (++ends === 2) return ended();
-    // It drains, as when its supervisor is gone; or its exit is the next that we hear of.
+    // Its exit is the next that we hear of, and says why; or it drains, as when its supervisor is gone.
     if (state === 'gone' || toldTo !== undefined) return;
-    const wasServing = state === 'serving';
-    if (state === 'serving') state = 'draining';
-    endsWithin(LIMITS.end + (wasServing ? drainTimeout + LIMITS.dispose : 0), 'it closed its channel and did not end');
-    if (wasServing) events.left(self);
+    endsWithin(LIMITS.end + (state === 'serving' ? drainTimeout + LIMITS.dispose : 0), 'it closed its channel and did not end');
+    if (state !== 'serving') return;
+    state = 'draining';
+    leaving = setTimeout(() => {
+      leaving = undefined;
+      events.left(self);
+    }, LIMITS.lastWords);
   });
   worker.on('exit', () => {
     if (++ends === 2) return ended();
@@ -302,9 +306,10 @@ export function createWorkerProcess(
   function ended(how: string = howItEnded(worker)): void {
     const wasExpected = killedFor === undefined && (toldTo === 'quit' || (toldTo === 'drain' && worker.process.exitCode === 0));
     const reason = killedFor ?? how;
-    const during = state;
+    const during = leaving === undefined ? state : 'serving';
     state = 'gone';
     clearTimeout(lastWords);
+    clearTimeout(leaving);
     if (during !== 'gone' && !wasExpected) events.died(self, { reason, during, importing: [...importing] });
     clearTimeout(limit);
     resolveLoad({ kind: 'ended', file: loadingFile, reason });

@@ -87,7 +87,7 @@ describe('createWorkerProcess', () => {
     worker.ping();
     assert.deepEqual(killed, ['SIGKILL']);
     die();
-    assert.deepEqual(log, ['left', 'draining: its event loop did not turn for 5 s', 'gone']);
+    assert.deepEqual(log, ['serving: its event loop did not turn for 5 s', 'gone']);
     worker.ping();
   });
 
@@ -170,8 +170,9 @@ describe('createWorkerProcess', () => {
     await serve();
     fake.emit('disconnect');
     assert.equal(worker.state, 'draining');
+    mock.timers.tick(200);
     assert.deepEqual(log, ['left']);
-    mock.timers.tick(8000);
+    mock.timers.tick(7800);
     assert.deepEqual(killed, ['SIGKILL']);
   });
 
@@ -192,7 +193,7 @@ describe('createWorkerProcess', () => {
     for (const file of ['AController.js', 'BController.js']) say({ kind: 'loading', file });
     say({ kind: 'imported', group: { group: 'A', file: 'AController.js', ok: true }, files: [] });
     die();
-    assert.deepEqual(log, ['imported AController.js', 'left', 'draining: it was ended by SIGKILL: BController.js', 'gone']);
+    assert.deepEqual(log, ['imported AController.js', 'serving: it was ended by SIGKILL: BController.js', 'gone']);
   });
 
   it('importGroup ends with the answer, or after two seconds', async () => {

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { runCommand } from '../../src/cli/command.ts';
 import type { LoadedGroup } from '../../src/cli/inspection.ts';
 import { command, findShadowed, listRoutes } from '../../src/cli/routes.ts';
-import { ROUTES, type Route } from '../../src/http/routes.ts';
+import { ROUTES, type Route, routesWith } from '../../src/http/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
@@ -84,6 +84,9 @@ test('findShadowed names the requests that an explicit row takes from an operati
   assert.deepEqual(brief([group('Register', ['index', 'created']), group('A', ['created'])]), [
     'POST /api/register created identity.register',
   ]);
+  const docs = [group('Docs', ['index'])];
+  assert.deepEqual(brief(docs), ['GET /api/docs index docs.page', 'HEAD /api/docs index docs.page']);
+  assert.deepEqual(brief(docs, routesWith('off')), []);
   const routes: Route[] = [{ methods: ['PUT'], path: '/api/a/hello', target: 'identity.signin' }, ...ROUTES];
   assert.deepEqual(brief([group('A', ['hello'])], routes), ['PUT /api/a/hello hello identity.signin']);
 });

@@ -82,19 +82,22 @@ describe('a start that fails ends with one line and exit code 1', () => {
 });
 
 describe('a start', () => {
-  it('names localhost for all interfaces, and warns of what everyone can write', async (test) => {
-    const dir = createFolder(test, { 'TestController.js': controller(1) });
+  it('names localhost for all interfaces, says who may see the document, and warns of what everyone can write', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1), 'DocsController.js': controller(1) });
     chmodSync(dir, 0o777);
     chmodSync(join(dir, 'TestController.js'), 0o666);
     const service = await startService(test, { dir, env: { HOST: '', WORKERS: '1' } });
     assert.equal(service.output(), `gatefold listening on http://localhost:${service.port}\n`);
+    await service.logged('docs-served', ({ access, page }) => access === 'anyone' && page === '/api/docs');
+    await service.logged('group-shadowed', ({ group }) => group === 'Docs');
     await service.logged('writable-by-everyone', ({ path }) => path === dir);
     await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
   });
 
-  it('puts an IPv6 address in brackets', async (test) => {
-    const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1' } });
+  it('puts an IPv6 address in brackets, and says nothing of documents that are off', async (test) => {
+    const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1', DOCS: 'off' } });
     assert.equal(service.output(), `gatefold listening on http://[::1]:${service.port}\n`);
+    assert.doesNotMatch(service.errors(), /docs-served|group-shadowed/);
   });
 
   it('ends with exit code 0 when a signal comes before it has succeeded, and leaves nobody', async (test) => {

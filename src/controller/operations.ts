@@ -14,7 +14,8 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 /** Who may call: anybody, any live credential (else 401), or a credential with the scope (else 403). */
 export type Access = 'anyone' | 'application' | { readonly scope: string };
 
-export interface OperationSettings {
+/** `Data` is what the operation takes: a schema for its body must make that. */
+export interface OperationSettings<Data = unknown> {
   /** Media types or ranges (`image/*`) let in beside JSON, forms and text; their `data` is a `Blob`. */
   readonly accepts?: readonly string[];
   /** Bytes, counted after inflating; default: the service's `BODY_LIMIT`. */
@@ -24,7 +25,7 @@ export interface OperationSettings {
   /** Default: `'anyone'`. */
   readonly access?: Access;
   /** A schema for the body; or `'stream'`: `data` is a `ReadableStream` of its bytes, which are never held in memory. */
-  readonly body?: StandardSchema | 'stream';
+  readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query. */
   readonly query?: StandardSchema;
   /** A schema for the result: it documents. */
@@ -47,4 +48,13 @@ export type OperationName<Controller> = {
  * `static operations: Operations<UserController> = { created: { access: 'application' }, '*': { timeout: 5000 } }`: for one
  * operation, or `'*'` for all. What one operation says wins over `'*'`; what an ancestor says holds until a class says otherwise.
  */
-export type Operations<Controller> = { readonly [Name in OperationName<Controller> | '*']?: OperationSettings };
+export type Operations<Controller> = {
+  readonly [Name in OperationName<Controller>]?: OperationSettings<DataOf<Controller[Name]>>;
+} & { readonly '*'?: OperationSettings };
+
+/** What its first parameter is; anything, when it has none. */
+type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknown
+  ? Parameters extends [infer Data, ...unknown[]]
+    ? Data
+    : unknown
+  : unknown;

@@ -4,6 +4,7 @@ import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
 import { createLiveTable, type TableStatus } from './live-table.ts';
+import { createLooks } from './looks.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table.ts';
 import { pollContent, readContent } from './table-file.ts';
@@ -12,8 +13,6 @@ import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /** With the second look at what is bad, and the reading itself, well within the second that is promised. */
 const POLL_MS = 250;
-/** A token that no row has may be of a row that was written a moment ago: so many looks at the file a second find out. */
-const LOOKS_A_SECOND = 20;
 /** One identity may register so many applications that are live at a time. */
 export const MOST_APPLICATIONS = 100;
 
@@ -58,7 +57,7 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
   const table = await createLiveTable({ path, first: readContent(path), log });
   const keys = createKeyHolder(dataDir, sessionKey, log);
   const poller = pollContent({ path, intervalMs: POLL_MS, onContent: table.consider });
-  const mayLook = createAllowance(LOOKS_A_SECOND);
+  const look = createLooks(poller);
 
   const identifyNow = (authorization: string): Caller =>
     identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find });
@@ -66,8 +65,8 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
   return {
     identify(authorization) {
       const caller = identifyNow(authorization);
-      if (caller.kind !== 'refused' || !caller.isUnknown || !mayLook()) return caller;
-      return poller.look().then(() => identifyNow(authorization));
+      if (caller.kind !== 'refused' || !caller.isUnknown) return caller;
+      return look()?.then(() => identifyNow(authorization)) ?? caller;
     },
     issueSession(rowId) {
       try {
@@ -77,7 +76,7 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
       }
     },
     async findByOwner(owner) {
-      if (mayLook()) await poller.look();
+      await look();
       return findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined);
     },
     async register(request) {
@@ -100,20 +99,6 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
     },
     status: table.status,
     close: poller.close,
-  };
-}
-
-/** Answers yes so many times a second. */
-function createAllowance(perSecond: number): () => boolean {
-  let since = Number.NEGATIVE_INFINITY;
-  let used = 0;
-  return () => {
-    const now = performance.now();
-    if (now - since >= 1000) {
-      since = now;
-      used = 0;
-    }
-    return ++used <= perSecond;
   };
 }
 

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
-import { generateToken } from '../../src/credentials/token.ts';
+import { createLooks, MOST_WAITING } from '../../src/credentials/looks.ts';
+import { generateToken, hashSecret } from '../../src/credentials/token.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
@@ -113,17 +114,48 @@ test('a key works on the very next request, also one that a rotation has just re
   write(fresh.row);
   assert.equal((await ask('GET', '/api/order', fresh.token)).status, 200);
   const { token, secret } = generateToken(undefined, fresh.id);
-  const { hash } = makeRow({ hash: undefined }).row;
-  assert.equal(hash, undefined);
-  const { hashSecret } = await import('../../src/credentials/token.ts');
   write({ ...fresh.row, hash: hashSecret(secret) });
   assert.equal((await ask('GET', '/api/order', token)).status, 200);
   assertEnvelope(await ask('GET', '/api/order', fresh.token), 401, 'INVALID_CREDENTIAL');
 });
 
-test('tokens that nobody has cost at most 20 looks at the file a second', async () => {
+test('tokens that nobody has: so many wait for a look at the file, and the others are refused at once', async () => {
   const answers = Array.from({ length: 200 }, () => credentials.identify(generateToken().token));
-  const looks = answers.filter((answer) => answer instanceof Promise);
-  assert.ok(looks.length <= 40, `${looks.length} looks`);
+  assert.equal(answers.filter((answer) => answer instanceof Promise).length, MOST_WAITING);
   for (const answer of await Promise.all(answers)) assert.equal(answer.kind, 'refused');
+});
+
+test('createLooks: one look for all calls of a turn, the next one 50 ms later, and each call gets one that began after it', async () => {
+  let now = 0;
+  let begun = 0;
+  const pauses: number[] = [];
+  const due: (() => void)[] = [];
+  const pause = (ms: number) => {
+    pauses.push(ms);
+    return new Promise<void>((resolve) => due.push(resolve));
+  };
+  const look = createLooks({
+    look: async () => {
+      begun++;
+    },
+    clock: () => now,
+    pause,
+  });
+  await Promise.all([look(), look(), look()]);
+  assert.deepEqual([begun, pauses], [1, []]);
+  now = 20;
+  const early = [look(), look()];
+  assert.deepEqual([begun, pauses], [1, [30]]);
+  now = 50;
+  for (const resolve of due) resolve();
+  await Promise.all(early);
+  assert.equal(begun, 2);
+  now = 100;
+  const waiting = Array.from({ length: MOST_WAITING }, () => look());
+  assert.equal(look(), undefined);
+  await Promise.all(waiting);
+  assert.deepEqual([begun, pauses], [3, [30]]);
+  now = 150;
+  await look();
+  assert.equal(begun, 4);
 });

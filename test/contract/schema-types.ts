@@ -21,6 +21,14 @@ export class WrongController {
   static operations: Operations<WrongController> = {
     // @ts-expect-error it makes an age, and the operation takes a name
     created: { body: other },
+  };
+  created(data: NewUser) {
+    return data;
+  }
+}
+
+export class MisspeltController {
+  static operations: Operations<MisspeltController> = {
     // @ts-expect-error there is no such operation
     createt: { body: user },
   };

@@ -2,6 +2,7 @@
 // (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
 import { constants } from 'node:buffer';
 import { LOG_LEVELS, type LogLevel } from './log.ts';
+import type { Rate } from './rate.ts';
 import {
   addresses,
   duration,
@@ -14,8 +15,10 @@ import {
   networks,
   oneOf,
   portOrOff,
+  rateOrOff,
   sessionKey,
   size,
+  sizeOrAuto,
   wholeNumber,
 } from './setting-values.ts';
 
@@ -38,6 +41,8 @@ export interface Settings {
   readonly maxConnections: number;
   /** `undefined`: by the limit of the heap. */
   readonly bodyBudget: number | undefined;
+  /** Of a caller without a credential, by its address; `undefined`: no limit. */
+  readonly rateLimit: Rate | undefined;
   /** Addresses and CIDR blocks. */
   readonly trustedProxies: readonly string[];
   /** `undefined`: no operations port. */
@@ -171,8 +176,15 @@ export function settingRows({ cores, cwd = process.cwd() }: Machine, hasDomains 
       key: 'bodyBudget',
       name: 'BODY_BUDGET',
       fallback: 'auto',
-      parse: (text) => (text === 'auto' ? undefined : size(64 * 1024, Number.MAX_SAFE_INTEGER)(text)),
+      parse: sizeOrAuto(64 * 1024),
       about: 'Bytes of all bodies under way in one worker; more wait or are refused with 503 OVERLOADED',
+    },
+    {
+      key: 'rateLimit',
+      name: 'RATE_LIMIT',
+      fallback: 'off',
+      parse: rateOrOff,
+      about: 'Requests of a caller without a credential, by its address: 100/s, 5000/h burst 200; more get 429 RATE_LIMITED',
     },
     {
       key: 'trustedProxies',

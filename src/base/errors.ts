@@ -42,6 +42,7 @@ export const CATALOGUE = {
   EXPECTATION_FAILED: { status: 417, message: 'The only expectation served is 100-continue' },
   INVALID_DATA: { status: 422, message: 'The request data is not what this operation takes' },
   PRECONDITION_REQUIRED: { status: 428, message: 'Send If-Match with the ETag that the change is based on' },
+  RATE_LIMITED: { status: 429, message: 'There were more requests than the limit allows' },
   HEADERS_TOO_LARGE: { status: 431, message: 'The header section is larger than the limit' },
   INTERNAL_ERROR: { status: 500, message: 'The request could not be answered' },
   OPERATION_NOT_FOUND: { status: 500, message: 'The handler group has no operation for this request' },

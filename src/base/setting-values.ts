@@ -4,6 +4,7 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
+import { parseRate, RATE_FORM, type Rate } from './rate.ts';
 
 /** What a parser throws: what the value should have been. */
 export class Expected extends Error {}
@@ -127,5 +128,23 @@ export function size(min: number, max: number) {
     const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
     if (!(value >= min && value <= max)) throw new Expected(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
     return value;
+  };
+}
+
+export function rateOrOff(text: string): Rate | undefined {
+  if (text === 'off') return undefined;
+  const rate = parseRate(text);
+  if (rate === undefined) throw new Expected(`off or ${RATE_FORM}`);
+  return rate;
+}
+
+export function sizeOrAuto(min: number) {
+  return (text: string): number | undefined => {
+    if (text === 'auto') return undefined;
+    try {
+      return size(min, Number.MAX_SAFE_INTEGER)(text);
+    } catch {
+      throw new Expected(`auto or a size such as 128MiB, ${min} bytes at least`);
+    }
   };
 }

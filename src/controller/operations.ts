@@ -24,6 +24,8 @@ export interface OperationSettings<Data = unknown> {
   readonly timeout?: number;
   /** Default: `'anyone'`. */
   readonly access?: Access;
+  /** How often one caller may call it, by credential, else by address: `100/s`, `5000/h burst 200`; more get 429 `RATE_LIMITED`. */
+  readonly limit?: string;
   /** A schema for the body; or `'stream'`: `data` is a `ReadableStream` of its bytes, which are never held in memory. */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query. */

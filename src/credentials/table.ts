@@ -1,5 +1,6 @@
 // The registered-credentials table: its text compiled to rows that a request can be checked against. A bad row is left out by
 // name, the good ones go live. It does not know where the text comes from, nor what time it is.
+import { parseRate, RATE_FORM, type Rate } from '../base/rate.ts';
 import type { CallingApplication } from '../controller.ts';
 import { parseTime } from './instant.ts';
 import { atOnce, type Sliced } from './slices.ts';
@@ -16,6 +17,8 @@ export interface CredentialRow {
   readonly groups: ReadonlySet<string> | '*' | undefined;
   /** The verbs allowed, upper case; `undefined`: all. */
   readonly methods: ReadonlySet<string> | undefined;
+  /** How often it may call; `undefined`: as often as it likes. */
+  readonly limit: Rate | undefined;
   /** SHA-256 of the secret; `undefined` for a row that carries a literal `authorization`. */
   readonly digest: Buffer | undefined;
   /** Secrets that a rotation left valid for a while. */
@@ -161,6 +164,7 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
     handler: hasGroups ? undefined : isAbsent(raw.handler) ? 'Sdk' : parseHandler(raw.handler),
     groups: hasGroups ? parseGroups(raw.groups, sets) : undefined,
     methods: isAbsent(raw.methods) ? undefined : parseMethods(raw.methods, sets),
+    limit: isAbsent(raw.limit) ? undefined : parseLimit(raw.limit),
     digest: hasLiteral ? undefined : parseHash(raw.hash),
     previous: isAbsent(raw.previous) ? NONE : parsePrevious(raw.previous),
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
@@ -230,6 +234,12 @@ function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*
     'groups',
     value.map((name) => name.charAt(0).toUpperCase() + name.slice(1)),
   );
+}
+
+function parseLimit(value: unknown): Rate {
+  const rate = typeof value === 'string' ? parseRate(value) : undefined;
+  if (rate === undefined) throw new BadRow(`"limit" is not ${RATE_FORM}`);
+  return rate;
 }
 
 function parseScopes(value: unknown): readonly string[] {

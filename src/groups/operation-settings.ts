@@ -1,6 +1,7 @@
 // Reads `static operations` of a controller, a row a property, and refuses what it does not know: a misspelt `access` that is
 // ignored in silence would leave an operation open. It does not know what a setting brings about.
 import { constants } from 'node:buffer';
+import { parseRate, RATE_FORM } from '../base/rate.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 
 /** Of an operation about which nothing is said. */
@@ -19,6 +20,7 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (v
     (value) => value === 'anyone' || value === 'application' || (isRecord(value) && hasOnly(value, 'scope') && isText(value.scope)),
     `'anyone', 'application' or { scope: '…' }`,
   ],
+  limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],

@@ -58,3 +58,17 @@ function withoutPort(text: string): string {
   const [, v6, v4] = /^"?(?:\[([0-9a-f:.]{2,45})\]|(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}))(?::\d{1,5})?"?$/i.exec(text) ?? [];
   return v6 ?? v4 ?? text;
 }
+
+/** Whom a limit holds for: an IPv4 address, or of IPv6 the /64, in which one host has as many addresses as it likes. */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.toLowerCase().split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(':').filter((group) => group !== '').length;
+  for (let i = 0; i < missing; i++) groups.push('0');
+  const rest = tail === undefined ? [] : tail.split(':');
+  return `${[...groups, ...rest]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`;
+}

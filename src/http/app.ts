@@ -10,8 +10,10 @@ import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
+import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { trustedProxies } from './address.ts';
+import { createAdmission } from './admission.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body-budget.ts';
@@ -47,6 +49,8 @@ export interface AppParts {
   /** Each answers as an operation does. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
   readonly observer?: RequestObserver | undefined;
+  /** Default: one that counts for this process alone. */
+  readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
   readonly routes?: readonly Route[];
   /** Where connections come from; default: HTTP without TLS. */
   readonly transport?: Transport | undefined;
@@ -84,6 +88,7 @@ export function createApp({
   credentials,
   identity,
   observer,
+  limiter = createRateLimiter(),
   docs,
   routes = routesWith(settings.docs),
   transport = PLAIN,
@@ -109,18 +114,21 @@ export function createApp({
   });
   const atHand = createRequestAtHand();
   const background = createBackgroundWork(log);
+  const proxies = trustedProxies(settings.trustedProxies);
+  const admission = createAdmission({ limiter, addressRate: settings.rateLimit, proxies });
   const dispatcher = createDispatcher({
     respond,
     log,
     bodyLimit,
     intake: { budget, isFull },
+    admission,
     operationTimeout,
     atHand,
-    params: { log, background, proxies: trustedProxies(settings.trustedProxies) },
+    params: { log, background, proxies },
   });
   const requestIds = createRequestIds();
   const targets: Record<RouteTarget, Gateway> = {
-    'gateway.index': createGateway({ groups, credentials, dispatcher, respond }),
+    'gateway.index': createGateway({ groups, credentials, admission, dispatcher, respond }),
     'identity.signin': explicit('signin', identity.signin),
     'identity.register': explicit('register', identity.register),
     'docs.openapi': documented('openapi', docs.openapi),
@@ -144,6 +152,7 @@ export function createApp({
     return (exchange, match) => {
       exchange.page = match.page;
       exchange.operation = name;
+      admission.caller(exchange);
       dispatcher.call(exchange, { operation, byName: false, answer });
     };
   }
@@ -156,10 +165,13 @@ export function createApp({
       const { authorization } = exchange.head;
       exchange.page = match.page;
       exchange.operation = name;
-      if (authorization === undefined) return dispatcher.call(exchange, call);
+      if (authorization === undefined) {
+        admission.caller(exchange);
+        return dispatcher.call(exchange, call);
+      }
       Promise.resolve(credentials.identify(authorization))
         .then((caller) => {
-          admit(exchange, caller);
+          admit(exchange, caller, admission);
           dispatcher.call(exchange, call);
         })
         .catch((error) => respond.fail(exchange, error));

@@ -2,6 +2,7 @@
 // them. It reads no table and no
 // header; the gateway asks it about a group, the dispatcher about an operation.
 import { refusal } from '../base/errors.ts';
+import type { Rate } from '../base/rate.ts';
 import type { Access } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
 import { groupNameOf } from '../groups/naming.ts';
@@ -15,6 +16,8 @@ export interface CallerRow {
   readonly groups?: ReadonlySet<string> | '*' | undefined;
   /** Verbs allowed; undefined: all. */
   readonly methods: ReadonlySet<string> | undefined;
+  /** How often it may call; undefined: as often as it likes. */
+  readonly limit?: Rate | undefined;
 }
 
 /** Operation → the verb that it is for: reached by its name, it needs that verb allowed too. */

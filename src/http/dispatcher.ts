@@ -7,6 +7,7 @@ import type { Problem } from '../contract/contract.ts';
 import type { RequestCheck, RequestParts } from '../contract/request-check.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
+import type { Admission } from './admission.ts';
 import { type DataSink, type Intake, readBody } from './body.ts';
 import { streamBody } from './body-stream.ts';
 import { checkAccess, checkOperation } from './credential-rights.ts';
@@ -24,6 +25,7 @@ export interface DispatcherOptions {
   readonly log: Log;
   readonly bodyLimit: number;
   readonly intake: Intake;
+  readonly admission: Admission;
   /** Milliseconds. */
   readonly operationTimeout: number;
   readonly atHand: RequestAtHand;
@@ -41,7 +43,7 @@ export interface Call {
 export interface Dispatcher {
   /**
    * @param second names an operation if the first of the exchange's slugs does not
-   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, CREDENTIAL_REQUIRED, SCOPE_MISSING, and the
+   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, CREDENTIAL_REQUIRED, SCOPE_MISSING, RATE_LIMITED, and the
    *   refusals of the request data
    */
   dispatch(exchange: Exchange, group: Group, second?: string): void;
@@ -49,16 +51,17 @@ export interface Dispatcher {
 }
 
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  const { respond, log, bodyLimit, intake, operationTimeout, atHand, params: paramsParts } = options;
+  const { respond, log, bodyLimit, intake, admission, operationTimeout, atHand, params: paramsParts } = options;
 
   function dispatch(exchange: Exchange, group: Group, second?: string): void {
     exchange.group = group.name;
     const { operation, path, byName } = chooseOperation(exchange.verb, group, exchange.slugs, second);
-    const { access, status } = operation.settings;
+    const { access, limit, status } = operation.settings;
     if (exchange.caller !== undefined) checkOperation(exchange.caller, operation.name);
     exchange.operation = operation.name;
     exchange.path = path;
     if (access !== undefined) checkAccess(exchange.application, access);
+    if (limit !== undefined) admission.operation(exchange, limit);
     if (status !== undefined) exchange.status = status;
     call(exchange, { operation, byName, answer: respond.result });
   }

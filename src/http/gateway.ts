@@ -3,6 +3,7 @@
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
+import type { Admission } from './admission.ts';
 import { type CallerRow, checkGroup, checkVerb } from './credential-rights.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Exchange } from './exchange.ts';
@@ -23,13 +24,14 @@ export interface CallerTable {
 export interface GatewayParts {
   readonly groups: Pick<Groups, 'find'>;
   readonly credentials: CallerTable;
+  readonly admission: Admission;
   readonly dispatcher: Dispatcher;
   readonly respond: Responder;
 }
 
 export type Gateway = (exchange: Exchange, match: RouteMatch) => void;
 
-export function createGateway({ groups, credentials, dispatcher, respond }: GatewayParts): Gateway {
+export function createGateway({ groups, credentials, admission, dispatcher, respond }: GatewayParts): Gateway {
   return function index(exchange, match) {
     const { authorization } = exchange.head;
     // 1. Preflight: no body, no table, no file.
@@ -39,7 +41,10 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
     exchange.page = match.page;
     exchange.slugs = match.slugs;
     // 4. SDK mode.
-    if (authorization === undefined) return delegate(exchange, 'GROUP_NOT_FOUND');
+    if (authorization === undefined) {
+      admission.caller(exchange);
+      return delegate(exchange, 'GROUP_NOT_FOUND');
+    }
     const caller = credentials.identify(authorization);
     if (!(caller instanceof Promise)) return serveCaller(exchange, caller);
     caller.then((found) => serveCaller(exchange, found)).catch((error) => respond.fail(exchange, error));
@@ -47,7 +52,7 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
   };
 
   function serveCaller(exchange: Exchange, caller: Caller): void {
-    const row = admit(exchange, caller);
+    const row = admit(exchange, caller, admission);
     if (row === undefined) delegate(exchange, 'DELEGATED_GROUP_NOT_FOUND');
     else serveApplication(exchange, row);
   }
@@ -86,17 +91,17 @@ export function createGateway({ groups, credentials, dispatcher, respond }: Gate
 
 /**
  * From here on the request is the application's, and the log names its credential. Undefined: a header of somebody else.
- * @throws HttpError INVALID_CREDENTIAL
+ * @throws HttpError INVALID_CREDENTIAL, RATE_LIMITED
  */
-export function admit(exchange: Exchange, caller: Caller): CallerRow | undefined {
-  if (caller.kind === 'foreign') return undefined;
-  if (caller.kind === 'refused') {
-    exchange.credential = caller.id ?? '';
-    throw invalidCredential(caller.reason);
-  }
-  exchange.caller = caller.row;
-  exchange.credential = caller.row.application.id;
-  return caller.row;
+export function admit(exchange: Exchange, caller: Caller, admission: Admission): CallerRow | undefined {
+  if (caller.kind === 'row') {
+    exchange.caller = caller.row;
+    exchange.credential = caller.row.application.id;
+  } else if (caller.kind === 'refused') exchange.credential = caller.id ?? '';
+  // Whoever tries out credentials is held by the limit of the address.
+  admission.caller(exchange);
+  if (caller.kind === 'refused') throw invalidCredential(caller.reason);
+  return exchange.caller;
 }
 
 function invalidCredential(reason: string): Error {

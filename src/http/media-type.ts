@@ -12,6 +12,7 @@ const EXACT: ReadonlyMap<string, BodyKind> = new Map([
 ]);
 
 const KNOWN_TYPES = 100;
+const LONGEST_KNOWN_TYPE = 128;
 const known = new Map<string, BodyKind>();
 
 /**
@@ -28,7 +29,7 @@ export function bodyKindOf(contentType: string | undefined, accepts?: readonly s
   const before = known.get(contentType);
   if (before !== undefined) return before;
   const kind = parse(contentType);
-  if (known.size < KNOWN_TYPES) known.set(contentType, kind);
+  if (known.size < KNOWN_TYPES && contentType.length <= LONGEST_KNOWN_TYPE) known.set(contentType, kind);
   return kind;
 }
 

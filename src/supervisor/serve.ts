@@ -6,6 +6,8 @@ import type { Settings } from '../base/config.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
+import { createLedger } from '../limits/ledger.ts';
+import type { Spending } from '../limits/rate-limiter.ts';
 import type { GroupLoad } from '../worker/messages.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { createPool } from './pool.ts';
@@ -13,6 +15,7 @@ import { describeListenError, hostAndPort, openPort, StartError } from './port.t
 import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
+import type { WorkerProcess } from './worker-handle.ts';
 
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {
@@ -71,8 +74,22 @@ export async function serve({ settings, early, log, flush, operations, certifica
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
+    const ledger = createLedger();
+    const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
+      worker.send({ kind: 'left', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
-      ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, secureState: certificates?.state, onGroups: announcer?.groups },
+      ...{
+        workers,
+        dir,
+        port,
+        drainTimeout,
+        acceptFor,
+        log,
+        onMetrics,
+        onSpent,
+        secureState: certificates?.state,
+        onGroups: announcer?.groups,
+      },
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
     });

@@ -4,6 +4,7 @@
 import type { Log } from '../base/log.ts';
 import { parseFileName } from '../groups/naming.ts';
 import type { SecureState } from '../https/secure-state.ts';
+import type { Spending } from '../limits/rate-limiter.ts';
 import type { GroupLoad, LoadedFile } from '../worker/messages.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import { createLoader } from './generation.ts';
@@ -35,6 +36,8 @@ export interface SupervisorOptions {
   readonly secureState?: (() => SecureState) | undefined;
   /** The groups that serve from now on; also when one was imported in place. */
   readonly onGroups?: ((groups: Iterable<GroupLoad>) => void) | undefined;
+  /** Callers with a rate limit have called a worker. */
+  readonly onSpent?: (worker: WorkerProcess, spendings: readonly Spending[]) => void;
   /** What a worker has counted. */
   readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
   /** Processes, and the watch over the disk: handed in, so that a test needs neither. */
@@ -80,6 +83,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     imported: onImported,
     // One that is on its way out may have read what is out of date.
     read: (worker, files) => isCurrent(worker) && watch.read(files),
+    spent: (worker, spendings) => options.onSpent?.(worker, spendings),
     metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
   });
   const watch = options.createWatch(onChange);

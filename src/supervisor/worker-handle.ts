@@ -1,7 +1,9 @@
 // One worker as the supervisor sees it: its life from fork to exit, the questions put to it, and the pings that tell
 // whether its event loop still turns. Whatever it is asked has an end. It knows nothing of generations, of other workers or of the folder.
+
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
+import type { Spending } from '../limits/rate-limiter.ts';
 import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from '../worker/messages.ts';
 import type { BoundSocket } from './port.ts';
 
@@ -41,6 +43,8 @@ export interface WorkerEvents {
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
   /** An operation of it imported these when it was called. */
   read(worker: WorkerProcess, files: readonly LoadedFile[]): void;
+  /** Callers with a rate limit have called it. */
+  spent?(worker: WorkerProcess, spendings: readonly Spending[]): void;
   /** What it has counted; also, and last, when it ends. */
   metrics?(worker: WorkerProcess, metrics: unknown): void;
 }
@@ -283,6 +287,8 @@ export function createWorkerProcess(
         return events.faulty(self);
       case 'metrics':
         return events.metrics?.(self, message.metrics);
+      case 'spent':
+        return events.spent?.(self, message.spendings);
       case 'pong':
         unanswered = 0;
     }

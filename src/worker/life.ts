@@ -4,6 +4,7 @@ import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
 import type { SecureState } from '../https/secure-state.ts';
+import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from './messages.ts';
 
@@ -26,6 +27,7 @@ export interface WorkerParts {
     /** The file must not be touched until it changes. */
     skip(file: string, reason: string): void;
   };
+  readonly limiter: Pick<RateLimiter, 'settle'>;
   /** What has been counted since the last time, where anybody wants to know; it goes to the supervisor as it is. */
   takeMetrics?(): unknown;
 }
@@ -38,6 +40,8 @@ export interface WorkerOptions {
     onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
     /** A file was read by an import: of a group that is being loaded, or of an operation that was called. */
     onFile(file: LoadedFile): void;
+    /** Callers with a rate limit have called. */
+    onSpent(spendings: readonly Spending[]): void;
   }) => WorkerParts | Promise<WorkerParts>;
   /** What can be done before the folder is known, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
@@ -107,6 +111,8 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
         return listen(socket as Server);
       case 'drain':
         return leave(order.timeout, order.acceptFor);
+      case 'left':
+        return parts?.limiter.settle(order.balances);
       case 'quit':
         return end();
     }
@@ -114,7 +120,7 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
 
   async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
     const onLoading = (file: string) => tell({ kind: 'loading', file });
-    parts = await createParts({ onImporting: onLoading, onImported, onFile });
+    parts = await createParts({ onImporting: onLoading, onImported, onFile, onSpent });
     const groups = await parts.groups.loadAll({ files, skip, onLoading });
     isLoaded = true;
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
@@ -122,6 +128,10 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
     if (parts.takeMetrics === undefined) return;
     tellMetrics();
     setInterval(tellMetrics, METRICS_INTERVAL).unref();
+  }
+
+  function onSpent(spendings: readonly Spending[]): void {
+    tell({ kind: 'spent', spendings });
   }
 
   function tellMetrics(onSent?: () => void): void {

@@ -2,6 +2,7 @@
 // may use the same channel for its own ends, so our messages stand in an envelope that tells them from all others.
 
 import type { SecureState } from '../https/secure-state.ts';
+import type { Balance, Spending } from '../limits/rate-limiter.ts';
 
 /** A file that an import read, or looked for in vain (`'absent'`), and its state when it was read. */
 export interface LoadedFile {
@@ -54,6 +55,8 @@ export type ToWorker =
   | { readonly kind: 'drain'; readonly timeout: number; readonly acceptFor: number | null }
   /** End now: for a worker that holds no connection. */
   | { readonly kind: 'quit' }
+  /** To `spent`: what callers have left with what all workers have spent. */
+  | { readonly kind: 'left'; readonly balances: readonly Balance[] }
   | { readonly kind: 'ping' };
 
 export type FromWorker =
@@ -75,6 +78,8 @@ export type FromWorker =
   | { readonly kind: 'faulty' }
   /** What it has counted; whoever reads the metrics knows the shape. */
   | { readonly kind: 'metrics'; readonly metrics: unknown }
+  /** What callers with a rate limit have spent in this worker. */
+  | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }
   | { readonly kind: 'pong' };
 
 export interface Envelope<T> {

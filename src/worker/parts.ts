@@ -11,6 +11,7 @@ import { type App, createApp, type Transport } from '../http/app.ts';
 import type { CallerTable } from '../http/gateway.ts';
 import type { RequestObserver } from '../http/response.ts';
 import { createIdentity } from '../identity/handler.ts';
+import { createRateLimiter, type RateLimiter, type Spending } from '../limits/rate-limiter.ts';
 import { readDocsPage } from '../own-files.ts';
 
 export interface WorkerPartsOptions {
@@ -27,6 +28,8 @@ export interface WorkerPartsOptions {
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
   /** A file has joined what was imported. */
   readonly onFile?: (file: LoadedFile) => void;
+  /** Callers with a rate limit have called; undefined: this process is alone. */
+  readonly onSpent?: (spendings: readonly Spending[]) => void;
   /** Puts callers beside those of the table: for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
 }
@@ -36,6 +39,7 @@ export interface WorkerParts {
   readonly groups: Groups;
   readonly credentials: Credentials;
   readonly identity: ReturnType<typeof createIdentity>;
+  readonly limiter: RateLimiter;
   /** Stops what watches the tables. */
   close(): void;
 }
@@ -50,6 +54,7 @@ export async function createWorkerParts({
   onImporting,
   onImported,
   onFile,
+  onSpent,
   withCallers = (table) => table,
 }: WorkerPartsOptions): Promise<WorkerParts> {
   const { dataDir, sessionKey, logLevel } = settings;
@@ -70,12 +75,25 @@ export async function createWorkerParts({
     info: () => readServiceInfo(settings.controllersDir),
     readPage: readDocsPage,
   });
+  const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   return {
-    app: createApp({ settings, log, requestLog, groups, credentials: withCallers(credentials), identity, docs, observer, transport }),
+    app: createApp({
+      settings,
+      log,
+      requestLog,
+      groups,
+      credentials: withCallers(credentials),
+      identity,
+      docs,
+      observer,
+      limiter,
+      transport,
+    }),
     groups,
     credentials,
     identity,
+    limiter,
     close() {
       credentials.close();
       identity.close();

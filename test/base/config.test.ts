@@ -24,6 +24,7 @@ test('parseSettings gives the decided defaults', () => {
     maxConnections: 10_000,
     trustedProxies: [],
     bodyBudget: undefined,
+    rateLimit: undefined,
     opsPort: undefined,
     opsHost: '127.0.0.1',
     domains: [],

@@ -1,0 +1,166 @@
+// Rate limiting in its parts: the form of a rate, the map that forgets, and several workers with one supervisor on a clock of ours.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseRate, type Rate } from '../../src/base/rate.ts';
+import { createBoundedMap } from '../../src/limits/bounded-map.ts';
+import { createLedger } from '../../src/limits/ledger.ts';
+import { createRateLimiter, type RateLimiter } from '../../src/limits/rate-limiter.ts';
+
+describe('parseRate', () => {
+  const rows: [text: string, rate: Rate | undefined][] = [
+    ['100/s', { count: 100, seconds: 1, burst: 100 }],
+    ['5000/h', { count: 5000, seconds: 3600, burst: 5000 }],
+    ['60/m burst 10', { count: 60, seconds: 60, burst: 10 }],
+    ['1/d burst 3', { count: 1, seconds: 86_400, burst: 3 }],
+    ['0/s', undefined],
+    ['1/s burst 0', undefined],
+    ['100', undefined],
+    ['100/w', undefined],
+    ['1.5/s', undefined],
+    ['-1/s', undefined],
+    ['1/s burst', undefined],
+    [' 1/s', undefined],
+    ['', undefined],
+  ];
+  for (const [text, rate] of rows) test(JSON.stringify(text), () => assert.deepEqual(parseRate(text), rate));
+});
+
+describe('createBoundedMap', () => {
+  test('keeps what was asked for last, and never more than it may', () => {
+    const map = createBoundedMap<number>(100);
+    map.set('kept', 1);
+    for (let i = 0; i < 10_000; i++) {
+      map.set(`flood ${i}`, i);
+      assert.equal(map.get('kept'), 1);
+      assert.ok(map.size() <= 101, String(map.size()));
+    }
+    assert.equal(map.get('flood 1'), undefined);
+    assert.equal(map.get('flood 9999'), 9999);
+  });
+});
+
+/** Workers, a supervisor, and a clock that only this test moves. */
+function simulate(workers: number, latency: number) {
+  let time = 0;
+  const due: { at: number; work: () => void }[] = [];
+  const later = (work: () => void, milliseconds: number) => void due.push({ at: time + milliseconds, work });
+  const ledger = createLedger(() => time);
+  const limiters: RateLimiter[] = Array.from({ length: workers }, () => {
+    const limiter: RateLimiter = createRateLimiter({
+      workers,
+      now: () => time,
+      later,
+      report: (spendings) =>
+        later(() => {
+          const balances = ledger.spend(spendings);
+          later(() => limiter.settle(balances), latency);
+        }, latency),
+    });
+    return limiter;
+  });
+  return {
+    limiters,
+    ledger,
+    advance(milliseconds: number) {
+      time += milliseconds;
+      for (let next = due.findIndex(({ at }) => at <= time); next >= 0; next = due.findIndex(({ at }) => at <= time))
+        due.splice(next, 1)[0]?.work();
+    },
+  };
+}
+
+function isAllowed(limiter: RateLimiter | undefined, rate: Rate, who = 'caller'): boolean {
+  try {
+    limiter?.check('address', who, rate);
+    return true;
+  } catch (error) {
+    assert.equal((error as { code?: string }).code, 'RATE_LIMITED');
+    return false;
+  }
+}
+
+describe('several workers', () => {
+  const rows: [name: string, text: string, workers: number, perMillisecond: number, seconds: number][] = [
+    ['a flood over two', '100/s', 2, 4, 10],
+    ['a flood over eight', '100/s', 8, 8, 10],
+    ['a high rate', '2000/s', 4, 10, 5],
+    ['a small burst', '100/s burst 5', 4, 4, 10],
+    ['a low rate with a burst', '60/m burst 200', 4, 2, 200],
+  ];
+  for (const [name, text, workers, perMillisecond, seconds] of rows) {
+    test(`${name}: ${text} is exact to 5 percent`, () => {
+      const rate = parseRate(text) as Rate;
+      const { limiters, advance } = simulate(workers, 2);
+      let allowed = 0;
+      let turn = 0;
+      for (let ms = 0; ms < seconds * 1000; ms++) {
+        for (let i = 0; i < perMillisecond; i++) if (isAllowed(limiters[turn++ % workers], rate)) allowed++;
+        advance(1);
+      }
+      const exact = rate.burst + (rate.count * seconds) / rate.seconds;
+      assert.ok(Math.abs(allowed - exact) <= exact * 0.05, `${allowed} instead of ${exact}`);
+    });
+  }
+
+  test('refuse nobody who keeps below the rate', () => {
+    const rate = parseRate('100/s burst 10') as Rate;
+    const { limiters, advance } = simulate(4, 2);
+    for (let i = 0; i < 2000; i++) {
+      assert.ok(isAllowed(limiters[(i * 7) % 4], rate), `request ${i}`);
+      advance(11);
+    }
+  });
+
+  test('a worker of the next generation learns what is left', () => {
+    const rate = parseRate('10/h') as Rate;
+    const { limiters, ledger, advance } = simulate(2, 2);
+    for (let i = 0; i < 10; i++) assert.ok(isAllowed(limiters[0], rate));
+    assert.equal(isAllowed(limiters[0], rate), false);
+    for (let ms = 0; ms < 10; ms++) advance(1);
+    // This one did not ask what there is when it began.
+    assert.ok(isAllowed(limiters[1], rate));
+    for (let ms = 0; ms < 10; ms++) advance(1);
+    assert.equal(isAllowed(limiters[1], rate), false);
+    assert.deepEqual(
+      ledger.spend([]).map(([caller]) => caller),
+      ['address caller'],
+    );
+    const informed = createRateLimiter({ now: () => 0, later: () => {}, report: () => {} });
+    informed.settle(ledger.spend([]));
+    assert.equal(isAllowed(informed, rate), false);
+  });
+});
+
+describe('a limiter alone', () => {
+  test('says when to come back', () => {
+    let time = 0;
+    const limiter = createRateLimiter({ now: () => time });
+    const rate = parseRate('2/m burst 1') as Rate;
+    assert.ok(isAllowed(limiter, rate));
+    time += 10_000;
+    assert.throws(() => limiter.check('address', 'caller', rate), {
+      code: 'RATE_LIMITED',
+      status: 429,
+      headers: { 'Retry-After': '20', RateLimit: '"address";r=0;t=20', 'RateLimit-Policy': '"address";q=2;w=60' },
+    });
+    time += 20_000;
+    assert.ok(isAllowed(limiter, rate));
+    assert.deepEqual(limiter.status(), { refused: { credential: 0, address: 1, operation: 0 }, callers: 1 });
+  });
+
+  test('counts callers and kinds apart, and takes up another rate at once', () => {
+    const limiter = createRateLimiter({ now: () => 0 });
+    const one = parseRate('1/h') as Rate;
+    assert.deepEqual([isAllowed(limiter, one, 'a'), isAllowed(limiter, one, 'a'), isAllowed(limiter, one, 'b')], [true, false, true]);
+    limiter.check('credential', 'a', one);
+    limiter.check('operation', 'a', one);
+    assert.equal(isAllowed(limiter, parseRate('1000/h') as Rate, 'b'), false, 'a raised rate fills with time');
+  });
+
+  test('keeps no more callers than it may, whatever their names', () => {
+    const limiter = createRateLimiter({ now: () => 0 });
+    const rate = parseRate('10/s') as Rate;
+    for (let i = 0; i < 150_000; i++) limiter.check('address', `${i}${'x'.repeat(i % 50 === 0 ? 1000 : 0)}`, rate);
+    assert.ok(limiter.status().callers <= 100_000, String(limiter.status().callers));
+  });
+});

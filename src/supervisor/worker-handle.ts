@@ -97,17 +97,8 @@ const LIMITS = {
 };
 
 /** @param drainTimeout milliseconds that it takes to drain when its channel breaks, and it does so of its own accord */
-export function createWorkerProcess(
-  worker: Worker,
-  events: WorkerEvents,
-  drainTimeout: number,
-  now: () => number = () => performance.now(),
-): WorkerProcess {
-  let state: WorkerState = 'booting';
-  let generation = 0;
-  let isFaulty = false;
-  let loadingFile: string | undefined;
-  let stepSince = now();
+export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainTimeout: number): WorkerProcess {
+  let stepSince = performance.now();
   const importing = new Set<string>();
   let unanswered = 0;
   let toldTo: 'drain' | 'quit' | undefined;
@@ -135,10 +126,10 @@ export function createWorkerProcess(
   worker.on('disconnect', () => {
     if (++ends === 2) return ended();
     // Its exit is the next that we hear of, and says why; or it drains, as when its supervisor is gone.
-    if (state === 'gone' || toldTo !== undefined) return;
-    endsWithin(LIMITS.end + (state === 'serving' ? drainTimeout + LIMITS.dispose : 0), 'it closed its channel and did not end');
-    if (state !== 'serving') return;
-    state = 'draining';
+    if (self.state === 'gone' || toldTo !== undefined) return;
+    endsWithin(LIMITS.end + (self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0), 'it closed its channel and did not end');
+    if (self.state !== 'serving') return;
+    self.state = 'draining';
     leaving = setTimeout(() => {
       leaving = undefined;
       events.left(self);
@@ -151,42 +142,34 @@ export function createWorkerProcess(
   });
   endsWithin(LIMITS.step, 'it did not start');
 
-  const self: WorkerProcess = {
+  const self: { -readonly [key in keyof WorkerProcess]: WorkerProcess[key] } = {
     pid: worker.process.pid,
-    get state() {
-      return state;
-    },
-    get generation() {
-      return generation;
-    },
-    get isFaulty() {
-      return isFaulty;
-    },
-    get loadingFile() {
-      return loadingFile;
-    },
+    state: 'booting',
+    generation: 0,
+    isFaulty: false,
+    loadingFile: undefined,
     get stepFor() {
-      return now() - stepSince;
+      return performance.now() - stepSince;
     },
     load(number, order) {
-      generation = number;
+      self.generation = number;
       return new Promise((resolve) => {
         pendingLoad = { order, resolve };
-        if (state === 'standby') startLoading(order);
-        else if (state === 'gone') ended();
+        if (self.state === 'standby') startLoading(order);
+        else if (self.state === 'gone') ended();
       });
     },
     listen(socket) {
       return new Promise((resolve) => {
         pendingListen = resolve;
-        if (state === 'gone') return ended();
+        if (self.state === 'gone') return ended();
         endsWithin(LIMITS.listen, 'it did not listen');
         send({ kind: 'listen' }, socket);
       });
     },
     importGroup(group) {
       return new Promise((resolve) => {
-        if (state === 'gone') return resolve();
+        if (self.state === 'gone') return resolve();
         const timer = setTimeout(done, LIMITS.importGroup);
         pendingImports.set(group, done);
         send({ kind: 'import', group });
@@ -198,16 +181,16 @@ export function createWorkerProcess(
       });
     },
     drain(timeout, acceptFor = null) {
-      if (state === 'gone' || toldTo !== undefined) return;
-      state = 'draining';
+      if (self.state === 'gone' || toldTo !== undefined) return;
+      self.state = 'draining';
       toldTo = 'drain';
       send({ kind: 'drain', timeout, acceptFor });
       endsWithin(timeout + LIMITS.dispose + LIMITS.end, 'it did not drain in time');
     },
     quit() {
-      if (state === 'gone' || toldTo !== undefined) return;
-      const time = state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
-      state = 'draining';
+      if (self.state === 'gone' || toldTo !== undefined) return;
+      const time = self.state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
+      self.state = 'draining';
       toldTo = 'quit';
       send({ kind: 'quit' });
       clearTimeout(limit);
@@ -217,8 +200,8 @@ export function createWorkerProcess(
     send,
     ping() {
       // One that has closed its channel drains, or is about to be gone.
-      if (state === 'gone' || !worker.isConnected()) return;
-      const most = state === 'booting' || state === 'loading' ? STUCK_WHILE_LOADING : STUCK_AFTER;
+      if (self.state === 'gone' || !worker.isConnected()) return;
+      const most = self.state === 'booting' || self.state === 'loading' ? STUCK_WHILE_LOADING : STUCK_AFTER;
       if (unanswered >= most) kill(`its event loop did not turn for ${most} s`);
       unanswered++;
       send({ kind: 'ping' });
@@ -237,8 +220,8 @@ export function createWorkerProcess(
   }
 
   function startLoading({ files, skip }: LoadOrder): void {
-    state = 'loading';
-    stepSince = now();
+    self.state = 'loading';
+    stepSince = performance.now();
     endsWithin(LIMITS.step, 'it did not begin to load');
     send({ kind: 'load', files, skip: [...skip] });
   }
@@ -246,33 +229,33 @@ export function createWorkerProcess(
   function receive(message: FromWorker): void {
     switch (message.kind) {
       case 'booted':
-        if (state !== 'booting') return;
-        state = 'standby';
+        if (self.state !== 'booting') return;
+        self.state = 'standby';
         clearTimeout(limit);
         if (pendingLoad !== undefined) startLoading(pendingLoad.order);
         return;
       case 'loading':
-        if (state !== 'loading') return void importing.add(message.file);
-        loadingFile = message.file;
-        stepSince = now();
+        if (self.state !== 'loading') return void importing.add(message.file);
+        self.loadingFile = message.file;
+        stepSince = performance.now();
         return endsWithin(LIMITS.step, `it did not finish with ${message.file}`);
       case 'unfit':
-        resolveLoad({ kind: 'ended', file: undefined, reason: message.reason });
+        pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
         return self.quit();
       case 'loaded':
-        if (state !== 'loading') return;
-        state = 'loaded';
-        loadingFile = undefined;
+        if (self.state !== 'loading') return;
+        self.state = 'loaded';
+        self.loadingFile = undefined;
         clearTimeout(limit);
-        return resolveLoad({ kind: 'loaded', groups: message.groups, files: message.files });
+        return pendingLoad?.resolve({ kind: 'loaded', groups: message.groups, files: message.files });
       case 'listening':
-        if (state !== 'loaded') return;
-        state = 'serving';
+        if (self.state !== 'loaded') return;
+        self.state = 'serving';
         clearTimeout(limit);
-        return resolveListen('listening');
+        return pendingListen?.('listening');
       case 'listen-failed':
-        if (state === 'loaded') clearTimeout(limit);
-        return resolveListen({ code: message.code });
+        if (self.state === 'loaded') clearTimeout(limit);
+        return pendingListen?.({ code: message.code });
       case 'imported':
         importing.delete(message.group.file);
         events.imported(self, message.group, message.files);
@@ -282,8 +265,8 @@ export function createWorkerProcess(
       case 'nothing-to-import':
         return pendingImports.get(message.group)?.();
       case 'faulty':
-        if (isFaulty) return;
-        isFaulty = true;
+        if (self.isFaulty) return;
+        self.isFaulty = true;
         return events.faulty(self);
       case 'metrics':
         return events.metrics?.(self, message.metrics);
@@ -294,16 +277,6 @@ export function createWorkerProcess(
     }
   }
 
-  function resolveLoad(outcome: LoadOutcome): void {
-    pendingLoad?.resolve(outcome);
-    pendingLoad = undefined;
-  }
-
-  function resolveListen(outcome: ListenOutcome): void {
-    pendingListen?.(outcome);
-    pendingListen = undefined;
-  }
-
   function kill(reason: string): void {
     killedFor ??= reason;
     worker.process.kill('SIGKILL');
@@ -312,14 +285,14 @@ export function createWorkerProcess(
   function ended(how: string = howItEnded(worker)): void {
     const wasExpected = killedFor === undefined && (toldTo === 'quit' || (toldTo === 'drain' && worker.process.exitCode === 0));
     const reason = killedFor ?? how;
-    const during = leaving === undefined ? state : 'serving';
-    state = 'gone';
+    const during = leaving === undefined ? self.state : 'serving';
+    self.state = 'gone';
     clearTimeout(lastWords);
     clearTimeout(leaving);
     if (during !== 'gone' && !wasExpected) events.died(self, { reason, during, importing: [...importing] });
     clearTimeout(limit);
-    resolveLoad({ kind: 'ended', file: loadingFile, reason });
-    resolveListen({ code: reason });
+    pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason });
+    pendingListen?.({ code: reason });
     for (const done of [...pendingImports.values()]) done();
     if (during !== 'gone') events.gone(self);
   }

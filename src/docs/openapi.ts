@@ -87,7 +87,8 @@ function pageOf(group: string): string {
 }
 
 function joined(summary: string | undefined, description: string | undefined): string | undefined {
-  return description === undefined ? summary : `${summary ?? ''}\n\n${description}`;
+  if (summary === undefined || description === undefined) return summary ?? description;
+  return `${summary}${/[.!?:]$/.test(summary) ? '' : '.'} ${description}`;
 }
 
 function inSourceOrder(operations: DocumentedGroup['operations'], contract: GroupContract | undefined): DocumentedOperation[] {

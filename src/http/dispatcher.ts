@@ -190,7 +190,7 @@ function isForm(data: unknown): boolean {
   return typeof data === 'object' && data !== null && Object.getPrototypeOf(data) === null;
 }
 
-/** An operation that is reached by its name may have its arguments in the query, whatever the verb (11.2). */
+/** An operation that is reached by its name may have its arguments in the query, whatever the verb (decisions 11.2). */
 function dataWithoutBody({ verb }: Exchange, { byName }: Call, query: Query): unknown {
   return !byName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
 }

@@ -1,4 +1,4 @@
-// Server-sent events (operations 10.4): what is on the wire, when a stream ends, and that it never holds up a roll.
+// Server-sent events (decisions 10.4): what is on the wire, when a stream ends, and that it never holds up a roll.
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';

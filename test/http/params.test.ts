@@ -1,4 +1,4 @@
-// What an operation gets beside its data (operations 11): bytes, log, address, waitUntil; who may call it; the guards around it.
+// What an operation gets beside its data (decisions 11): bytes, log, address, waitUntil; who may call it; the guards around it.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// What an operation may answer beside plain JSON (operations 10): replies, bytes, streams, conditional requests; and what it
+// What an operation may answer beside plain JSON (decisions 10): replies, bytes, streams, conditional requests; and what it
 // may not, over a socket.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

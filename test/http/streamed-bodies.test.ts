@@ -1,4 +1,4 @@
-// Bodies that an operation takes by name (operations 11.3): other media types as a Blob, its own limit, and a stream that is never
+// Bodies that an operation takes by name (decisions 11.3): other media types as a Blob, its own limit, and a stream that is never
 // held in memory; what is refused, and what becomes of a body that nobody reads.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,8 +1,9 @@
 // The entry of the service, and the supervisor's process. It only wires. A worker's entry is worker.ts: a process loads no
 // more than its own half, because the memory of both is paid by everyone who runs this.
 
-import { isSecure, secretFlags } from './base/config.ts';
+import { secretFlags } from './base/config.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
+import { isSecure } from './base/settings.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { Operations } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';

@@ -1,9 +1,9 @@
 // The entry of a worker, which the supervisor starts. It only wires: the worker's life is worker/life.ts, and what it
 // serves with is worker/parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
 import cluster from 'node:cluster';
-import { isSecure, type Settings } from './base/config.ts';
 import { refusal } from './base/errors.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
+import { isSecure, type Settings } from './base/settings.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
 import { rawRefusal } from './http/envelope.ts';

@@ -1,11 +1,12 @@
 // What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the end.
 import { availableParallelism } from 'node:os';
 import { isatty } from 'node:tty';
-import { parseSettings, type Settings, SettingsError, secretFlags } from './config.ts';
+import { parseSettings, SettingsError, secretFlags } from './config.ts';
 import { createInk, type Ink } from './ink.ts';
 import { createLog, type Log } from './log.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
 import { createPrettyWriter } from './pretty.ts';
+import type { Settings } from './settings.ts';
 
 export interface ProcessBasics {
   readonly settings: Settings;

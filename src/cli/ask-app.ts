@@ -2,8 +2,8 @@
 // operations that do nothing. So no rule of the server is repeated here.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import type { Settings } from '../base/config.ts';
 import { createLog } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
 import type { Problem } from '../contract/contract.ts';
 import { whyNotLive } from '../credentials/identify.ts';
 import { compile } from '../credentials/live-table.ts';

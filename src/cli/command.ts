@@ -2,8 +2,9 @@
 // output as text or JSON, errors in one line on standard error, exit codes. It knows no command; commands.ts lists them.
 import { availableParallelism } from 'node:os';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { flagOf, readSettings, type SettingReading, type Settings, SettingsError, settingRows, settingsOf } from '../base/config.ts';
+import { flagOf, readSettings, type SettingReading, SettingsError, settingsOf } from '../base/config.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
+import { type Settings, settingRows } from '../base/settings.ts';
 
 /** The first word of the process that loads a folder for a command; not for people. */
 export const INSPECTION = 'inspect-folder';

@@ -1,8 +1,8 @@
 // Loads the controllers folder in a process of its own, because that runs foreign code: a controller that ends, blocks or fills
 // the process must not take the command with it. Such a file is left out of the next attempt, as the supervisor does.
 import { fork } from 'node:child_process';
-import type { Settings } from '../base/config.ts';
 import { describeFailure } from '../base/failure.ts';
+import type { Settings } from '../base/settings.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import type { OpenApiDocument } from '../docs/openapi.ts';
 import { listControllers } from '../groups/naming.ts';

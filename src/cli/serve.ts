@@ -1,7 +1,8 @@
 // `gatefold serve`: runs the server's own entry in this process, and adds `--help`.
 import { pathToFileURL } from 'node:url';
-import { flagOf, settingRows } from '../base/config.ts';
+import { flagOf } from '../base/config.ts';
 import { alignColumns } from '../base/ink.ts';
+import { settingRows } from '../base/settings.ts';
 import { entryPath } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print } from './command.ts';
 

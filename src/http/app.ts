@@ -3,9 +3,9 @@
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { createServer } from '../base/builtins.ts';
-import type { Settings } from '../base/config.ts';
 import { refusal } from '../base/errors.ts';
 import type { LineSink, Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';

@@ -1,9 +1,9 @@
 // The supervisor's half of HTTPS: where the certificate comes from (TLS_CERT and TLS_KEY, or DOMAINS), what the workers are
 // given to serve with, the key of their session tickets, and the warning before a certificate ends.
 import { crypto } from '../base/builtins.ts';
-import type { Settings } from '../base/config.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
 import { createAcmeClient } from './acme-client.ts';
 import { createSend } from './acme-request.ts';
 import { createChallenges } from './challenges.ts';

@@ -2,8 +2,8 @@
 // line, obeys signals. How generations are made and kept is supervisor.ts; what a worker is made of is not known here.
 import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Settings } from '../base/config.ts';
 import { describeError, type Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
 import { createLedger } from '../limits/ledger.ts';

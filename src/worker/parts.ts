@@ -1,7 +1,7 @@
 // What a worker is made of: the folder's groups, the credentials table, the identity providers, and the app over them.
 
-import type { Settings } from '../base/config.ts';
 import type { LineSink, Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
 import { type Credentials, createCredentials } from '../credentials/credentials.ts';
 import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { flagOf, parseSettings, SettingsError, secretFlags, settingRows } from '../../src/base/config.ts';
+import { flagOf, parseSettings, SettingsError, secretFlags } from '../../src/base/config.ts';
+import { settingRows } from '../../src/base/settings.ts';
 
 const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
 

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
-import { parseSettings, settingRows } from '../../src/base/config.ts';
+import { parseSettings } from '../../src/base/config.ts';
+import { settingRows } from '../../src/base/settings.ts';
 import type { Answer } from '../support/cluster-client.ts';
 import { createFolder, DEPLOY, nginxArguments, read, run, startProxy, without } from '../support/deploy-proxy.ts';
 

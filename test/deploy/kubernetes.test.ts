@@ -5,7 +5,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
-import { parseSettings, type Settings, settingRows } from '../../src/base/config.ts';
+import { parseSettings } from '../../src/base/config.ts';
+import { type Settings, settingRows } from '../../src/base/settings.ts';
 import { createFolder, DEPLOY, read, run, without } from '../support/deploy-proxy.ts';
 import { type Plain, parsePlainYaml } from '../support/plain-yaml.ts';
 

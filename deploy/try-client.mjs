@@ -2,6 +2,7 @@
 // that is not a whole and right one. No client repeats a request: what is lost is seen. It starts and ends nothing else.
 //
 //   node try-client.mjs load NAME=HOST:PORT …   reads "phase NAME" and "kill NAME" from standard input, reports at its end
+//   node try-client.mjs flood FROM COUNT LIMIT HOST:PORT …   asks as one address; exit 1 unless the limit holds over all of them
 //   node try-client.mjs get URL                 prints status and body; exit 1 unless the status is 200
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -22,7 +23,8 @@ const POSTS_AT_ONCE = CLIENTS.filter(({ method }) => method === 'POST').reduce((
 const [command, ...words] = process.argv.slice(2);
 if (command === 'get') await get(words[0] ?? '');
 else if (command === 'load') await load(words.map(parseProxy));
-else throw new Error('Cannot run: the first word is "load" or "get"');
+else if (command === 'flood') await flood(words);
+else throw new Error('Cannot run: the first word is "load", "flood" or "get"');
 
 /** @param {string} url */
 async function get(url) {
@@ -34,6 +36,35 @@ async function get(url) {
     process.stdout.write(`no answer: ${/** @type {any} */ (error).cause?.code ?? /** @type {Error} */ (error).name}\n`);
     process.exitCode = 1;
   }
+}
+
+/** @param {string[]} words */
+async function flood([from = '', count = '', limit = '', ...hosts]) {
+  const proxies = hosts.map((host) => parseProxy(`proxy=${host}`));
+  /** @type {Map<number | string, number>} */
+  const by = new Map();
+  let asked = 0;
+  const client = async (/** @type {number} */ i) => {
+    const proxy = /** @type {Proxy} */ (proxies[i % proxies.length]);
+    /** @type {Connection | undefined} */
+    let connection;
+    while (asked++ < Number(count)) {
+      connection = connection?.isOpen() ? connection : openConnection(proxy, from);
+      const outcome = await connection.ask(requestText({ method: 'GET', path: '/api/try', nonce: `f${asked}`, host: proxy.host }));
+      const result = 'status' in outcome ? outcome.status : outcome.kind;
+      by.set(result, (by.get(result) ?? 0) + 1);
+    }
+    connection?.close();
+  };
+  await Promise.all(Array.from({ length: 4 * proxies.length }, (_, i) => client(i)));
+  const allowed = by.get(200) ?? 0;
+  const others = [...by.keys()].filter((key) => key !== 200 && key !== 429);
+  const isHeld = others.length === 0 && Math.abs(allowed - Number(limit)) <= 0.05 * Number(limit);
+  const list = Array.from(by, ([result, times]) => `${times} x ${result}`).join(', ');
+  process.stdout.write(
+    `One address, ${count} requests over ${hosts.length} HAProxys, limit ${limit}: ${list}: ${isHeld ? 'ok' : 'NOT HELD'}\n`,
+  );
+  process.exitCode = isHeld ? 0 : 1;
 }
 
 /** @param {string} word */
@@ -149,9 +180,9 @@ function whatIsWrong({ status, head, body }, nonce) {
 /** @typedef {{ kind: string, detail: string }} Failure */
 /** @typedef {{ ask(text: string): Promise<Answer | Failure>, isOpen(): boolean, close(): void }} Connection */
 
-/** One connection, one request at a time. @param {Proxy} proxy @returns {Connection} */
-function openConnection({ host, port }) {
-  const socket = connect({ host, port, noDelay: true });
+/** One connection, one request at a time. @param {Proxy} proxy @param {string} [from] @returns {Connection} */
+function openConnection({ host, port }, from) {
+  const socket = connect({ host, port, noDelay: true, ...(from !== undefined && { localAddress: from }) });
   let received = '';
   let open = true;
   let connected = false;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Three instances of the service behind the real HAProxy and the real nginx, with the configurations beside this file:
+# Three instances of the service behind two of the real HAProxy and the real nginx, with the configurations beside this file:
 # loads them, rolls one instance after the other, changes a controller, kills one instance with SIGKILL, and counts lost
-# requests. None may be lost, but for what the killed one was answering to a method that may not be repeated.
+# requests. None may be lost, but for what the killed one was answering to a method that may not be repeated. At the end one
+# address floods both HAProxys, which have to hold the limit of their stick tables together.
 # Takes about a minute; exit 1 when a request was lost that may not be, 2 when it cannot run here.
 #
 #   npm run build && deploy/try.sh
@@ -27,12 +28,15 @@ if [ -z "${TRY_NETWORK:-}" ]; then
 fi
 if [ "$TRY_NETWORK" = namespace ]; then
   # The addresses and ports of the configurations, as they stand.
-  net=10.0.0 port=3000 ops=3001 haproxy_at=10.0.0.1:80 nginx_at=10.0.0.2:80
+  net=10.0.0 port=3000 ops=3001 haproxy_at=10.0.0.1:80 nginx_at=10.0.0.2:80 second_at=10.0.0.3:80
+  peers=10000 other_peers=10000 peer_net=10.0.0 second_peer=10.0.0.3 own=10.0.0.0/24 flooder=192.0.2.99
   ip link set lo up
-  for last in 1 2 11 12 13; do ip address add "$net.$last/32" dev lo; done
+  ip address add 192.0.2.99/32 dev lo
+  for last in 1 2 3 11 12 13; do ip address add "$net.$last/32" dev lo; done
 else
   base=${TRY_PORT:-23000}
-  net=127.0.0 port=$base ops=$((base + 1)) haproxy_at=127.0.0.1:$((base + 2)) nginx_at=127.0.0.1:$((base + 3))
+  net=127.0.0 port=$base ops=$((base + 1)) haproxy_at=127.0.0.1:$((base + 2)) nginx_at=127.0.0.1:$((base + 3)) second_at=127.0.0.1:$((base + 4))
+  peers=$((base + 5)) other_peers=$((base + 6)) peer_net=127.0.0 second_peer=127.0.0.1 own=127.0.0.1 flooder=127.0.0.99
 fi
 
 work=$(mktemp -d)
@@ -96,8 +100,10 @@ write_controller 1
 machines="s/10\\.0\\.0\\.(1[123]):3000/$net.\\1:$port/; s/check port 3001/check port $ops/"
 system=''
 [ "$(id -u)" = 0 ] && [ "$(wc -l </proc/self/uid_map)" = 1 ] && grep -q 4294967295 /proc/self/uid_map || system='/^ *(user|group|chroot) /d'
+machines+="; s/10\\.0\\.0\\.1:10000/$peer_net.1:$peers/; s/10\\.0\\.0\\.3:10000/$second_peer:$other_peers/; s#10\\.0\\.0\\.0/24#$own#"
 sed -E "$machines; s/bind :80/bind $haproxy_at/; s#/run/haproxy/#$work/#; s#log /dev/log local0#log stdout format raw local0#; $system" \
   "$here/haproxy.cfg" >"$work/haproxy.cfg"
+sed -E "s/bind $haproxy_at/bind $second_at/; s#admin.sock#second.sock#; s/localpeer balancer1/localpeer balancer2/" "$work/haproxy.cfg" >"$work/second.cfg"
 temporary=''
 for kind in client_body proxy fastcgi uwsgi scgi; do temporary+="${kind}_temp_path $work/nginx/$kind; "; done
 sed -E "$machines; s/listen 80 /listen $nginx_at /; s#/run/nginx.pid#$work/nginx/pid#; s#/var/log/nginx/#$work/nginx/#; s#^http \\{#http { $temporary#; $system" \
@@ -107,8 +113,9 @@ echo "Three instances behind HAProxy ($haproxy_at) and nginx ($nginx_at), networ
 for name in a b c; do start_instance "$name"; done
 for name in a b c; do until_ready "$name"; done
 start haproxy haproxy -db -f "$work/haproxy.cfg"
+start second haproxy -db -f "$work/second.cfg"
 start nginx nginx -c "$work/nginx.conf" -p "$work/nginx/" -e "$work/nginx/error.log" -g 'daemon off;'
-for at in "$haproxy_at" "$nginx_at"; do
+for at in "$haproxy_at" "$second_at" "$nginx_at"; do
   for tries in $(seq 25); do ask "http://$at/api/try" >/dev/null && break; sleep 0.2; done
   ask "http://$at/api/try" >/dev/null || { echo "No proxy answers at $at:" >&2; tail -n 5 "$work"/{haproxy,nginx}.log >&2; exit 2; }
 done
@@ -151,4 +158,6 @@ exec 3>&-
 status=0
 wait "$client" || status=$?
 cat "$work/report"
+# 1,000 in 10 seconds over both; what the two do not know of each other yet may pass.
+node "$here/try-client.mjs" flood "$flooder" 1600 1000 "$haproxy_at" "$second_at" || status=1
 exit "$status"

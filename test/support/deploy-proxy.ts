@@ -47,9 +47,11 @@ export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', beh
   const seen: string[] = [];
   const machines = await Promise.all([1, 2, 3].map(() => startMachine(t, seen, behave)));
   const port = await freePort();
+  const peers = [await freePort(), await freePort()];
   const folder = createFolder(t);
   const config = read(proxy === 'haproxy' ? 'haproxy.cfg' : 'nginx.conf')
     .replace(/10\.0\.0\.1([123]):3000/g, (_, n: string) => `127.0.0.1:${machines[Number(n) - 1]}`)
+    .replace(/10\.0\.0\.[13]:10000/g, (peer) => `127.0.0.1:${peer.startsWith('10.0.0.1') ? peers[0] : peers[1]}`)
     .replace('check port 3001', 'check')
     .replace('bind :80', `bind 127.0.0.1:${port}`)
     .replace('listen 80 ', `listen 127.0.0.1:${port} `)

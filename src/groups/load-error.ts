@@ -10,12 +10,14 @@ export interface LoadError {
   readonly at?: string;
   /** Of that line, from 1, where known. */
   readonly column?: number;
+  /** A file that is no part of the import and has to change, or to come. */
+  readonly dueTo?: string;
 }
 
 export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
   const found = await findLoadError(error, file);
   const explained = explainPackageType(found.reason, found.at?.replace(/:\d+$/, '') ?? file);
-  return explained === undefined ? found : { ...found, reason: explained };
+  return explained === undefined ? found : { ...found, ...explained };
 }
 
 async function findLoadError(error: unknown, file: string): Promise<LoadError> {

@@ -27,12 +27,15 @@ export function readPackageType(file: string): PackageType | undefined {
 const TAKEN_FOR_COMMONJS =
   /Unexpected token 'export'|Cannot use (?:import statement|'import\.meta') outside a module|top level bodies of modules|"cjs" output format/;
 
-/** One line: what is wrong and what to do, when that is why a module does not load. */
-export function explainPackageType(reason: string, file: string): string | undefined {
+/** What is wrong and what to do, in one line, and the package.json that is to change, when that is why a module does not load. */
+export function explainPackageType(reason: string, file: string): { reason: string; dueTo: string } | undefined {
   if (!TAKEN_FOR_COMMONJS.test(reason)) return undefined;
   const found = readPackageType(file);
   if (found?.type === 'module') return undefined;
-  return `Node takes it for CommonJS, because ${whyCommonJs(found)}, and it has import or export: ${whatToDo(found)}`;
+  return {
+    reason: `Node takes it for CommonJS, because ${whyCommonJs(found)}, and it has import or export: ${whatToDo(found)}`,
+    dueTo: found?.path ?? join(dirname(file), 'package.json'),
+  };
 }
 
 export function whyCommonJs(found: PackageType | undefined): string {

@@ -186,7 +186,8 @@ export function createGroups({
       const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
       return { load: { group, file, ok: true, ...told }, loaded };
     } catch (error) {
-      const { reason, ...place } = await describeLoadError(error, real);
+      const { reason, dueTo, ...place } = await describeLoadError(error, real);
+      if (dueTo !== undefined) loader.remember(dueTo);
       // Out of descriptors or memory says nothing about the file, so nothing is remembered against it.
       if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
       const hung = error instanceof HungLoad;

@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { isDistCurrent } from '../../build.mjs';
 import { createLog } from '../../src/base/log.ts';
 import { explainPackageType, readPackageType } from '../../src/groups/package-type.ts';
 import { createGroups } from '../../src/groups/registry.ts';
+import { ask, json } from '../support/cluster-client.ts';
+import { startService } from '../support/cluster-server.ts';
 
 const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
 
@@ -39,6 +41,19 @@ describe('a controller with import or export in a package of type commonjs', () 
     assert.match(String(found?.message), /because .*package\.json says "type": "commonjs".*: write "type": "module" there/);
   });
 
+  it('is loaded again as soon as its package.json is mended', { timeout: 60_000 }, async (test) => {
+    const root = project(test, '{"type":"commonjs"}', {
+      'UserController.js': 'export default class { index() { return { mended: true }; } }',
+    });
+    const service = await startService(test, { dir: join(root, 'controllers'), env: { WORKERS: '1' } });
+    assert.equal((await ask(service.port, '/api/user')).status, 500);
+    writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+    // By the change, not by the clock.
+    const { cause } = await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
+    assert.equal(cause, join(root, 'package.json'));
+    assert.deepEqual(json(await ask(service.port, '/api/user')), { mended: true });
+  });
+
   it('loads when it is written for it', async (test) => {
     const root = project(test, '{"type":"commonjs"}', { 'UserController.js': 'module.exports = class { index() { return {}; } };' });
     const [user] = await load(root);
@@ -63,7 +78,9 @@ describe('explainPackageType', () => {
   for (const reason of reasons) {
     it(`explains ${reason}`, (test) => {
       const file = join(project(test, '{"type":"commonjs"}', {}), 'controllers/UserController.ts');
-      assert.match(String(explainPackageType(reason, file)), /npm pkg set type=module/);
+      const explained = explainPackageType(reason, file);
+      assert.match(String(explained?.reason), /npm pkg set type=module/);
+      assert.equal(explained?.dueTo, join(dirname(dirname(file)), 'package.json'));
     });
   }
 
@@ -76,7 +93,7 @@ describe('explainPackageType', () => {
   for (const [name, manifest, explained] of manifests) {
     it(`with ${name}`, (test) => {
       const file = join(project(test, manifest, {}), 'controllers/UserController.ts');
-      const text = explainPackageType(reasons[0] as string, file);
+      const text = explainPackageType(reasons[0] as string, file)?.reason;
       if (explained === undefined) assert.equal(text, undefined);
       else assert.match(String(text), explained);
     });

@@ -1,5 +1,5 @@
-// The rules that keep the tree readable: no import runs upward, and rooms of one floor meet only in what stands above them.
-// `import type` may cross: it is gone before anything runs. Circles are Biome's (noImportCycles).
+// The rules that keep the tree readable: no import runs upward, rooms of one floor meet only in what stands above them, and
+// no file outgrows a sitting. `import type` may cross: it is gone before anything runs. Circles are Biome's (noImportCycles).
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
@@ -20,11 +20,16 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli'],
   ['cli.ts', 'server.ts', 'worker.ts', 'testing.ts'],
 ];
+const MOST_LINES = 300;
+const FEWEST_LINES = 20;
+/** What stands between the socket and an operation and decides who may call it: an afternoon's reading for a reviewer. */
+const REVIEWED = /^(http|credentials)\/[^/]+$/;
 
 interface SourceFile {
   /** Relative to src. */
   readonly path: string;
   readonly room: string;
+  readonly lines: number;
   /** Files of src that it imports at run time, relative to src. */
   readonly imports: readonly string[];
 }
@@ -44,6 +49,24 @@ describe('the tree of src', () => {
     });
   }
 
+  it('has no file too long to be read in one sitting', () => {
+    assert.deepEqual(
+      files.filter(({ lines }) => lines > MOST_LINES).map(({ path, lines }) => `${path}: ${lines} lines`),
+      [],
+    );
+  });
+
+  it('has no file so short that it belongs into the one that uses it', () => {
+    const short = files.filter(({ path, lines }) => lines < FEWEST_LINES && path.includes('/'));
+    // An entry only wires, so nothing can live in one.
+    const users = (path: string): SourceFile[] => files.filter(({ imports }) => imports.includes(path));
+    const isAlone = (path: string): boolean => users(path).length < 2 && users(path).every((user) => user.path.includes('/'));
+    assert.deepEqual(
+      short.filter(({ path }) => isAlone(path)).map(({ path }) => path),
+      [],
+    );
+  });
+
   it('names every room in ARCHITECTURE.md', () => {
     const text = readFileSync(join(SRC, '../docs/ARCHITECTURE.md'), 'utf8');
     const rooms = new Set(files.filter(({ path }) => path.includes('/')).map(({ room }) => room));
@@ -52,12 +75,19 @@ describe('the tree of src', () => {
       [],
     );
   });
+
+  it('says in ARCHITECTURE.md how much a security reviewer reads', () => {
+    const text = readFileSync(join(SRC, '../docs/ARCHITECTURE.md'), 'utf8');
+    const stated = Number(/under ([\d,]+) lines/.exec(text)?.[1]?.replace(',', ''));
+    const lines = files.filter(({ path }) => REVIEWED.test(path)).reduce((sum, file) => sum + file.lines, 0);
+    assert.ok(lines < stated, `${lines} lines, stated: under ${stated}`);
+  });
 });
 
 function readSource(path: string): SourceFile {
   const text = readFileSync(join(SRC, path), 'utf8');
   const posix = path.split(sep).join('/');
-  return { path: posix, room: roomOf(posix), imports: runTimeImports(text, path) };
+  return { path: posix, room: roomOf(posix), lines: text.split('\n').length - 1, imports: runTimeImports(text, path) };
 }
 
 /** `import type` and lists of nothing but types are erased, and `import('…')` counts only where it is called. */

@@ -6,6 +6,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from '../worker/messages.ts';
 import type { BoundSocket } from './port.ts';
+import { LIMITS, STUCK_AFTER, STUCK_WHILE_LOADING } from './worker-limits.ts';
 
 /** `serving` includes a faulty worker, which goes on until its replacement serves. docs/LIVE.md draws the way through them. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
@@ -73,28 +74,6 @@ export interface WorkerProcess {
   /** To be called once a second. */
   ping(): void;
 }
-
-/** Unanswered pings in a row, each counted at a tick of ours, so that a machine that was suspended kills nobody. */
-const STUCK_AFTER = 5;
-/** Starting a process and compiling controllers block the event loop for longer than serving ever may. */
-const STUCK_WHILE_LOADING = 10;
-
-/** Milliseconds that a worker may take. A worker gives up a file after 10 s, and may take 5 s more to find the mistake in it. */
-const LIMITS = {
-  /** From one step of its start, or one file of the folder, to the next. */
-  step: 30_000,
-  listen: 10_000,
-  /** One worker that hangs must not hold up the first answer of a new group for long. */
-  importGroup: 2000,
-  /** To end when it is told to, or when it has closed its channel. */
-  end: 2000,
-  /** For its controllers to close what they hold, when it has served. */
-  dispose: 5000,
-  /** The same while it imports: it may be in an endless loop, and would keep a core busy for nothing. */
-  endWhileLoading: 200,
-  /** Its last messages, to arrive after its exit. */
-  lastWords: 200,
-};
 
 /** @param drainTimeout milliseconds that it takes to drain when its channel breaks, and it does so of its own accord */
 export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainTimeout: number): WorkerProcess {

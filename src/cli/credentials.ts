@@ -1,9 +1,11 @@
 // `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The changes to
 // the table are credentials/write/changes.ts; what may be shown of it is credentials/listing.ts.
+
 import { existsSync, mkdirSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
+import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { parseSpan, parseTime } from '../credentials/instant.ts';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
@@ -28,6 +30,7 @@ const ISSUE: Command = {
     '--groups LIST          The handler groups it may call by their URLs, with commas, or *',
     '--handler GROUP        Instead of --groups: the one group that answers all its calls; default: Sdk',
     '--scopes LIST          What it has leave for, with commas: orders:read,orders:write; controllers see it',
+    '--limit RATE           How often it may call: 100/s, "5000/h burst 200"; default: as often as it likes',
     '--description TEXT     A note; controllers see it',
   ],
   options: {
@@ -37,6 +40,7 @@ const ISSUE: Command = {
     groups: { type: 'string' },
     handler: { type: 'string' },
     scopes: { type: 'string' },
+    limit: { type: 'string' },
     description: { type: 'string' },
   },
   operands: [],
@@ -94,7 +98,7 @@ export const command: CommandGroup = {
 };
 
 async function issue({ options, settings, now }: Call): Promise<Answer> {
-  const { name, description, groups, handler, scopes, methods, expires } = options;
+  const { name, description, groups, handler, scopes, methods, limit, expires } = options;
   if (name === undefined) throw new UsageError('--name is missing');
   if (groups !== undefined && handler !== undefined) throw new UsageError('--groups and --handler exclude each other');
   const request = {
@@ -104,6 +108,7 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
     handler: handler === undefined ? undefined : groupOf(handler, '--handler'),
     scopes: scopes === undefined ? undefined : listOf(scopes, '--scopes', scopeOf),
     methods: methods === undefined ? undefined : listOf(methods, '--methods', methodOf),
+    limit: limit === undefined ? undefined : limitOf(limit),
     expiresAt: expires === undefined ? undefined : expiryOf(expires, now),
   };
   const { token, row } = createRow(request, now);
@@ -116,6 +121,11 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
     complaints: missingGroups(request.groups === undefined ? [request.handler ?? 'Sdk'] : request.groups, settings.controllersDir),
     ifUnprinted: `the row ${token.id} was made: revoke it`,
   };
+}
+
+function limitOf(text: string): string {
+  if (parseRate(text) === undefined) throw new UsageError(`--limit must be ${RATE_FORM}`);
+  return text;
 }
 
 /** Whoever sets out has no folder yet. Its tables are secrets. */

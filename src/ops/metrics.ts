@@ -130,6 +130,13 @@ export const METRICS: readonly MetricRow[] = [
     one(totals.keyFailures),
   ),
 
+  row('gatefold_rate_limited_total', 'counter', 'Requests refused with 429 RATE_LIMITED', ({ totals }) =>
+    Object.entries(totals.rateLimited).map(([by, value]) => ({ labels: { by }, value })),
+  ),
+  row('gatefold_rate_limit_callers', 'gauge', 'Callers whose requests are counted against a limit', (service) =>
+    eachWorker(service, ({ report }) => report.limitedCallers),
+  ),
+
   row(
     'gatefold_log_lines_dropped_total',
     'counter',

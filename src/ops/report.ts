@@ -1,6 +1,7 @@
 // What a worker reports to the supervisor once a second: counts since the last report, and the state now. Counts are
 // differences, so that a counter survives the end of its worker.
 import type { Quarantined } from '../credentials/table.ts';
+import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';
 
@@ -17,9 +18,12 @@ export interface WorkerReport {
   readonly credentialReloadFailures: number;
   readonly keyFetches: number;
   readonly keyFailures: number;
+  readonly rateLimited: Readonly<Record<LimitKind, number>>;
   readonly logLinesDropped: number;
   // Now.
   readonly inFlight: number;
+  /** Whose calls are counted because they have a limit. */
+  readonly limitedCallers: number;
   readonly memoryBytes: number;
   /** The longest of `delays`, in seconds. */
   readonly longestDelay: number;

@@ -1,6 +1,8 @@
 // What the operations port knows of the service: the supervisor's status and the workers' reports, added up. What it means is
 // readiness.ts and metrics.ts.
+
 import type { CertificateStatus } from '../https/certificates.ts';
+import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { SupervisorStatus as OwnStatus } from '../supervisor/status.ts';
 import { addPiece, createHistogram, type Histogram } from './histogram.ts';
 import { DELAY_BOUNDS, type WorkerReport } from './report.ts';
@@ -31,6 +33,7 @@ export interface Totals {
   credentialReloadFailures: number;
   keyFetches: number;
   keyFailures: number;
+  readonly rateLimited: Record<LimitKind, number>;
   logLinesDropped: number;
 }
 
@@ -67,6 +70,7 @@ export function createServiceWatch(
     credentialReloadFailures: 0,
     keyFetches: 0,
     keyFailures: 0,
+    rateLimited: { credential: 0, address: 0, operation: 0 },
     logLinesDropped: 0,
   };
   let latest: WorkerReport | undefined;
@@ -108,6 +112,7 @@ export function createServiceWatch(
     totals.credentialReloadFailures += report.credentialReloadFailures;
     totals.keyFetches += report.keyFetches;
     totals.keyFailures += report.keyFailures;
+    for (const [kind, refusals] of Object.entries(report.rateLimited)) totals.rateLimited[kind as LimitKind] += refusals;
     totals.logLinesDropped += report.logLinesDropped;
   }
 

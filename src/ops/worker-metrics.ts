@@ -4,6 +4,7 @@ import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Identity } from '../identity/handler.ts';
+import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { createLoopDelay, type LoopDelay } from './loop-delay.ts';
 import { createMemoryReader } from './memory.ts';
 import type { WorkerReport } from './report.ts';
@@ -18,6 +19,7 @@ export interface ReportedParts {
   readonly app: Pick<App, 'inFlight'>;
   readonly credentials: Pick<Credentials, 'status'>;
   readonly identity: Pick<Identity, 'status'>;
+  readonly limiter: Pick<RateLimiter, 'status'>;
   readonly logWriter: { droppedLines(): number };
 }
 
@@ -56,10 +58,11 @@ export function createWorkerMetrics(): WorkerMetrics {
         if (answered.caller !== undefined) requests.countCredential(answered.credential);
       },
     },
-    take({ app, credentials, identity, logWriter }) {
+    take({ app, credentials, identity, limiter, logWriter }) {
       delay ??= createLoopDelay();
       const table = credentials.status();
       const providers = identity.status();
+      const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
       return {
         requests: requests.take(),
@@ -70,8 +73,14 @@ export function createWorkerMetrics(): WorkerMetrics {
         credentialReloadFailures: since('reload failures', table.reloadFailures),
         keyFetches: since('key fetches', providers.keyFetches),
         keyFailures: since('key failures', providers.keyFailures),
+        rateLimited: {
+          credential: since('limited by credential', refused.credential),
+          address: since('limited by address', refused.address),
+          operation: since('limited by operation', refused.operation),
+        },
         logLinesDropped: since('log lines dropped', logWriter.droppedLines()),
         inFlight: app.inFlight(),
+        limitedCallers: callers,
         memoryBytes: memoryBytes(),
         credentialRows: table.rows,
         quarantinedRows: table.quarantined.length,

@@ -101,6 +101,14 @@ test('issue --json prints one value with id, name and token, and no hash', async
   for (const [text, iso] of times) assert.equal((await run(`issue --name n --json --expires=${text}`)).json.expires_at, iso);
 });
 
+test('issue --limit: a rate, or a word of what is wrong', async (t) => {
+  const { run } = bench(t);
+  assert.equal((await run('issue --name one --limit 100/s --json')).json.limit, '100/s');
+  const { code, err } = await run('issue --name two --limit fast');
+  assert.equal(code, 2);
+  assert.match(String(err), /--limit must be a rate such as 100\/s/);
+});
+
 test('issue --groups and --scopes: what the row has, what list shows, and what is not there', async (t) => {
   const { run, table } = bench(t);
   const one = await run('issue --name one --groups test,order,test --scopes orders:read,orders:write --json');

@@ -70,6 +70,7 @@ function parts(change: { reloads?: number; quarantined?: number } = {}): Reporte
     app: { inFlight: () => 3 },
     credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
     identity: { status: () => ({ providers: ['a'], refusedRows: 1, keyFetches: reloads * 2, keyFailures: reloads }) },
+    limiter: { status: () => ({ refused: { credential: 0, address: reloads, operation: 0 }, callers: 7 }) },
     logWriter: { droppedLines: () => reloads * 3 },
   };
 }
@@ -168,6 +169,7 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
     credentialReloadFailures: 1,
     keyFetches: 1,
     keyFailures: 1,
+    rateLimited: { credential: 0, address: 1, operation: 0 },
     logLinesDropped: 1,
     inFlight: 1,
     memoryBytes: 1,
@@ -214,7 +216,10 @@ describe('createServiceWatch', () => {
       workers.map(({ pid }) => pid),
       [11],
     );
-    assert.deepEqual([totals.cpuSeconds, totals.credentialReloads, totals.keyFailures, totals.logLinesDropped], [3, 3, 3, 3]);
+    assert.deepEqual(
+      [totals.cpuSeconds, totals.credentialReloads, totals.keyFailures, totals.logLinesDropped, totals.rateLimited.address],
+      [3, 3, 3, 3, 3],
+    );
   });
 
   test('a worker takes the lowest free number, and a thousand generations need no more than live at once', () => {

@@ -79,7 +79,15 @@ function service(): ServiceStatus {
   const requests = createRequestCounts();
   requests.count(requests.of('test', 'index'), 'GET', 200, 1, 1);
   requests.countCredential('id');
-  const totals = { cpuSeconds: 0, credentialReloads: 0, credentialReloadFailures: 0, keyFetches: 0, keyFailures: 0, logLinesDropped: 0 };
+  const totals = {
+    cpuSeconds: 0,
+    credentialReloads: 0,
+    credentialReloadFailures: 0,
+    keyFetches: 0,
+    keyFailures: 0,
+    logLinesDropped: 0,
+    rateLimited: { credential: 0, address: 0, operation: 0 },
+  };
   const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;
   return {
     supervisor: undefined,

@@ -36,6 +36,7 @@ function totals() {
     credentialReloadFailures: 0,
     keyFetches: 0,
     keyFailures: 0,
+    rateLimited: { credential: 0, address: 0, operation: 0 },
     logLinesDropped: 0,
   };
 }

@@ -44,6 +44,7 @@ describe('createOperations', () => {
       app: { inFlight: () => 4 },
       credentials: { status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }) },
       identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
+      limiter: { status: () => ({ refused: { credential: 3, address: 4, operation: 5 }, callers: 6 }) },
       logWriter: { droppedLines: () => 13 },
     };
     worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET', caller, credential: 'a' }, 200, 100, 1);
@@ -89,6 +90,8 @@ describe('createOperations', () => {
       ['gatefold_identity_providers_refused', 2],
       ['gatefold_identity_fetches_total', 22],
       ['gatefold_identity_fetch_failures_total', 24],
+      ['gatefold_rate_limited_total', 8, { by: 'address' }],
+      ['gatefold_rate_limit_callers', 6, { worker: '0' }],
       ['gatefold_log_lines_dropped_total', 26, { process: 'workers' }],
       ['gatefold_log_lines_dropped_total', 14, { process: 'supervisor' }],
     ];

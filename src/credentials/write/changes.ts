@@ -14,6 +14,8 @@ export interface NewRow {
   readonly groups?: readonly string[] | '*' | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly methods?: readonly string[] | undefined;
+  /** A rate: `100/s`. */
+  readonly limit?: string | undefined;
   readonly owner?: Owner | undefined;
   /** Unix milliseconds. */
   readonly expiresAt?: number | undefined;
@@ -40,6 +42,7 @@ export function createRow(request: NewRow, now: number, randomBytes?: RandomByte
     groups: request.groups,
     scopes: request.scopes,
     methods: request.methods,
+    limit: request.limit,
     created_at: toIso(now),
     expires_at: request.expiresAt === undefined ? undefined : toIso(request.expiresAt),
     owner: request.owner,

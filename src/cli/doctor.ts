@@ -8,6 +8,7 @@ import { createLog } from '../base/log.ts';
 import { type Listed, listCredentials } from '../credentials/listing.ts';
 import { readSessionKey } from '../credentials/session.ts';
 import { tablePath } from '../credentials/write/store.ts';
+import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { routesWith } from '../http/routes.ts';
@@ -15,7 +16,6 @@ import { createProviders } from '../identity/providers.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { checkHttps } from './doctor-https.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
-import { findLookAlikes } from './look-alikes.ts';
 import { findShadowed } from './routes.ts';
 
 export const command: Command = {

@@ -3,12 +3,12 @@
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { parseRouteName } from '../groups/group-routes.ts';
+import { findLookAlikes } from '../groups/look-alikes.ts';
 import { groupNameOf } from '../groups/naming.ts';
 import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
 import { type Answer, type Call, type Command, UsageError } from './command.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
-import { findLookAlikes } from './look-alikes.ts';
 import { brokenPlace, contractText, isStrict, pageOf } from './routes.ts';
 
 export const command: Command = {

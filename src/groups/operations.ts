@@ -23,6 +23,7 @@ const VERB_NAMES: ReadonlySet<string> = new Set(VERB_OPERATIONS.values());
 /** What a controller may inherit beside routes: a shared CRUD base class works, and its helpers stay unexposed (decisions 3.3). */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_NAMES, 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+const MARKED = 'it is marked private or protected';
 
 export type OperationMethod = (data: unknown, params: ControllerParams) => unknown;
 
@@ -111,8 +112,10 @@ export function createGroup(
   hidden: readonly HiddenNames[],
 ): Omit<Group, 'describe'> {
   const { methods, inherited, unexposed } = sortMembers(levels, hidden);
-  if (isInstance(controller))
-    unexposed.push(...methodsAmong(controller, 'it is a field and not a method').filter((m) => !methods.has(m.name)));
+  if (isInstance(controller)) {
+    const fields = methodsAmong(controller, 'it is a field and not a method').filter(({ name: field }) => !methods.has(field));
+    unexposed.push(...fields.map((field) => (hidden[0]?.has(field.name) ? { ...field, reason: MARKED } : field)));
+  }
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
   const names = new Set(methods.keys());
   const settingsOf = readSettings(declaredBy(controller), names, (method) => method in controller);
@@ -209,7 +212,7 @@ function sortMembers(levels: Exported['levels'], hidden: readonly HiddenNames[])
 }
 
 function whyUnexposed(name: string, own: boolean, marked: HiddenNames | undefined): string | undefined {
-  if (marked?.has(name)) return 'it is marked private or protected';
+  if (marked?.has(name)) return MARKED;
   if (name.startsWith('_')) return 'its name begins with _';
   if (parseRouteName(name) !== undefined) return undefined;
   if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';

@@ -10,6 +10,7 @@ import { describeError, type Log } from '../base/log.ts';
 import { createSourceReader } from '../contract/source-reader.ts';
 import { disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
+import { hintsOf } from './hints.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
@@ -29,6 +30,8 @@ export interface GroupLoad {
   readonly column?: number;
   /** What it answers, where somebody wants to be told. */
   readonly operationNames?: readonly string[];
+  /** Methods that look like operations and are none, each with what to do: `find_all: rename it to findAll`. */
+  readonly hints?: readonly string[];
   /** It did not finish within its time. */
   readonly hung?: boolean;
 }
@@ -125,9 +128,8 @@ export function createGroups({
     });
     const before = folder;
     folder = statFolder(dir);
-    const same = isSameFolder(before, folder);
-    if (same && performance.now() - changedAt > RACY_MS) return;
-    if (!same) changedAt = performance.now();
+    if (!isSameFolder(before, folder)) changedAt = performance.now();
+    else if (performance.now() - changedAt > RACY_MS) return;
     try {
       listing = listControllers(dir);
     } catch (error) {
@@ -137,9 +139,7 @@ export function createGroups({
     }
   }
 
-  function find(page: string): Group | undefined | Promise<Group | undefined> {
-    return pages.get(page) ?? miss(page);
-  }
+  const find: Groups['find'] = (page) => pages.get(page) ?? miss(page);
 
   function miss(page: string): Group | undefined | Promise<Group | undefined> {
     const group = groupNameOf(page);
@@ -184,7 +184,7 @@ export function createGroups({
       const loaded = await withContract(bare, source, { levels: exported.levels, again: () => readSource(real, group), onResult });
       broken.delete(file);
       const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
-      return { load: { group, file, ok: true, ...told }, loaded };
+      return { load: { group, file, ok: true, ...told, ...hintsOf(loaded) }, loaded };
     } catch (error) {
       const { reason, dueTo, ...place } = await describeLoadError(error, real);
       if (dueTo !== undefined) loader.remember(dueTo);

@@ -4,6 +4,7 @@ import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node
 import { join } from 'node:path';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
+import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
 import { createLedger } from '../limits/ledger.ts';
@@ -75,6 +76,7 @@ export async function serve({ settings, early, log, flush, operations, certifica
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
     const ledger = createLedger();
+    const hints = createHints(dir, log);
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
       worker.send({ kind: 'left', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
@@ -88,7 +90,11 @@ export async function serve({ settings, early, log, flush, operations, certifica
         onMetrics,
         onSpent,
         secureState: certificates?.state,
-        onGroups: announcer?.groups,
+        onGroups(loads) {
+          const groups = [...loads];
+          announcer?.groups(groups);
+          hints.tell(groups);
+        },
       },
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),

@@ -24,6 +24,8 @@ export interface GroupLoad {
   readonly column?: number;
   /** What it answers, in development. */
   readonly operationNames?: readonly string[];
+  /** Methods that look like operations and are none, each with what to do: `find_all: rename it to findAll`. */
+  readonly hints?: readonly string[];
   /** It did not finish within its time: whoever loads it next waits as long. */
   readonly hung?: boolean;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCommand } from '../../src/cli/command.ts';
 import { checkNode, command, type Finding, type Report } from '../../src/cli/doctor.ts';
-import { findLookAlikes } from '../../src/cli/look-alikes.ts';
+import { findLookAlikes } from '../../src/groups/look-alikes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');

@@ -1,8 +1,8 @@
 // Files that a person would take for controllers and the server does not, each with the reason. What a controller is called is
 // groups/naming.ts; this file only guesses what was meant.
-import { type Dirent, readdirSync } from 'node:fs';
+import { type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
+import { groupNameOf, listControllers, parseFileName } from './naming.ts';
 
 export interface LookAlike {
   /** Relative to the folder. */
@@ -26,8 +26,27 @@ export function findLookAlikes(dir: string): LookAlike[] {
     if (parsed !== undefined) found.push({ file: entry.name, group: parsed.group, ...whyPassedOver(entry, controllers.get(parsed.group)) });
     else if (entry.isDirectory()) found.push(...lookInto(dir, entry.name, 1));
     else if (/controller/i.test(entry.name)) found.push(guess(entry.name));
+    else found.push(...lookForGroup(dir, entry.name));
   }
   return found.sort((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+/** `user.ts`: a module that exports as a group does, and that no other file of the folder imports. */
+function lookForGroup(dir: string, name: string): LookAlike[] {
+  const group = groupNameOf(/^([A-Za-z][\w-]*)\.(?:ts|mjs|js)$/.exec(name)?.[1] ?? '');
+  if (group === undefined || !/\bexport\s+default\s+(?:class\b|\{)/.test(textOf(dir, name))) return [];
+  const stem = name.slice(0, name.lastIndexOf('.'));
+  const others = readdirSync(dir).filter((other) => other !== name && /\.(?:ts|mjs|js)$/.test(other));
+  if (others.some((other) => new RegExp(`['"]\\./${stem}(?:\\.\\w+)?['"]`).test(textOf(dir, other)))) return [];
+  return [{ file: name, reason: `the name that counts is ${group}Controller${extname(name)}`, onPurpose: false, group }];
+}
+
+function textOf(dir: string, name: string): string {
+  try {
+    return readFileSync(join(dir, name), 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** The name is right, and yet the listing does not have it. */

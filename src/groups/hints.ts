@@ -1,0 +1,60 @@
+// What somebody has probably meant to answer and does not: a file whose name is nearly right, a method that is nearly an operation.
+// Silence, or the answer of `index` with 200, is all that its author sees otherwise. Told once, and again when it has changed.
+import { describeError, type Log } from '../base/log.ts';
+import { findLookAlikes } from './look-alikes.ts';
+import type { Group } from './operations.ts';
+import type { GroupLoad } from './registry.ts';
+
+const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+
+/** For the report of a group that has loaded. */
+export function hintsOf({ unexposed }: Pick<Group, 'unexposed'>): Pick<GroupLoad, 'hints'> {
+  const hints = unexposed.flatMap(({ name, reason }) => {
+    if (reason === 'it is a field and not a method' && OPERATION_NAME.test(name))
+      return [`${name}: make it a method, ${name}() { … }, or private`];
+    const better = operationNameOf(name);
+    return reason.startsWith('its name is not') && better !== undefined ? [`${name}: rename it to ${better}, or begin it with _`] : [];
+  });
+  return hints.length === 0 ? {} : { hints };
+}
+
+/** `find_all`, `FindAll` → `findAll` */
+function operationNameOf(name: string): string | undefined {
+  const camel = name.replace(/[^A-Za-z0-9]+([A-Za-z0-9]?)/g, (_, next: string) => next.toUpperCase());
+  const better = camel.charAt(0).toLowerCase() + camel.slice(1);
+  return OPERATION_NAME.test(better) ? better : undefined;
+}
+
+export interface Hints {
+  /** The groups that serve from now on. */
+  tell(loads: Iterable<GroupLoad>): void;
+}
+
+export function createHints(dir: string, log: Log): Hints {
+  let told = new Set<string>();
+  return {
+    tell(loads) {
+      const now = new Set<string>();
+      const tellOnce = (file: string, what: string, say: () => void) => {
+        now.add(`${file}\n${what}`);
+        if (!told.has(`${file}\n${what}`)) say();
+      };
+      for (const { file, reason, onPurpose } of lookAlikes(dir, log)) {
+        if (!onPurpose) tellOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
+      }
+      for (const { file, hints = [] } of loads) {
+        for (const hint of hints) tellOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
+      }
+      told = now;
+    },
+  };
+}
+
+function lookAlikes(dir: string, log: Log): ReturnType<typeof findLookAlikes> {
+  try {
+    return findLookAlikes(dir);
+  } catch (error) {
+    log.debug('folder-unreadable', describeError(error));
+    return [];
+  }
+}

@@ -1,0 +1,54 @@
+// What is told of files and methods that nearly answer: what to rename, once, and again when it has changed.
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createHints } from '../../src/groups/hints.ts';
+import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
+import { createFolder, write } from '../support/folder.ts';
+
+test('what nearly answers is told with what to rename, once a change', async (t) => {
+  const dir = createFolder(t, {
+    'userController.mjs': 'export default { index() {} }',
+    'order.mjs': 'export default class { index() {} }',
+    'shared.mjs': 'export default class {}',
+    'helper.mjs': 'export const help = 1;',
+    'BookController.test.ts': '',
+    'BookController.ts': `import Shared from './shared.mjs';
+      export default class BookController extends Shared {
+        index() {}
+        find = () => 1;
+        private helper = () => 2;
+        limit = 7;
+        find_all() {}
+        FindAll() {}
+        _hidden() {}
+        private secret_thing() {}
+        'with-dash'() {}
+        static make() {}
+      }`,
+  });
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({ level: 'debug', sink: { write: (line) => void lines.push(JSON.parse(line)), flush() {} } });
+  const load = () => createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+  const hints = createHints(dir, log);
+  const told = (loads: readonly GroupLoad[]) => {
+    lines.length = 0;
+    hints.tell(loads);
+    return lines.map(({ level, event, file, reason, hint }) => [level, event, file, reason ?? hint].join(' | '));
+  };
+  const loads = await load();
+  assert.deepEqual(told(loads).sort(), [
+    'warn | file-ignored | order.mjs | the name that counts is OrderController.mjs',
+    'warn | file-ignored | userController.mjs | the name that counts is UserController.mjs',
+    'warn | method-ignored | BookController.ts | FindAll: rename it to findAll, or begin it with _',
+    'warn | method-ignored | BookController.ts | find: make it a method, find() { … }, or private',
+    'warn | method-ignored | BookController.ts | find_all: rename it to findAll, or begin it with _',
+    'warn | method-ignored | BookController.ts | with-dash: rename it to withDash, or begin it with _',
+  ]);
+  assert.deepEqual(told(loads), []);
+  rmSync(join(dir, 'order.mjs'));
+  write(dir, 'ShopController.mjs', 'export default class { index() {} sell_it() {} }');
+  assert.deepEqual(told(await load()), ['warn | method-ignored | ShopController.mjs | sell_it: rename it to sellIt, or begin it with _']);
+});

@@ -34,7 +34,7 @@ async function run({ operands: [page = ''], settings: { controllersDir: dir }, i
     const reason = errorCode(error) === 'EEXIST' ? 'there is one already' : describeFailure(error);
     throw new Refused(`Cannot make ${path}: ${reason}`);
   }
-  const operations = ['index', 'created'].map((operation) => ({ name: operation }));
+  const operations = ['index', 'created', 'GET {id}'].map((operation) => ({ name: operation }));
   const made = { group, file: name, path, ok: true, operations, unexposed: [] };
   const routes = listRoutes([made]);
   const shadowed = findShadowed([made]).map(
@@ -78,6 +78,11 @@ export default class ${className} {
   /** POST /api/${page} */
   created(data: unknown) {
     return { status: 'success', message: 'Created', data };
+  }
+
+  /** GET /api/${page}/7 */
+  'GET {id}'(_: unknown, { path }: ControllerParams) {
+    return { status: 'success', message: 'One of the group ${page}', id: path.id };
   }
 }
 `;

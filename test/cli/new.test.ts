@@ -17,6 +17,7 @@ test('new makes a controller that serves', async (t) => {
     'Made controllers/Order-itemController.ts',
     '  GET,HEAD /api/order-item  index',
     '  POST /api/order-item  created',
+    '  GET,HEAD /api/order-item/{id}  GET {id}',
   ]);
   const routes = await runHere(runRoutes, [], { cwd });
   assert.deepEqual([routes.code, routes.err], [0, '']);
@@ -34,6 +35,7 @@ test('new makes the folder when there is none, and answers in JSON', async (t) =
     routes: [
       { methods: ['GET', 'HEAD'], path: '/api/user', operation: 'index' },
       { methods: ['POST'], path: '/api/user', operation: 'created' },
+      { methods: ['GET', 'HEAD'], path: '/api/user/{id}', operation: 'GET {id}' },
     ],
   });
   assert.ok(existsSync(join(cwd, 'api/groups/UserController.ts')));

@@ -50,6 +50,12 @@ export interface Load {
   stop(): Promise<LoadReport>;
 }
 
+/**
+ * Milliseconds. A worker that drains closes what has been idle for 1.5 s, and a request that crosses the end of its connection is
+ * repeated (RFC 9112, section 9.3.1; docs/LIVE.md). This client is as idle only when the machine has not let it run.
+ */
+const STALL = 1000;
+
 export function startLoad(
   test: Pick<TestContext, 'after'>,
   { port, connections, mode, path = '/api/test', pause = 0, tls, check = mustBe200 }: LoadOptions,
@@ -59,11 +65,33 @@ export function startLoad(
   const watchers = new Set<(answer: Answer) => void>();
   let answers = 0;
   let stopped = false;
+  /** When it was last noticed that this process has not run for a while. */
+  let stalledAt = 0;
+  let ticked = begun;
+  const tick = () => {
+    const now = performance.now();
+    if (now - ticked > STALL) stalledAt = now;
+    ticked = now;
+  };
+  const ticking = setInterval(tick, 50);
   const clients = Array.from({ length: connections }, async () => {
     let connection: Connection | undefined;
+    /** When the request before this one was sent, or the connection made. */
+    let before = 0;
     while (!stopped) {
-      if (connection === undefined || connection.isClosed()) connection = openConnection(port, tls);
+      if (connection === undefined || connection.isClosed()) {
+        connection = openConnection(port, tls);
+        before = performance.now();
+      }
+      tick();
+      const sent = performance.now();
       const outcome = await connection.ask(request(path, mode));
+      if ('kind' in outcome && stalledAt > before && (outcome.kind === 'no answer' || outcome.kind === 'reset')) {
+        connection.close();
+        connection = undefined;
+        continue;
+      }
+      before = sent;
       if ('kind' in outcome) {
         failures.push({ ...outcome, at: Math.round(performance.now() - begun) });
         connection.close();
@@ -84,6 +112,7 @@ export function startLoad(
     connection?.close();
   });
   test.after(() => {
+    clearInterval(ticking);
     stopped = true;
   });
   return {

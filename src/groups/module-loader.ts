@@ -173,6 +173,9 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
 }
 
 async function registerTsx(): Promise<void> {
+  // Started with it (`node --import tsx`): twice would transform what is loaded from now on twice. Its imports are then read out
+  // of the source alone.
+  if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
   // Outside of a package of ES modules a `.ts` file counts as CommonJS, and the one registration does not load it without the other.
   commonjs.register();

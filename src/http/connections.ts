@@ -122,7 +122,8 @@ export function trackConnections(
       connection.slow = slow;
       if (slow) {
         connection.idleSince = sweeps;
-        if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
+        // A socket that is being closed has no handle any more: what it said last still holds.
+        if (connection.exchange !== undefined && !socket.destroyed) connection.exchange.unsent = unsentBytes(socket);
       }
       // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
       else if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();

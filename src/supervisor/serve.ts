@@ -11,6 +11,7 @@ import { createLedger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import type { GroupLoad } from '../worker/messages.ts';
 import { createFolderWatch } from './folder/watch.ts';
+import { listGroups } from './group-table.ts';
 import { createPool } from './pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './port.ts';
 import type { EarlyWorker } from './prefork.ts';
@@ -52,6 +53,7 @@ export interface Announcer {
 /** Serves until a signal ends it, and with it the process. */
 export async function serve({ settings, early, log, flush, operations, certificates, announcer, onServing }: ServeOptions): Promise<void> {
   let supervisor: Supervisor | undefined;
+  let isServing = false;
   let stopping = false;
   let stoppingSince = 0;
 
@@ -101,6 +103,7 @@ export async function serve({ settings, early, log, flush, operations, certifica
     });
     certificates?.serving(port.number, supervisor.secure);
     await supervisor.start();
+    isServing = true;
     if (stopping) return;
     const scheme = certificates === undefined ? 'http' : 'https';
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
@@ -109,12 +112,15 @@ export async function serve({ settings, early, log, flush, operations, certifica
     announceDocs(settings, log);
     onServing?.(supervisor);
   } catch (error) {
+    // The workers serve, whatever has gone wrong beside them.
+    if (isServing) return log.error('supervisor-exception', describeError(error));
     supervisor?.kill();
     // One that outlives this process would complain of it behind our one line.
     await endEarly();
-    if (!(error instanceof StartError)) throw error;
+    const isKnown = error instanceof StartError;
+    if (!isKnown) log.error('supervisor-exception', describeError(error));
     flush();
-    process.stderr.write(`gatefold: ${error.message}\n`, () => process.exit(1));
+    process.stderr.write(`gatefold: ${isKnown ? error.message : `Cannot start: ${String(error)}`}\n`, () => process.exit(1));
   }
 
   async function endEarly(): Promise<void> {
@@ -168,7 +174,7 @@ function announceDocs({ docs, controllersDir }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';
   log.info('docs-served', { document: '/api/openapi.json', page: '/api/docs', access, setting: 'DOCS' });
-  if (!listControllers(controllersDir).has('Docs')) return;
+  if (!listGroups(controllersDir).has('Docs')) return;
   log.warn('group-shadowed', { group: 'Docs', path: '/api/docs', effect: 'GET shows the page and not the group; DOCS=off gives it back' });
 }
 

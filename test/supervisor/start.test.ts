@@ -1,7 +1,7 @@
 // A start that fails says so in one line, read until the last process has ended; one that succeeds says where it listens.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -108,6 +108,15 @@ describe('a start', () => {
     assert.deepEqual(await service.exited, { code: 0, signal: null });
     await service.closed;
     assert.equal(service.output(), '');
+  });
+
+  it('serves on although its folder goes the moment it has begun', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1) });
+    const service = await startService(test, { dir, env: { WORKERS: '1' } });
+    renameSync(dir, `${dir}.away`);
+    await service.logged('folder-vanished');
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+    assert.ok(!service.lines.some(({ event }) => event === 'worker-died'));
   });
 
   it('refuses nobody who comes while the only worker is replaced: the supervisor holds the port', async (test) => {

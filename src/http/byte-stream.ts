@@ -4,6 +4,9 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ByteSource } from './result.ts';
 
+/** Written, and then the event loop turns. */
+export const PIECES_A_TURN = 16;
+
 export interface StreamEvents {
   /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */
   begin(): boolean;
@@ -20,6 +23,7 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   let bytes = 0;
   let hasBegun = false;
   let isOver = false;
+  let sinceTurn = 0;
   const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
   response.on('close', closed);
   response.on('error', () => {});
@@ -43,10 +47,19 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
     }
     if (piece === undefined) return finish();
     bytes += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
+    sinceTurn++;
     // An empty piece would be the end of a chunked body.
-    if (piece.length === 0 || response.write(piece)) return true;
-    response.once('drain', pieces.go);
+    if (piece.length > 0 && !response.write(piece)) response.once('drain', goOn);
+    else if (sinceTurn < PIECES_A_TURN) return true;
+    else goOn();
     return false;
+  }
+
+  /** A source that has always something, and a client that keeps up with it, would never let anybody else have a turn. */
+  function goOn(): void {
+    if (sinceTurn < PIECES_A_TURN) return pieces.go();
+    sinceTurn = 0;
+    setImmediate(pieces.go);
   }
 
   function finish(): false {

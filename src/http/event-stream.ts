@@ -2,7 +2,7 @@
 // connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
 import type { ServerResponse } from 'node:http';
 import type { EventStream, ServerEvent } from '../controller/event-stream.ts';
-import type { StreamEvents } from './byte-stream.ts';
+import { PIECES_A_TURN, type StreamEvents } from './byte-stream.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -42,11 +42,14 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       if (!events.begin()) return cancel();
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
-      for (;;) {
+      for (let sinceTurn = 1; ; sinceTurn++) {
         const { done, value } = await next;
         if (isOver) return;
         if (done === true) return endForGood();
         if (!write(textOf(value)) && !(await drained())) return;
+        // A source that has always something would never let anybody else have a turn.
+        if (sinceTurn === PIECES_A_TURN) sinceTurn = await turn();
+        if (isOver) return;
         next = Promise.resolve(iterator.next());
       }
     } catch (error) {
@@ -55,6 +58,11 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       cancelSource();
       events.fail(error, bytes, hasBegun);
     }
+  }
+
+  /** @returns 0, when the event loop has turned */
+  function turn(): Promise<number> {
+    return new Promise((resolve) => setImmediate(resolve, 0));
   }
 
   function write(text: string): boolean {

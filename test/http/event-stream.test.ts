@@ -35,6 +35,7 @@ const controllers = {
       failsLater() { return eventStream((async function* () { yield 1; await new Promise((done) => setTimeout(done, 20)); throw new Error('lost') })()) }
       badItem() { return eventStream(of(1n)) }
       badId() { return eventStream(of({ data: 1, id: 'a\\nb' })) }
+      oddReturn(data) { return eventStream({ [Symbol.asyncIterator]: () => ({ next() {}, return() { if (data.throws) throw new Error('no'); return 7 } }) }) }
       noSource() { return eventStream([1]) }
       badRetry() { return eventStream(of(1), { retry: -1 }) }
     }`,
@@ -90,6 +91,7 @@ describe('an event stream', () => {
   test('of HEAD is not begun', async () => {
     const answer = parseRaw(await service.raw(get('some', 'Connection: close\r\n').replace('GET', 'HEAD'), 99));
     assert.deepEqual([answer.status, answer.headers.get('content-type'), answer.body], [200, 'text/event-stream', '']);
+    for (const odd of ['oddReturn', 'oddReturn?throws=1']) assert.equal((await call(odd, { method: 'HEAD' })).status, 200, odd);
   });
 
   test('waits for its events longer than the time limit, knows where the client was, and hears when it leaves', async () => {

@@ -15,11 +15,18 @@ before(async () => {
     'ReplyController.mjs': `
       import { EventEmitter } from 'node:events';
       import { Readable, PassThrough } from 'node:stream';
-      import { HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
+      import { eventStream, HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
       const pieces = async function* (...all) { for (const piece of all) { await null; yield piece } };
       const web = (start) => new ReadableStream({ start });
       const forged = (fields) => Object.assign(Object.create({ [${BRAND}]: true }), fields);
       export const seen = globalThis.seen = new EventEmitter();
+      async function* untilTurned(piece) {
+        let hasTurned = false;
+        setImmediate(() => { hasTurned = true });
+        let pieces = 0;
+        for (; pieces < 5000 && !hasTurned; pieces++) yield piece;
+        seen.emit('given', pieces);
+      }
       class Book { constructor() { this.title = 'Emma' } }
       class Secretive { #title = 'Emma'; get title() { return this.#title } }
       export default class {
@@ -74,6 +81,11 @@ before(async () => {
           signal.addEventListener('abort', () => seen.emit('endless-aborted'));
           return new Readable({ read() { this.push(Buffer.alloc(65536)) }, destroy(error, done) { seen.emit('endless-destroyed', error); done(error) } });
         }
+        // Each has always something to give, until the event loop has turned.
+        busyReadable() { return Readable.from(untilTurned(Buffer.from('x')), { objectMode: false }) }
+        busyLarge() { return Readable.from(untilTurned(Buffer.alloc(65536)), { objectMode: false }) }
+        busyWeb() { const pieces = untilTurned(Buffer.from('x')); return new ReadableStream({ async pull(c) { const { done, value } = await pieces.next(); if (done) c.close(); else c.enqueue(value) } }) }
+        busyEvents() { return eventStream(untilTurned('x')) }
         head() { return new Readable({ read() { seen.emit('read'); this.push(null) }, destroy(error, done) { seen.emit('head-destroyed'); done(error) } }) }
 
         error() { return new Error('forgotten throw') }
@@ -275,6 +287,18 @@ describe('a stream that fails in its middle cuts the connection', () => {
     socket.resume();
     await assert.rejects(once(socket, 'end'), { code: 'ECONNRESET' });
   });
+});
+
+describe('a source that never waits', () => {
+  for (const operation of ['busyReadable', 'busyLarge', 'busyWeb', 'busyEvents'])
+    test(`${operation}: other requests have their turn`, async () => {
+      await fetch(`${service.url}/api/reply/text`);
+      const given = once(seen(), 'given');
+      const reading = fetch(`${service.url}/api/reply/${operation}`).then((answer) => answer.arrayBuffer());
+      const [pieces] = (await given) as [number];
+      assert.ok(pieces < 100, `${pieces} pieces in one turn of the event loop`);
+      await reading;
+    });
 });
 
 describe('a client that leaves', () => {

@@ -79,14 +79,19 @@ const anyEvent: Body = ({ level, event, error, error_name, stack, ...fields }, o
   const { ink } = options;
   const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
   const facts = Object.entries(fields).filter(([name, value]) => !APART.has(name) && value !== '');
-  const told = facts.map(([name, value]) => `${ink.dim(name)} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`);
+  const told = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`);
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${told.join('  ')}`.trimEnd();
   return [head, ...(error === undefined ? [] : describeThrown(error, error_name, stack, options))];
 };
 
 function describeThrown(error: unknown, name: unknown, stack: unknown, options: PrettyOptions): string[] {
-  const title = name === undefined || name === 'Error' ? '' : `${String(name)}: `;
-  return [...textLines(title + String(error)).map(options.ink.red), ...stackLines(stack, options)];
+  const title = name === undefined || name === 'Error' ? '' : `${wordOf(name)}: `;
+  return [...textLines(title + wordOf(error)).map(options.ink.red), ...stackLines(stack, options)];
+}
+
+/** A controller may log an object by any name, and one out of JSON need not have a text. */
+function wordOf(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 function clock(time: unknown): string {

@@ -27,6 +27,13 @@ describe('prettyLine', () => {
     assert.match(show({ ...line, credential: '' }), /1\.2 ms\n$/);
   });
 
+  it('lets no field of a controller steer the terminal, or break the line', () => {
+    const said = { event: 'operation-info', message: 'paid' };
+    assert.match(show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }), /a\ufffd\[2J b\ufffd\[2J\n$/);
+    for (const [name, value] of Object.entries({ error: { toString: 1, valueOf: 1 }, error_name: { toString: 1 } }))
+      assert.match(show({ ...said, error: 'e', [name]: value }), /"toString":1/, name);
+  });
+
   it('paints the status by its kind', () => {
     const ink = createInk({ isTTY: true, env: {} });
     const painted = (status: number) => show({ event: 'request', method: 'GET', path: '/', status, duration_ms: 1 }, { ...options, ink });

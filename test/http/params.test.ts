@@ -22,6 +22,14 @@ before(async () => {
           log.error(12);
           return {};
         }
+        logOdd(data, { log }) {
+          log.info('odd', null);
+          log.info(Object.assign(Object.create(null), { form: '1' }));
+          log.info({ toJSON() { throw new Error('no') } });
+          log.info('odd', { get a() { throw new Error('b\\nc') } });
+          log.info('odd', { error: new TypeError('not paid'), further: 1 });
+          return {};
+        }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
         laterBad(data, { waitUntil }) { waitUntil(Promise.reject(new Error('mail server away'))); waitUntil(undefined); return {} }
       }`,
@@ -108,6 +116,19 @@ test('params.log writes lines of the service’s own log, which name the request
     { level: 'warn', event: 'operation-warning', message: 'odd', ...facts, fields_dropped: 'Do not know how to serialize a BigInt' },
     { level: 'error', event: 'operation-error', message: '12', ...facts },
   ]);
+});
+
+test('nothing that params.log is given fails the request', async () => {
+  const answer = await call('params/logOdd', { headers: { 'x-request-id': 'odd' } });
+  assert.equal(answer.status, 200);
+  const lines = service.lines.filter((line) => line.request_id === 'odd' && line.event === 'operation-info');
+  assert.deepEqual(
+    lines.map(({ message }) => message),
+    ['odd', '{"form":"1"}', 'a message that has no text', 'odd', 'odd'],
+  );
+  assert.equal(lines[3]?.fields_dropped, 'b');
+  assert.match(String(lines[4]?.error), /^TypeError: not paid\n {4}at /);
+  assert.equal(lines[4]?.further, 1);
 });
 
 describe('params.waitUntil', () => {

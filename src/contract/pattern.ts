@@ -5,9 +5,11 @@
 type Sequence = readonly Part[];
 
 interface Part {
-  /** Source of what matches one character; undefined for a group and for what matches none. */
-  readonly set: string | undefined;
+  /** Of what matches one character; undefined for a group and for what matches none. */
+  readonly characters: Characters | undefined;
   readonly group: readonly Sequence[] | undefined;
+  /** A group that looks ahead or behind, and takes nothing. */
+  readonly isLook: boolean;
   readonly min: number;
   readonly max: number;
 }
@@ -46,14 +48,14 @@ function degreeOfSequence(sequence: Sequence): number {
     const inner = part.group;
     if (inner !== undefined) {
       if (isUnbounded(part)) {
-        refuseInside(inner);
+        refuseInside(inner, firstOf(inner));
         chain++;
       } else chain += Math.max(0, ...inner.map(degreeOfSequence)) * Math.max(1, part.max);
-      last = new Set([...last, ...inner.flatMap((one) => one.flatMap((each) => [...charactersOf(each)]))]);
+      last = new Set([...last, ...charactersOf(part)]);
     } else if (isUnbounded(part)) {
       chain++;
       last = new Set([...last, ...charactersOf(part)]);
-    } else if (part.min > 0 && part.set !== undefined && isDisjoint(charactersOf(part), last)) {
+    } else if (part.min > 0 && part.characters !== undefined && isDisjoint(charactersOf(part), last)) {
       // What comes before cannot run over this character, so it ends at one place alone.
       chain = 0;
       last = new Set();
@@ -63,15 +65,18 @@ function degreeOfSequence(sequence: Sequence): number {
   return most;
 }
 
-/** @throws Error when what is repeated can match the same text in several ways */
-function refuseInside(alternatives: readonly Sequence[]): void {
-  for (const part of alternatives.flat()) {
-    if (isVariable(part)) throw new Error('a repetition inside a repetition can take exponentially long');
-    if (part.group !== undefined) refuseInside(part.group);
-  }
+/**
+ * @param follow what can come after it
+ * @throws Error when what is repeated can match the same text in several ways
+ */
+function refuseInside(alternatives: readonly Sequence[], follow: Characters): void {
   const seen = new Set<string>();
   for (const alternative of alternatives) {
-    const first = alternative.length === 0 ? new Set<string>() : charactersOf(alternative[0] as Part);
+    alternative.forEach((part, i) => {
+      if (isVariable(part)) throw new Error('a repetition inside a repetition can take exponentially long');
+      if (part.group !== undefined && !part.isLook) refuseInside(part.group, firstOf([alternative.slice(i + 1)], follow));
+    });
+    const first = firstOf([alternative], follow);
     if (!isDisjoint(first, seen)) throw new Error('repeated alternatives that begin alike can take exponentially long');
     for (const char of first) seen.add(char);
   }
@@ -79,14 +84,48 @@ function refuseInside(alternatives: readonly Sequence[]): void {
 
 type Characters = ReadonlySet<string>;
 
-/** Stands for all characters: what patterns tell apart is told apart here. */
-const SAMPLES = [...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)), '\u00a0', 'é', 'Ж', '中', '\u2028', '😀'];
+/** What a match can begin with: where nothing has to be taken, with what follows. */
+function firstOf(alternatives: readonly Sequence[], follow: Characters = new Set()): Characters {
+  const first = new Set<string>();
+  for (const alternative of alternatives) {
+    const taker = alternative.findIndex((part) => !canBeEmpty(part));
+    const begins = taker < 0 ? alternative : alternative.slice(0, taker + 1);
+    for (const part of begins) {
+      const ofPart = part.isLook ? [] : (part.characters ?? firstOf(part.group ?? []));
+      for (const char of ofPart) first.add(char);
+    }
+    if (taker < 0) for (const char of follow) first.add(char);
+  }
+  return first;
+}
 
-function charactersOf({ set, group }: Part): Characters {
-  if (group !== undefined) return new Set(group.flatMap((one) => (one[0] === undefined ? [] : [...charactersOf(one[0])])));
-  if (set === undefined) return new Set();
+function canBeEmpty({ characters, group, isLook, min }: Part): boolean {
+  if (min === 0 || isLook) return true;
+  return characters === undefined && (group === undefined || group.some((alternative) => alternative.every(canBeEmpty)));
+}
+
+function charactersOf({ characters, group }: Part): Characters {
+  return characters ?? new Set(group?.flatMap((one) => one.flatMap((part) => [...charactersOf(part)])));
+}
+
+/** Stands for all characters: what patterns tell apart is told apart here, and by those that the pattern itself names. */
+const SAMPLES = [...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)), '\u00a0', 'é', 'Ж', '中', '\u2028', '😀'];
+const NAMED = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})|([^\0-\x7f])/giu;
+
+/** With those beside them: a range, or what it leaves out, shares an end with whatever it overlaps. */
+function samplesOf(source: string): readonly string[] {
+  const named = Array.from(source.matchAll(NAMED), ([, long, short, byte, char]) =>
+    char === undefined ? Number.parseInt((long ?? short ?? byte) as string, 16) : (char.codePointAt(0) as number),
+  );
+  const beside = named.flatMap((code) => [code - 1, code, code + 1]).filter((code) => code > 127 && code <= 0x10ffff);
+  return [...SAMPLES, ...new Set(beside.map((code) => String.fromCodePoint(code)))];
+}
+
+/** A property may hold of any character that has no sample, so it is taken to hold of all beyond ASCII. */
+function matchedBy(set: string, samples: readonly string[]): Characters {
   const test = new RegExp(`^(?:${set})$`, 'u');
-  return new Set(SAMPLES.filter((char) => test.test(char)));
+  const isProperty = /\\p\{/i.test(set);
+  return new Set(samples.filter((char) => test.test(char) || (isProperty && char > '\x7f')));
 }
 
 function isDisjoint(a: Characters, b: Characters): boolean {
@@ -99,6 +138,7 @@ const ATOM =
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,(\d*))?\})\??/y;
 
 function parse(source: string): readonly Sequence[] {
+  const samples = samplesOf(source);
   let at = 0;
   return alternatives();
 
@@ -123,7 +163,8 @@ function parse(source: string): readonly Sequence[] {
       at++;
     }
     const isAssertion = text === '^' || text === '$' || text === '\\b' || text === '\\B';
-    return { set: group !== undefined || isAssertion ? undefined : text, group, ...quantifier() };
+    const characters = group !== undefined || isAssertion ? undefined : matchedBy(text, samples);
+    return { characters, group, isLook: /^\(\?<?[=!]/.test(text), ...quantifier() };
   }
 
   function quantifier(): { min: number; max: number } {

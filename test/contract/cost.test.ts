@@ -156,6 +156,23 @@ describe('degreeOf', () => {
     ['^(a?b?)*$', undefined],
     ['^((a)?){20,}$', undefined],
     ['^(.)\\1$', undefined],
+    // What lies beyond ASCII, named by itself, by its code and by a property.
+    ['^(?:[а-я]|[а-я][а-я])*$', undefined],
+    ['^(?:[а-я]|[^ая][а-я])*$', undefined],
+    ['^(?:[\\u0430-\\u044f]|\\u{432}в)*$', undefined],
+    ['^(?:\\p{Ll}|[ա-ֆ]x)*$', undefined],
+    ['^(?:\\p{Script=Greek}|\\p{Ll}x)*$', undefined],
+    ['^[а-я]*[а-я][а-я]*$', 2],
+    ['^(?:é|ü)+$', 1],
+    ['^(?:[à-ü]|[а-я]x)+$', 1],
+    ['^[а-я]+-[а-я]+$', 1],
+    // What takes no character lets the next one begin.
+    ['^(?:(?:|b)a|a)*$', undefined],
+    ['^(?:(?:|a)a)*$', undefined],
+    ['^(?:\\Ba|a)*$', undefined],
+    ['^(?:(?!b)a|a)*$', undefined],
+    ['^(?:(?:^|,)\\d{3})+$', 1],
+    ['^(?:a(?=b)|b)+$', 1],
   ];
   for (const [pattern, degree] of rows) {
     test(`${pattern} → ${degree ?? 'refused'}`, () => {

@@ -110,6 +110,7 @@ export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions)
     if (!exchange.isUploading) return;
     exchange.isUploading = false;
     uploads--;
+    if (exchange.held === 0) return;
     arriving.delete(exchange);
     finishing.delete(exchange);
     stopped.delete(exchange);

@@ -49,8 +49,10 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
 
 /** A server on all interfaces sees IPv4 as `::ffff:192.0.2.1`; and a zone (`fe80::1%eth0`) is the machine's own affair. */
 function plainAddress(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  return mapped ?? address.replace(/%.*$/, '');
+  const [, mapped, high, low] = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i.exec(address) ?? [];
+  if (high === undefined || low === undefined) return mapped ?? address.replace(/%.*$/, '');
+  const [a, b] = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
+  return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`;
 }
 
 /** `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
-import { shortPlace } from '../base/ink.ts';
+import { plain, shortPlace } from '../base/ink.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
@@ -48,7 +48,7 @@ async function run({ operands: [page = ''], settings: { controllersDir: dir }, i
   if (found?.type === 'commonjs') hint.push(`It will not load, because ${whyCommonJs(found)}: ${whatToDo(found)}.`);
   return {
     json: { group, file: path, routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })) },
-    text: [`Made ${shortPlace(path, io.cwd)}`, ...lines, ...shadowed, ...hint].join('\n'),
+    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hint].join('\n'),
   };
 }
 

@@ -27,7 +27,7 @@ test('init makes a project that serves, whose test passes and whose types are ri
   const { code, out, err } = await runHere(init, ['My API'], { cwd });
   assert.deepEqual([code, err], [0, '']);
   assert.match(out, /^Made My API\/package\.json$/m);
-  assert.match(out, /Next:\n {2}cd My API\n {2}npm install\n {2}npm run dev\n$/);
+  assert.match(out, /Next:\n {2}cd 'My API'\n {2}npm install\n {2}npm run dev\n$/);
   const project = join(cwd, 'My API');
   const { name, type, scripts, dependencies } = readJson(join(project, 'package.json'));
   assert.deepEqual([name, type], ['my-api', 'module']);
@@ -43,6 +43,20 @@ test('init makes a project that serves, whose test passes and whose types are ri
   const api = await startTest({ controllers: join(project, 'controllers') });
   t.after(() => api.close());
   assert.deepEqual(await (await api.fetch('/hello/to/Ada')).json(), { hello: 'Ada' });
+});
+
+test('init says where to go as a shell reads it, and nothing in a name steers the terminal', async (t) => {
+  const cwd = makeProject(t);
+  for (const [folder, command] of [
+    ["it's", "cd 'it'\\''s'"],
+    ['a$(id)', "cd 'a$(id)'"],
+    ['a\u001b[2J', "cd 'a\ufffd[2J'"],
+    ['plain-1', 'cd plain-1'],
+  ] as const) {
+    const { code, out } = await runHere(init, [folder], { cwd });
+    assert.equal(code, 0);
+    assert.ok(out.includes(`  ${command}\n`) && !out.includes('\u001b'), out);
+  }
 });
 
 test('init overwrites nothing, and says what a package.json lacks as a command that adds it', async (t) => {

@@ -53,6 +53,7 @@ describe('a service', () => {
   it('serves a new group on the very next request, on every worker, and restarts nothing', async () => {
     write(service.dir, 'NewController.js', controller('new'));
     for (const { status } of await together(20, () => ask(service.port, '/api/new'))) assert.equal(status, 200);
+    await service.logged('generation-serving');
     assert.equal(service.lines.filter(({ event }) => event === 'generation-serving').length, 1);
   });
 

@@ -31,6 +31,7 @@ export const SCENARIOS = [
   field('preflight', 'preflight', 'preflight', { off: 1 }),
   field('browser', '11 headers', 'browser', {}),
   field('close', 'a connection each', 'close', { off: 1 }),
+  gatefold('reply', 'a Reply', [{ key: 'off', server: 'gatefold', request: 'reply', goal: { atMost: 1.03 } }]),
   secure('tls', 'GET by TLS', 'get', { off: 1 }),
   secure('handshake', 'a TLS handshake each', 'close', { off: 1.05 }),
   checked('check', 'checked POST of 1 KB', 'checkedPost', 1.12),

@@ -18,6 +18,7 @@ function serve(request, response) {
   const id = nextRequestId();
   if (request.method === 'OPTIONS') return preflight(response, id);
   if (request.url?.startsWith('/api/order')) return order(request, response, id);
+  if (request.url === '/api/test/reply') return reply(response, id);
   if (request.url !== '/api/test') return notFound(response, id);
   if (request.method === 'GET') return answer(response, id, JSON.stringify(indexAnswer()));
   readBody(request, (text) => answer(response, id, JSON.stringify(createdAnswer(JSON.parse(text), id))));
@@ -66,6 +67,29 @@ function answer(response, id, text) {
     'Access-Control-Allow-Headers', ALLOWED,
     'Access-Control-Expose-Headers', '*',
     'X-Request-Id', id,
+    'Content-Length', String(Buffer.byteLength(text)),
+  ]);
+  response.end(text);
+}
+
+/**
+ * A status and two header fields of its own.
+ *
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} id
+ */
+function reply(response, id) {
+  const text = JSON.stringify({ id: 7 });
+  // biome-ignore format: one name and its value a line
+  response.writeHead(201, [
+    'Content-Type', TYPE,
+    'Access-Control-Allow-Origin', '*',
+    'Access-Control-Allow-Methods', METHODS,
+    'Access-Control-Allow-Headers', ALLOWED,
+    'Access-Control-Expose-Headers', '*',
+    'X-Request-Id', id,
+    'Location', '/api/test/7',
+    'ETag', '"v1"',
     'Content-Length', String(Buffer.byteLength(text)),
   ]);
   response.end(text);

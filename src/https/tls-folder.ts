@@ -5,6 +5,7 @@ import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, readFileSync, re
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
+import { syncFolder } from '../base/sync-folder.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
@@ -94,18 +95,5 @@ function parseKey(file: string, text: string): KeyObject {
     return crypto().createPrivateKey(text);
   } catch {
     throw new Error(`Cannot read ${file}: it is no private key in PEM form; without the file a new account is made`);
-  }
-}
-
-/** A rename survives a power cut only once the folder is on the disk too. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r');
-  try {
-    fsyncSync(handle);
-  } catch (error) {
-    // Some file systems cannot sync a folder, and then have nothing to sync.
-    if (!['EINVAL', 'EPERM', 'ENOTSUP'].includes(errorCode(error) ?? '')) throw error;
-  } finally {
-    closeSync(handle);
   }
 }

@@ -1,6 +1,6 @@
 // Whether the service takes requests, and the body of /readyz. That the supervisor answers says that it is alive (/livez); that
 // a worker serves is decided here.
-import type { GroupLoad } from '../worker/messages.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import type { ServiceStatus } from './service-status.ts';
 
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping';

@@ -1,7 +1,8 @@
 // Makes a set of workers load the folder, and says how it went: all of them as one, or not at all. One load runs at a time, and
 // can be given up. A controller that ends or hangs its process is found by name and left out of the next try. What the
 // outcome is worth, and when a load is wanted, the supervisor decides.
-import type { GroupLoad, LoadedFile } from '../worker/messages.ts';
+import type { LoadedFile } from '../groups/module-loader.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
 import type { PoisonList } from './poison-list.ts';

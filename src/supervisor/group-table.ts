@@ -1,7 +1,9 @@
 // Which groups the generation that serves has, and the one that is about to; and what was loaded, held against what serves.
 // It decides nothing. A group that workers import while they serve is noted here, whichever generation they are of.
+
+import type { LoadedFile } from '../groups/module-loader.ts';
 import { listControllers } from '../groups/naming.ts';
-import type { GroupLoad, LoadedFile } from '../worker/messages.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 
 /** By group name, those that did not load included. */
 export type Groups = ReadonlyMap<string, GroupLoad>;

@@ -1,7 +1,7 @@
 // What the steps of the supervisor share: the parts they work with, and the notes they leave for each other. A service has one.
 import type { Log } from '../base/log.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/secure-state.ts';
-import type { GroupLoad } from '../worker/messages.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import type { Loader } from './generation.ts';
 import type { GroupTable } from './group-table.ts';

@@ -2,10 +2,11 @@
 // generation is rolled out, a worker replaced or what failed probed, the files beside it know.
 
 import type { Log } from '../base/log.ts';
+import type { LoadedFile } from '../groups/module-loader.ts';
 import { parseFileName } from '../groups/naming.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/secure-state.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
-import type { GroupLoad, LoadedFile } from '../worker/messages.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import { createLoader } from './generation.ts';
 import { createGroupTable } from './group-table.ts';

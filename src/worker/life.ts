@@ -3,10 +3,12 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
+import type { LoadedFile } from '../groups/module-loader.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';
-import { type FromWorker, type GroupLoad, type LoadedFile, seal, type ToWorker, unseal } from './messages.ts';
+import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 
 /** What a worker is made of, as far as this file is concerned. */
 export interface WorkerParts {

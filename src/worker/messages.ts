@@ -1,34 +1,10 @@
 // What the supervisor and its workers say to each other over the IPC channel: one union for each direction. A controller
 // may use the same channel for its own ends, so our messages stand in an envelope that tells them from all others.
 
+import type { LoadedFile } from '../groups/module-loader.ts';
+import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/secure-state.ts';
 import type { Balance, Spending } from '../limits/rate-limiter.ts';
-
-/** A file that an import read, or looked for in vain (`'absent'`), and its state when it was read. */
-export interface LoadedFile {
-  readonly path: string;
-  readonly fingerprint: string;
-}
-
-/** How the load of one group of the folder went. */
-export interface GroupLoad {
-  readonly group: string;
-  /** The name in the folder. */
-  readonly file: string;
-  readonly ok: boolean;
-  /** One line: the reason. */
-  readonly error?: string;
-  /** `file:line`, where known. */
-  readonly at?: string;
-  /** Column of that line, from 1. */
-  readonly column?: number;
-  /** What it answers, in development. */
-  readonly operationNames?: readonly string[];
-  /** Methods that look like operations and are none, each with what to do: `find_all: rename it to findAll`. */
-  readonly hints?: readonly string[];
-  /** It did not finish within its time: whoever loads it next waits as long. */
-  readonly hung?: boolean;
-}
 
 export type ToWorker =
   /**

@@ -1,26 +1,16 @@
 // CORS as a real browser sees it: a page of another origin must be able to read every answer, errors too.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { createLog } from '../../src/base/log.ts';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
+import { launchChromium, noChromium } from '../support/chromium.ts';
 import { type Service, startService } from '../support/service.ts';
-
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 
 interface Row {
   readonly name: string;
@@ -58,7 +48,7 @@ const ROWS: Row[] = [
   { name: 'a 500', path: '/api/test', init: { method: 'PATCH' }, status: 500 },
 ];
 
-describe('a page of another origin can read', { skip: CHROMIUM === undefined ? 'no Chromium is installed' : false }, () => {
+describe('a page of another origin can read', { skip: noChromium }, () => {
   let browser: Browser;
   let page: Page;
   let origin: Server;
@@ -75,7 +65,7 @@ describe('a page of another origin can read', { skip: CHROMIUM === undefined ? '
       response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>page</title>'),
     );
     await new Promise<void>((listening) => origin.listen(0, '127.0.0.1', listening));
-    browser = await chromium.launch({ executablePath: CHROMIUM as string, args: FLAGS });
+    browser = await launchChromium();
     page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${(origin.address() as AddressInfo).port}/`);
   });

@@ -1,11 +1,12 @@
 // A supervisor without processes: workers that only say what a test has them say, a watch that sees what it is told, and a
 // clock that stands still. A folder on disk is all that is real.
 import { mock, type TestContext } from 'node:test';
+import type { GroupLoad } from '../../src/groups/registry.ts';
 import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
 import { listGroups } from '../../src/supervisor/group-table.ts';
 import { createSupervisor } from '../../src/supervisor/supervisor.ts';
 import type { LoadOrder, LoadOutcome, WorkerEvents, WorkerProcess, WorkerState } from '../../src/supervisor/worker-handle.ts';
-import type { GroupLoad, ToWorker } from '../../src/worker/messages.ts';
+import type { ToWorker } from '../../src/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';
 

@@ -1,10 +1,11 @@
 // The only writer of the table: under the lock, to a draft beside it, fsynced, renamed over it. A reader sees the old table or
 // the new one, whole, whatever is killed and however full the disk is. What a change means is changes.ts.
-import { chownSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chownSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { syncFolder } from '../../base/sync-folder.ts';
 import { MOST_BYTES } from '../table-file.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
@@ -138,17 +139,4 @@ function keepOwner(draft: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(path, { throwIfNoEntry: false }) ?? statSync(dirname(path));
   if (uid !== 0 || gid !== 0) chownSync(draft, uid, gid);
-}
-
-/** A rename survives a power cut only once the folder is on the disk too. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r');
-  try {
-    fsyncSync(handle);
-  } catch (error) {
-    // Some file systems cannot sync a folder, and then have nothing to sync.
-    if (!['EINVAL', 'EPERM', 'ENOTSUP'].includes(errorCode(error) ?? '')) throw error;
-  } finally {
-    closeSync(handle);
-  }
 }

@@ -5,7 +5,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
-import type { GroupLoad, LoadedFile } from '../../worker/messages.ts';
+import type { LoadedFile } from '../../groups/module-loader.ts';
+import type { GroupLoad } from '../../groups/registry.ts';
 import { createFolderEvents } from './events.ts';
 import { type Places, placesOf, takeOutline } from './outline.ts';
 import { ABSENT, firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';

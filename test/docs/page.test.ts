@@ -221,6 +221,7 @@ describe('the page', { skip: noChromium }, () => {
     await page.route('**/api/openapi.json', (route) => route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }));
     await page.goto('about:blank');
     await page.goto(`${api.url}/api/docs`);
+    await page.locator('nav a.group').last().waitFor();
     assert.equal(await page.locator('nav a.group').count(), 500);
     await page.locator('#filter').fill('group499 patch');
     assert.deepEqual(

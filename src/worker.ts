@@ -6,7 +6,7 @@ import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
-import { rawRefusal } from './http/envelope.ts';
+import { rawRefusal } from './http/answer/envelope.ts';
 import { createRequestIds } from './http/request-id.ts';
 import type { TlsServer } from './https/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';

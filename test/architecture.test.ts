@@ -22,7 +22,7 @@ const FLOORS: readonly (readonly string[])[] = [
 ];
 const MOST_LINES = 300;
 const FEWEST_LINES = 20;
-/** What stands between the socket and an operation and decides who may call it: an afternoon's reading for a reviewer. */
+/** What stands between the socket and an operation and decides who may call it, without the rooms below: an afternoon's reading. */
 const REVIEWED = /^(http|credentials)\/[^/]+$/;
 
 interface SourceFile {

@@ -1,5 +1,5 @@
 // `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The changes to
-// the table are credentials/write/changes.ts; what may be shown of it is credentials/listing.ts.
+// the table are credentials/write/changes.ts; what may be shown of it is credentials/table/listing.ts.
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
@@ -7,12 +7,12 @@ import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { identifyCaller } from '../credentials/identify.ts';
-import { parseSpan, parseTime } from '../credentials/instant.ts';
-import { type Listed, listCredentials } from '../credentials/listing.ts';
-import { compile } from '../credentials/live-table.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
-import { isHandlerName, isScope } from '../credentials/table.ts';
-import { readContent } from '../credentials/table-file.ts';
+import { readContent } from '../credentials/table/file.ts';
+import { parseSpan, parseTime } from '../credentials/table/instant.ts';
+import { type Listed, listCredentials } from '../credentials/table/listing.ts';
+import { compile } from '../credentials/table/live-table.ts';
+import { isHandlerName, isScope } from '../credentials/table/table.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';

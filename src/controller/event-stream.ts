@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. What is sent, and when, is http/event-stream.ts.
+// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. What is sent, and when, is http/answer/event-stream.ts.
 
 /** One event. `data` is sent as JSON, so that a client can always parse it. */
 export interface ServerEvent<Data = unknown> {

@@ -1,5 +1,5 @@
 // An answer with a status and headers of its own: `return new Reply(201, user, { Location: '/api/user/7' })`. It carries what
-// the operation said; how it becomes bytes is http/result.ts.
+// the operation said; how it becomes bytes is http/answer/result.ts.
 
 /** Several values of one name: a list. `Set-Cookie` needs one for each cookie. */
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;

@@ -1,13 +1,13 @@
 // The registered credentials of one worker: the table in memory, kept in step with its file; session tokens; registration.
-// It wires the parts of this room. What a header value means is identify.ts; what goes live is live-table.ts.
+// It wires the parts of this room. What a header value means is identify.ts; what goes live is table/live-table.ts.
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
-import { createLiveTable, type TableStatus } from './live-table.ts';
-import { createLooks } from './looks.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
-import { type CredentialRow, findByOwner, type Owner } from './table.ts';
-import { pollContent, readContent } from './table-file.ts';
+import { pollContent, readContent } from './table/file.ts';
+import { createLiveTable, type TableStatus } from './table/live-table.ts';
+import { createLooks } from './table/looks.ts';
+import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { countLiveRows, createRow, ownsLiveRow } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 

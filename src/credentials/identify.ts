@@ -2,7 +2,7 @@
 // arguments. It does not know what the gateway does with the answer; the reasons it gives are for the log alone.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
-import { type CredentialRow, type CredentialTable, literalKey } from './table.ts';
+import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
 export type Caller =

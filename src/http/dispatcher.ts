@@ -8,17 +8,17 @@ import type { RequestCheck, RequestParts } from '../contract/request-check.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import type { Admission } from './admission.ts';
-import { type DataSink, type Intake, readBody } from './body.ts';
-import { streamBody } from './body-stream.ts';
+import type { Responder } from './answer/response.ts';
+import { type DataSink, type Intake, readBody } from './body/body.ts';
+import { parseQuery, type Query, withoutPrototype } from './body/form.ts';
+import { checkAccepted } from './body/media-type.ts';
+import { streamBody } from './body/stream.ts';
 import { checkAccess, checkOperation } from './credential-rights.ts';
 import type { RequestAtHand } from './current-exchange.ts';
 import type { Exchange } from './exchange.ts';
-import { parseQuery, type Query, withoutPrototype } from './form.ts';
 import { perform } from './guards.ts';
-import { checkAccepted } from './media-type.ts';
 import { chooseOperation } from './operation-choice.ts';
 import { Params, type ParamsParts } from './params.ts';
-import type { Responder } from './response.ts';
 
 export interface DispatcherOptions {
   readonly respond: Responder;

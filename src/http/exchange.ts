@@ -2,9 +2,9 @@
 // line of the request is made of.
 import type { ServerResponse } from 'node:http';
 import type { CallingApplication } from '../controller.ts';
+import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
-import type { Pieces } from './pieces.ts';
 import type { ResolvedPath } from './router.ts';
 
 const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
@@ -39,7 +39,7 @@ export class Exchange {
   isUploading = false;
   /** What has come of the body. */
   received: Buffer | Pieces | undefined;
-  /** Bytes of the body that body-budget.ts has counted, and how many there were when it looked last. */
+  /** Bytes of the body that body/budget.ts has counted, and how many there were when it looked last. */
   held = 0;
   heldBefore = -1;
   /** The one answer has been given, to its last byte. */

@@ -4,10 +4,10 @@ import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { Admission } from './admission.ts';
+import type { Responder } from './answer/response.ts';
 import { type CallerRow, checkGroup, checkVerb } from './credential-rights.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Exchange } from './exchange.ts';
-import type { Responder } from './response.ts';
 import type { RouteMatch } from './router.ts';
 
 export type Caller =

@@ -5,8 +5,8 @@ import type { Log } from '../base/log.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import { clientAddress, type TrustedProxies } from './address.ts';
 import type { BackgroundWork } from './background.ts';
+import type { Query } from './body/form.ts';
 import type { Exchange } from './exchange.ts';
-import type { Query } from './form.ts';
 import { createOperationLog } from './operation-log.ts';
 
 /** What the params of every call lead to. */

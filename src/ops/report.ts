@@ -1,6 +1,6 @@
 // What a worker reports to the supervisor once a second: counts since the last report, and the state now. Counts are
 // differences, so that a counter survives the end of its worker.
-import type { Quarantined } from '../credentials/table.ts';
+import type { Quarantined } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';

@@ -17,8 +17,8 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
-import { createLiveTable } from '../../src/credentials/live-table.ts';
-import { type FileContent, pollContent, readContent } from '../../src/credentials/table-file.ts';
+import { type FileContent, pollContent, readContent } from '../../src/credentials/table/file.ts';
+import { createLiveTable } from '../../src/credentials/table/live-table.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
 import { createFolder, createMemoryLog, type MemoryLog, makeRow, tableText, until, writeTable } from '../support/credentials-bench.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
-import { createLooks, MOST_WAITING } from '../../src/credentials/looks.ts';
+import { createLooks, MOST_WAITING } from '../../src/credentials/table/looks.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';

@@ -17,7 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { refusal } from '../../src/base/errors.ts';
-import { parseTable } from '../../src/credentials/table.ts';
+import { parseTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
 import { acquireLock, isDead } from '../../src/credentials/write/lock.ts';
 import { ChangeRefused, StoreError, updateTable } from '../../src/credentials/write/store.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { identifyCaller } from '../../src/credentials/identify.ts';
 import { createSessionToken, deriveSessionKey } from '../../src/credentials/session.ts';
-import { type CredentialTable, findByOwner, parseTable } from '../../src/credentials/table.ts';
+import { type CredentialTable, findByOwner, parseTable } from '../../src/credentials/table/table.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { startService } from '../support/service.ts';

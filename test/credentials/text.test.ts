@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseTable } from '../../src/credentials/table.ts';
+import { parseTable } from '../../src/credentials/table/table.ts';
 import { hashSecret, parseToken } from '../../src/credentials/token.ts';
 import { countLiveRows, createRow, ownsLiveRow, revokeRow, rotateRow } from '../../src/credentials/write/changes.ts';
 import { type EditableTable, editTable } from '../../src/credentials/write/editable-table.ts';

@@ -9,7 +9,6 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
 import { describeFailure } from '../../src/base/failure.ts';
-import { parseSpan, parseTime } from '../../src/credentials/instant.ts';
 import {
   checkSessionToken,
   createSessionToken,
@@ -18,6 +17,7 @@ import {
   makeSessionKey,
   readSessionKey,
 } from '../../src/credentials/session.ts';
+import { parseSpan, parseTime } from '../../src/credentials/table/instant.ts';
 import { generateToken, hashSecret, hasTokenShape, parseToken } from '../../src/credentials/token.ts';
 import { createFolder, nodeFlags } from '../support/credentials-bench.ts';
 

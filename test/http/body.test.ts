@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { after, before, describe, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { decodeBody, jsonErrorPosition } from '../../src/http/body-decoder.ts';
+import { decodeBody, jsonErrorPosition } from '../../src/http/body/decoder.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 let service: Service;

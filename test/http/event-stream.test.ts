@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { eventStream } from '../../src/controller.ts';
-import { sendEvents } from '../../src/http/event-stream.ts';
+import { sendEvents } from '../../src/http/answer/event-stream.ts';
 import { asRaw, assertEnvelope, CORS, parseRaw, type Service, startService } from '../support/service.ts';
 
 const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;

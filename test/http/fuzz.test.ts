@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { parseQuery } from '../../src/http/form.ts';
+import { parseQuery } from '../../src/http/body/form.ts';
 import { parsePath } from '../../src/http/target.ts';
 import { parseRaw, type Service, startService } from '../support/service.ts';
 

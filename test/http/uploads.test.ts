@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { createBodyBudget } from '../../src/http/body-budget.ts';
+import { createBodyBudget } from '../../src/http/body/budget.ts';
+import { Pieces } from '../../src/http/body/pieces.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { Pieces } from '../../src/http/pieces.ts';
 import { parseRaw, type Service, startService } from '../support/service.ts';
 
 const controllers = {

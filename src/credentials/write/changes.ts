@@ -1,7 +1,7 @@
 // The changes to a table: a row is issued, rotated or revoked. Rows are those of the file, with the file's field names. It
 // makes tokens and returns them once; it knows neither files (store.ts) nor requests.
 
-import { isRawRow, type Owner, parseTable, type RawRow } from '../table.ts';
+import { isRawRow, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
 import { ChangeRefused } from './store.ts';

@@ -1,8 +1,8 @@
 // Edits the table's text: an added or changed row is written on a line of its own, and every other byte stays, so unknown rows
 // and fields stay too. It does not know what the rows mean.
-import { inSlices } from '../slices.ts';
-import { isRawRow } from '../table.ts';
-import { readTableText } from '../table-text.ts';
+import { inSlices } from '../table/slices.ts';
+import { isRawRow } from '../table/table.ts';
+import { readTableText } from '../table/text.ts';
 
 export interface EditableTable {
   /** The rows as they stand, parsed; changes made here do not show in it. */

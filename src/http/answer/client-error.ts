@@ -2,10 +2,10 @@
 // everything else, once a connection, then closed.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type ErrorCode, refusal } from '../base/errors.ts';
-import type { Connections } from './connections.ts';
+import { type ErrorCode, refusal } from '../../base/errors.ts';
+import type { Connections } from '../connections.ts';
+import type { Request } from '../head.ts';
 import { rawRefusal } from './envelope.ts';
-import type { Request } from './head.ts';
 import type { Responder } from './response.ts';
 
 /** Node's error code → ours; any other is a request that is not HTTP. */

@@ -1,13 +1,13 @@
 // The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { type ErrorCode, type HttpError, isHttpError, refusal } from '../base/errors.ts';
-import { describeError, type Log } from '../base/log.ts';
-import { type AccessLog, servingPage } from './access-log.ts';
-import { unsentBytes } from './connections.ts';
+import { type ErrorCode, type HttpError, isHttpError, refusal } from '../../base/errors.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { type AccessLog, servingPage } from '../access-log.ts';
+import { unsentBytes } from '../connections.ts';
+import type { Exchange } from '../exchange.ts';
+import { CORS, EXPOSE, JSON_HEADERS, NO_STORE, ownedHeaders } from '../headers.ts';
 import { envelope } from './envelope.ts';
-import type { Exchange } from './exchange.ts';
-import { CORS, EXPOSE, JSON_HEADERS, NO_STORE, ownedHeaders } from './headers.ts';
 import { createReplies } from './replies.ts';
 import { encode, isJson } from './result.ts';
 
@@ -276,7 +276,7 @@ function endAfterRequest({ request, response }: Exchange, body: string | Uint8Ar
     response.end();
   };
   const timer = setTimeout(end, LINGER).unref();
-  // body-budget.ts may have stopped it.
+  // body/budget.ts may have stopped it.
   request.socket.resume();
   request.once('end', end);
   request.once('close', end);

@@ -1,7 +1,7 @@
 // How many bytes of bodies the process holds at once, and who may go on when they are too many. It counts; the bytes are with
 // the exchanges. A body that comes in one piece, as nearly all do, costs two additions, and is never refused.
 import { getHeapStatistics } from 'node:v8';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from '../exchange.ts';
 
 export interface BodyBudgetOptions {
   /** Bytes; when one body is larger than a quarter of it, one may pass it. */

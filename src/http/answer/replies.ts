@@ -1,11 +1,11 @@
 // Answers whatever an operation returns that is no plain object: replies with a status and headers, bytes, streams, server-sent
 // events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through response.ts.
-import { refusal } from '../base/errors.ts';
-import { describeError, type Log } from '../base/log.ts';
+import { refusal } from '../../base/errors.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import type { Exchange } from '../exchange.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
-import type { Exchange } from './exchange.ts';
 import { type Answer, type AnswerBody, answerOf } from './result.ts';
 
 export interface ReplyParts {

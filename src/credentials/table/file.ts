@@ -2,9 +2,9 @@
 // change, a file is also read for a while after a change, and a small one every 700 ms. It does not know what the bytes mean.
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { crypto } from '../base/builtins.ts';
-import { describeFailure, errorCode } from '../base/failure.ts';
-import { sha256 } from './token.ts';
+import { crypto } from '../../base/builtins.ts';
+import { describeFailure, errorCode } from '../../base/failure.ts';
+import { sha256 } from '../token.ts';
 
 /** `key` is equal exactly when the content is. */
 export type FileContent =

@@ -1,7 +1,7 @@
 // Sends server-sent events (WHATWG HTML, 9.2): an event for each item, a comment every 15 s so that no proxy takes the
 // connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
 import type { ServerResponse } from 'node:http';
-import type { EventStream, ServerEvent } from '../controller/event-stream.ts';
+import type { EventStream, ServerEvent } from '../../controller/event-stream.ts';
 import { PIECES_A_TURN, type StreamEvents } from './byte-stream.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */

@@ -1,7 +1,7 @@
 // The one shape of every error (decisions 5), and a whole refusal as text for what never became a request.
-import { STATUS_CODES } from '../base/builtins.ts';
-import type { HttpError } from '../base/errors.ts';
-import { JSON_HEADERS, NO_STORE } from './headers.ts';
+import { STATUS_CODES } from '../../base/builtins.ts';
+import type { HttpError } from '../../base/errors.ts';
+import { JSON_HEADERS, NO_STORE } from '../headers.ts';
 
 function unixTime(): number {
   return Math.floor(Date.now() / 1000);

@@ -1,8 +1,8 @@
 // Bytes of a body → the request data they stand for. Knows formats, not sockets: body.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
 import type { Transform } from 'node:stream';
-import { zlib } from '../base/builtins.ts';
-import { refusal } from '../base/errors.ts';
+import { zlib } from '../../base/builtins.ts';
+import { refusal } from '../../base/errors.ts';
 import { parseQuery } from './form.ts';
 import type { BodyKind } from './media-type.ts';
 

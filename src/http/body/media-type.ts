@@ -1,5 +1,5 @@
 // Content-Type, parsed once (RFC 9110, 8.3.1), and what it means for a request body.
-import { refusal } from '../base/errors.ts';
+import { refusal } from '../../base/errors.ts';
 
 /** A `blob` is what an operation lets in by name. */
 export type BodyKind = 'json' | 'form' | 'multipart' | 'text' | 'blob';

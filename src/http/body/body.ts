@@ -1,10 +1,10 @@
 // Request data: the body when there is one, else the query (decisions 4). Reads the bytes, with their limit, and hands
-// them to body-decoder.ts. Nothing is read before it is sure that an operation will want it.
+// them to decoder.ts. Nothing is read before it is sure that an operation will want it.
 
-import { refusal } from '../base/errors.ts';
-import type { BodyBudget } from './body-budget.ts';
-import { decodeBody, inflaterOf } from './body-decoder.ts';
-import type { Exchange } from './exchange.ts';
+import { refusal } from '../../base/errors.ts';
+import type { Exchange } from '../exchange.ts';
+import type { BodyBudget } from './budget.ts';
+import { decodeBody, inflaterOf } from './decoder.ts';
 import { decodeMultipart } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';

@@ -1,11 +1,11 @@
 // What an operation returned → the answer that it stands for: status, header lines, and a body of one of five kinds. For
 // whatever is no plain object; response.ts has a shorter way for those. It reads no request and writes to no socket.
 import { Readable } from 'node:stream';
-import { refusal } from '../base/errors.ts';
-import { type EventStream, isEventStream } from '../controller/event-stream.ts';
-import { isReply, type ReplyHeaders } from '../controller/reply.ts';
+import { refusal } from '../../base/errors.ts';
+import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
+import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
+import { isServersOwn } from '../headers.ts';
 import type { Validators } from './conditional.ts';
-import { isServersOwn } from './headers.ts';
 
 export type AnswerBody =
   | { readonly kind: 'none' }

@@ -1,9 +1,9 @@
 // The table in memory: decides whether new content goes live, and logs it. Each load builds a whole table and swaps one
 // reference; when the new content is bad the last good table stays. It reads no file and holds no timer.
-import type { Log } from '../base/log.ts';
+import type { Log } from '../../base/log.ts';
+import type { FileContent } from './file.ts';
 import { atOnce, inSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type Quarantined } from './table.ts';
-import type { FileContent } from './table-file.ts';
 
 /** A log line a row is enough for so many rows; then only their number. */
 const MAX_NAMED = 20;

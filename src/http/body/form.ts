@@ -1,7 +1,7 @@
 // Forms and query strings → fields. Every step is linear in what a client sends, and the number of fields is bounded: a
 // body within BODY_LIMIT costs no more time than a JSON body of that size. Knows no sockets and no headers but one.
-import { refusal } from '../base/errors.ts';
-import type { FormValue } from '../controller.ts';
+import { refusal } from '../../base/errors.ts';
+import type { FormValue } from '../../controller.ts';
 
 export type Query = Record<string, string | string[]>;
 

@@ -1,10 +1,10 @@
 // The table as a person may see it: every row with its state, quarantined rows too, without hashes and literal header values.
 // How it is printed is the command's business.
-import { whyNotLive } from './identify.ts';
+import { whyNotLive } from '../identify.ts';
+import { readContent } from './file.ts';
 import { compileContent } from './live-table.ts';
 import { atOnce } from './slices.ts';
 import type { CredentialRow, Owner, RawRow } from './table.ts';
-import { readContent } from './table-file.ts';
 
 export interface Listed {
   readonly id?: string;

@@ -1,6 +1,6 @@
 // Conditional requests (RFC 9110, 13): whether a client has already what a GET would bring it.
 import type { IncomingHttpHeaders } from 'node:http';
-import { parseEntityTags } from '../base/entity-tags.ts';
+import { parseEntityTags } from '../../base/entity-tags.ts';
 
 export interface Validators {
   readonly etag: string | undefined;

@@ -1,11 +1,11 @@
 // The registered-credentials table: its text compiled to rows that a request can be checked against. A bad row is left out by
 // name, the good ones go live. It does not know where the text comes from, nor what time it is.
-import { parseRate, RATE_FORM, type Rate } from '../base/rate.ts';
-import type { CallingApplication } from '../controller.ts';
+import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
+import type { CallingApplication } from '../../controller.ts';
+import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
 import { atOnce, type Sliced } from './slices.ts';
-import { readTableText } from './table-text.ts';
-import { sha256 } from './token.ts';
+import { readTableText } from './text.ts';
 
 /** A row, compiled. Times are Unix milliseconds; `Infinity`: never. */
 export interface CredentialRow {

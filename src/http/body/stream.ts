@@ -1,9 +1,9 @@
 // The body of a request as a stream, for operations that declare it (`body: 'stream'`): inflated, no faster than it is read, and
 // never held in memory. It knows no formats.
-import { refusal } from '../base/errors.ts';
+import { refusal } from '../../base/errors.ts';
+import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
-import { inflateStreamOf } from './body-decoder.ts';
-import type { Exchange } from './exchange.ts';
+import { inflateStreamOf } from './decoder.ts';
 
 /**
  * The client is told to go on (`Expect: 100-continue`) when somebody reads.

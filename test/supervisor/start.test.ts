@@ -68,7 +68,6 @@ describe('a start that fails ends with one line and exit code 1', () => {
   it('a folder that this user may not read', { skip: process.getuid?.() === 0 }, async (test) => {
     const dir = createFolder(test);
     chmodSync(dir, 0o000);
-    test.after(() => chmodSync(dir, 0o700));
     const service = spawnService(test, { dir });
     await service.closed;
     assert.match(service.errors(), /^gatefold: [^\n]+this user may not read it \(EACCES\)\n$/);

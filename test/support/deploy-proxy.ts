@@ -55,7 +55,7 @@ export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', beh
     .replace('check port 3001', 'check')
     .replace('bind :80', `bind 127.0.0.1:${port}`)
     .replace('listen 80 ', `listen 127.0.0.1:${port} `)
-    .replace('/run/haproxy/', `${folder}/`)
+    .replaceAll('/run/haproxy/', `${folder}/`)
     .replace('/dev/log local0', 'stdout format raw local0')
     .replace(process.getuid?.() === 0 ? /^$/ : /^ *(user|group|chroot) .*$/gm, '');
   const path = join(folder, 'haproxy.cfg');
@@ -122,7 +122,7 @@ async function isListening(port: number): Promise<boolean> {
   return connected;
 }
 
-/** nginx with the configuration, but with files of its own. */
+/** nginx with the configuration, but with files of its own, and no port that only root may have. */
 export function nginxArguments(folder: string, config: string): string[] {
   const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(' ');
   mkdirSync(join(folder, 'logs'));
@@ -130,6 +130,7 @@ export function nginxArguments(folder: string, config: string): string[] {
     .replace('/run/nginx.pid', `${folder}/nginx.pid`)
     .replaceAll('/var/log/nginx/', `${folder}/logs/`)
     .replace(/^http \{$/m, `http { ${own}`)
+    .replace('listen 80 ', `listen unix:${folder}/nginx.sock `)
     .replace(process.getuid?.() === 0 ? /^$/ : /^user .*$/m, '');
   writeFileSync(join(folder, 'nginx.conf'), text);
   return ['-c', join(folder, 'nginx.conf'), '-p', `${folder}/`, '-e', join(folder, 'logs', 'error.log')];

@@ -110,6 +110,7 @@ export function createApp({
   const budget = createBodyBudget({
     limit: settings.bodyBudget ?? defaultBodyBudget(bodyLimit),
     bodyLimit,
+    exchanges: () => connections.exchanges(),
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const atHand = createRequestAtHand();

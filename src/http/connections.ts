@@ -46,6 +46,8 @@ export interface Connections {
   /** Whether requests wait behind this one. */
   isFollowed(exchange: Exchange): boolean;
   of(socket: object): ConnectionState;
+  /** The exchange last begun on each connection. */
+  exchanges(): Iterable<Exchange>;
 }
 
 export interface ConnectionState {
@@ -198,6 +200,12 @@ export function trackConnections(
           start();
         }),
       );
+    },
+    *exchanges() {
+      for (const socket of sockets) {
+        const exchange = socket?.[CONNECTION]?.exchange;
+        if (exchange !== undefined) yield exchange;
+      }
     },
     isFollowed: (exchange) => ((exchange.request.socket as Tracked)[CONNECTION] as Connection).waiting > 0,
     of(socket) {

@@ -87,6 +87,37 @@ describe('uploads that are not complete', () => {
     assert.equal(await answered(await upload(t, service, 300_000, 300_000)), 200);
   });
 
+  test('never keep a small body waiting, or one that comes in one piece', async (t) => {
+    const service = await serve(t, { BODY_BUDGET: '4MiB' });
+    const stuck = await Promise.all(Array.from({ length: 300 }, () => upload(t, service, 1_000_000, 40_000)));
+    while (stuck.every(({ text }) => text === '')) await new Promise(setImmediate);
+    // Head and body come apart, so the service does not know that this is all.
+    for (const [length, pieces] of [
+      [7, [7]],
+      [40_000, [40_000]],
+      [12_000, [4000, 4000, 4000]],
+    ] as const) {
+      const socket = await upload(t, service, length, 0);
+      for (const piece of pieces) {
+        await new Promise((sent) => setTimeout(sent, 5));
+        socket.write('a'.repeat(piece));
+      }
+      assert.equal(await answered(socket), 200, `${length} bytes`);
+    }
+    // Those that were let in do not move, and those that were not have their answer.
+    assert.deepEqual(new Set(await Promise.all(stuck.map(answered))), new Set([503]));
+    assert.equal(await answered(await upload(t, service, 900_000, 900_000)), 200);
+  });
+
+  test('of which nothing but the head comes make room, too', async (t) => {
+    const service = await serve(t, { BODY_BUDGET: '2MiB' });
+    const heads = await Promise.all(Array.from({ length: 130 }, () => upload(t, service, 1000, 0)));
+    while (service.app.inFlight() < 130) await new Promise(setImmediate);
+    assert.equal(await answered(await upload(t, service, 200_000, 200_000)), 503);
+    assert.deepEqual(new Set(await Promise.all(heads.map(answered))), new Set([503]));
+    assert.equal(await answered(await upload(t, service, 200_000, 200_000)), 200);
+  });
+
   test('that inflate do so a few at a time', async (t) => {
     const service = await serve(t, { BODY_LIMIT: '100KiB', BODY_BUDGET: '256KiB' });
     const body = gzipSync('a'.repeat(100_000));
@@ -98,11 +129,21 @@ describe('uploads that are not complete', () => {
 
 const KB = 1024;
 
+interface Made {
+  readonly made: Exchange;
+  readonly flow: { flowing: boolean };
+}
+
 describe('body budget', () => {
   function budgetOf(limit: number) {
     const evicted: Exchange[] = [];
-    const budget = createBodyBudget({ limit, bodyLimit: 100 * KB, evict: (exchange) => evicted.push(exchange) });
-    const exchange = () => {
+    const all: Exchange[] = [];
+    const evict = (exchange: Exchange) => {
+      evicted.push(exchange);
+      budget.release(exchange);
+    };
+    const budget = createBodyBudget({ limit, bodyLimit: 100 * KB, exchanges: () => all, evict });
+    const exchange = (): Made => {
       const flow = { flowing: true };
       const stream = {
         pause() {
@@ -113,10 +154,12 @@ describe('body budget', () => {
         },
       };
       const made = { isUploading: false, held: 0, heldBefore: -1, request: { ...stream, socket: stream } } as unknown as Exchange;
+      all.push(made);
       return { made, flow };
     };
     return { budget, exchange, evicted };
   }
+
   test('stops all but as many as can finish where three quarters are used, and refuses who begins when all is', () => {
     const { budget, exchange } = budgetOf(400 * KB);
     const [a, b, c, d, e] = [exchange(), exchange(), exchange(), exchange(), exchange()];
@@ -127,7 +170,7 @@ describe('body budget', () => {
     // The first of them may finish, the second may not.
     for (const { made } of [a, b]) assert.ok(budget.take(made, 64 * KB));
     assert.deepEqual(flows(a, b, c), [true, false, true]);
-    assert.equal(budget.take(d.made, 1 * KB), false);
+    assert.equal(budget.take(d.made, 17 * KB), false);
     budget.release(d.made);
     // Its bytes count until it is answered; but now another may finish.
     budget.complete(a.made);
@@ -144,7 +187,66 @@ describe('body budget', () => {
   test('counts uploads of which nothing has come', () => {
     const { budget, exchange } = budgetOf(256 * KB);
     for (let i = 0; i < 16; i++) budget.begin(exchange().made);
-    assert.equal(budget.take(exchange().made, 1), false);
+    const { made } = exchange();
+    assert.equal(budget.take(made, 16 * KB), true);
+    assert.equal(budget.take(made, 1), false);
+    assert.equal(budget.take(exchange().made, 16 * KB + 1), false);
+  });
+
+  test('ends whom it has stopped and who has sent nothing since as soon as it may go on, one after the other', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const { budget, exchange, evicted } = budgetOf(400 * KB);
+    const crowd = Array.from({ length: 11 }, exchange);
+    for (const { made } of crowd) {
+      budget.begin(made);
+      assert.ok(budget.take(made, 20 * KB));
+    }
+    const [finishing, empty, moving] = crowd.slice(8) as [Made, Made, Made];
+    assert.deepEqual(
+      [finishing, empty, moving].map(({ flow }) => flow.flowing),
+      [true, false, false],
+    );
+    t.mock.timers.tick(1000);
+    for (const { made } of crowd.slice(0, 8)) budget.add(made, 5 * KB);
+    assert.deepEqual(evicted, []);
+    t.mock.timers.tick(1000);
+    // Its turn has come.
+    assert.deepEqual(evicted, [finishing.made]);
+    assert.deepEqual(
+      [empty, moving].map(({ flow }) => flow.flowing),
+      [true, false],
+    );
+    while (!moving.flow.flowing) await new Promise(setImmediate);
+    budget.take(moving.made, 1);
+    for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
+    assert.deepEqual(evicted, [finishing.made, empty.made]);
+  });
+
+  test('does not end at once whom it has stopped for less than a tick', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const { budget, exchange, evicted } = budgetOf(400 * KB);
+    const crowd = Array.from({ length: 10 }, exchange);
+    for (const { made } of crowd) {
+      budget.begin(made);
+      budget.take(made, 20 * KB);
+    }
+    const [first, last] = [crowd[0], crowd[9]] as [Made, Made];
+    assert.equal(last.flow.flowing, false);
+    for (const { made } of crowd.slice(0, 4)) budget.release(made);
+    assert.equal(last.flow.flowing, true);
+    for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
+    assert.deepEqual(evicted, []);
+    assert.equal(first.made.held, 0);
+  });
+
+  test('lets a slow upload be while there is room for all', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const { budget, exchange, evicted } = budgetOf(400 * KB);
+    const { made } = exchange();
+    budget.begin(made);
+    budget.take(made, 20 * KB);
+    t.mock.timers.tick(10_000);
+    assert.deepEqual(evicted, []);
   });
 
   test('forgets what is released twice or was never begun', () => {

@@ -63,10 +63,11 @@ describe('docs/LIMITS.md', () => {
   test('names every bound of the rooms that a request passes', () => {
     const named = new Set(ROWS.map(({ where }) => where));
     const missing: string[] = [];
-    for (const room of ['http', 'limits']) {
+    for (const room of ['http', 'http/body', 'http/answer', 'limits']) {
       for (const file of readdirSync(join(ROOT, 'src', room))) {
+        if (!file.endsWith('.ts')) continue;
         const source = readFileSync(join(ROOT, 'src', room, file), 'utf8');
-        for (const [, name = ''] of source.matchAll(/^(?:export )?const ((?:MOST|MAX|LONGEST|KEPT|KNOWN)_[A-Z_]+) = /gm)) {
+        for (const [, name = ''] of source.matchAll(/^(?:export )?const ((?:MOST|MAX|LONGEST|SLOWEST|KEPT|KNOWN)_[A-Z_]+) = /gm)) {
           if (!named.has(`\`src/${room}/${file}\` \`${name}\``) && !(name in OF_NO_CLIENT)) missing.push(`${room}/${file} ${name}`);
         }
       }

@@ -50,7 +50,8 @@ export function readBody<Call>(
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
   const inflater = inflaterOf(head.contentEncoding);
-  if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
+  const length = head.contentLength === undefined ? -1 : Number(head.contentLength);
+  if (length > limit) throw tooLarge(limit, length);
   budget.begin(exchange);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
@@ -64,7 +65,7 @@ export function readBody<Call>(
     if (exchange.settled) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    if (!request.complete && !budget.take(exchange, chunk.length)) return sink.fail(exchange, overloaded());
+    if (!request.complete && chunk.length !== length && !budget.take(exchange, chunk.length)) return sink.fail(exchange, overloaded());
     receive(exchange, chunk);
   });
   request.on('end', () => {

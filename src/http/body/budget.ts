@@ -1,5 +1,6 @@
 // How many bytes of bodies the process holds at once, and who may go on when they are too many. It counts; the bytes are with
-// the exchanges. A body that comes in one piece, as nearly all do, costs two additions, and is never refused.
+// the exchanges. A body that comes in one piece, as nearly all do, costs two additions; it is never refused and never waits, and
+// neither is a small one in several.
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
@@ -7,6 +8,8 @@ export interface BodyBudgetOptions {
   /** Bytes; when one body is larger than a quarter of it, one may pass it. */
   readonly limit: number;
   readonly bodyLimit: number;
+  /** Whose bodies may be on their way: the last one of each connection. Looked through once a second while room is short. */
+  readonly exchanges: () => Iterable<Exchange>;
   /** Ends an upload that does not move, to make room for those that wait. */
   readonly evict: (exchange: Exchange) => void;
 }
@@ -19,7 +22,7 @@ export interface BodyBudget {
   /**
    * So many bytes more are held, and the rest is still to come; the exchange may be stopped until there is room.
    *
-   * @returns false when there is no room for the first of them
+   * @returns false when there is no room for the first of them that UPLOAD_COST does not cover
    */
   take(exchange: Exchange, bytes: number): boolean;
   /** So many bytes more are held. */
@@ -32,11 +35,12 @@ export interface BodyBudget {
   inflate(work: (done: () => void) => void): void;
 }
 
-/** Bytes that an upload costs at least: its socket, its objects, the room for small pieces. */
+/** Bytes that an upload is counted with from its beginning: its socket, its objects, and as much of its body. */
 const UPLOAD_COST = 16 * 1024;
 /** Bytes that a connection brings in one read. */
 const READ = 64 * 1024;
-/** Milliseconds without a byte, after which an upload makes room for those that wait. */
+/** While room is short, an upload that brings less than so many bytes in so many milliseconds makes room. */
+const SLOWEST_UPLOAD = 4 * 1024;
 const STALLED = 1000;
 const MOST_INFLATING = 8;
 const MOST_BY_DEFAULT = 256 * 1024 * 1024;
@@ -46,7 +50,7 @@ export function defaultBodyBudget(bodyLimit: number): number {
   return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
 }
 
-export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions): BodyBudget {
+export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
   /** Kept for as many bodies as fit into it whole: beyond the other three quarters only they go on, so some always come to an end. */
   const reserve = limit / 4;
   const mostFinishing = Math.max(1, Math.floor(reserve / bodyLimit));
@@ -54,8 +58,7 @@ export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions)
   let uploads = 0;
   let inflating = 0;
   const inflations: ((done: () => void) => void)[] = [];
-  /** Uploads of more than one piece; those of them that use the reserve; and those that have been stopped. */
-  const arriving = new Set<Exchange>();
+  /** Uploads that use the reserve, and those that have been stopped. */
   const finishing = new Set<Exchange>();
   const stopped = new Set<Exchange>();
   let timer: NodeJS.Timeout | undefined;
@@ -68,14 +71,15 @@ export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions)
     exchange.request.pause();
     exchange.request.socket.pause();
     stopped.add(exchange);
-    timer ??= setInterval(evictStalled, STALLED).unref();
   }
 
   function goOn(exchange: Exchange): void {
     stopped.delete(exchange);
-    exchange.heldBefore = -1;
     exchange.request.resume();
     exchange.request.socket.resume();
+    // What has come while it was stopped is there after two turns of the event loop.
+    if (exchange.heldBefore === exchange.held) setImmediate(setImmediate, evictUnmoved, exchange);
+    else exchange.heldBefore = -1;
   }
 
   function mayPass(exchange: Exchange): boolean {
@@ -89,16 +93,34 @@ export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions)
       if (room() < reserve + READ && !mayPass(exchange)) break;
       goOn(exchange);
     }
-    if (stopped.size > 0) return;
+  }
+
+  function isShort(): boolean {
+    return stopped.size > 0 || room() < reserve;
+  }
+
+  function watch(): void {
+    timer ??= setInterval(evictStalled, STALLED).unref();
+  }
+
+  /** Who may send and does not is to blame. Who is stopped may have sent: that is seen when it goes on. */
+  function evictStalled(): void {
+    const stalled: Exchange[] = [];
+    for (const exchange of exchanges()) {
+      if (!exchange.isUploading) continue;
+      const { held, heldBefore } = exchange;
+      if (heldBefore >= 0 && held - heldBefore < SLOWEST_UPLOAD && !stopped.has(exchange)) stalled.push(exchange);
+      exchange.heldBefore = held;
+    }
+    for (const exchange of stalled) evict(exchange);
+    if (isShort()) return;
     clearInterval(timer);
     timer = undefined;
   }
 
-  /** Room is short, or nobody would be stopped. Who is stopped is not to blame, who may send and does not is. */
-  function evictStalled(): void {
-    const stalled = Array.from(arriving).filter((exchange) => !stopped.has(exchange) && exchange.held === exchange.heldBefore);
-    for (const exchange of arriving) exchange.heldBefore = exchange.held;
-    for (const exchange of stalled) evict(exchange);
+  /** It has been stopped for longer than a tick, and has sent nothing in that time. */
+  function evictUnmoved(exchange: Exchange): void {
+    if (exchange.isUploading && exchange.held === exchange.heldBefore && !stopped.has(exchange)) evict(exchange);
   }
 
   function add(exchange: Exchange, bytes: number): void {
@@ -110,8 +132,7 @@ export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions)
     if (!exchange.isUploading) return;
     exchange.isUploading = false;
     uploads--;
-    if (exchange.held === 0) return;
-    arriving.delete(exchange);
+    if (exchange.held <= UPLOAD_COST) return;
     finishing.delete(exchange);
     stopped.delete(exchange);
   }
@@ -133,12 +154,15 @@ export function createBodyBudget({ limit, bodyLimit, evict }: BodyBudgetOptions)
       uploads++;
     },
     take(exchange, bytes) {
-      if (exchange.held === 0) {
-        if (room() < bytes) return false;
-        arriving.add(exchange);
+      const before = exchange.held;
+      if (before + bytes > UPLOAD_COST && before <= UPLOAD_COST && room() < bytes) {
+        watch();
+        return false;
       }
       add(exchange, bytes);
-      if (room() < reserve && !mayPass(exchange)) stop(exchange);
+      if (exchange.held <= UPLOAD_COST || room() >= reserve) return true;
+      watch();
+      if (!mayPass(exchange)) stop(exchange);
       return true;
     },
     add,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ask } from '../support/cluster-client.ts';
@@ -93,7 +94,9 @@ describe('a start', () => {
     await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
   });
 
-  it('puts an IPv6 address in brackets, and says nothing of documents that are off', async (test) => {
+  const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'));
+  const skip = !hasIpv6 && 'this machine has no IPv6';
+  it('puts an IPv6 address in brackets, and says nothing of documents that are off', { skip }, async (test) => {
     const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1', DOCS: 'off' } });
     assert.equal(service.output(), `gatefold listening on http://[::1]:${service.port}\n`);
     assert.doesNotMatch(service.errors(), /docs-served|group-shadowed/);

@@ -22,7 +22,7 @@ export function crypto(): typeof Crypto {
 }
 
 /** `crypto.hash` (Node 20.12 and later) costs a third of a Hash object. */
-export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1'): string {
+export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url'): string {
   const { hash, createHash } = crypto();
   return hash === undefined ? createHash(algorithm).update(data).digest(encoding) : hash(algorithm, data, encoding);
 }

@@ -5,7 +5,7 @@
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
-import { type Bucket, fullBucket, LONGEST_CALLER, MOST_CALLERS, refill } from './bucket.ts';
+import { type Bucket, callerName, fullBucket, MOST_CALLERS, refill } from './bucket.ts';
 
 /** What a limit is counted by. */
 export type LimitKind = 'credential' | 'address' | 'operation';
@@ -70,7 +70,7 @@ export function createRateLimiter({
   function check(kind: LimitKind, who: string, rate: Rate): void {
     // Nobody pays for it who has no limit.
     accounts ??= createBoundedMap(MOST_CALLERS);
-    const caller = `${kind} ${who}`.slice(0, LONGEST_CALLER);
+    const caller = callerName(kind, who);
     const time = now();
     let account = accounts.get(caller);
     if (account === undefined) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseRate, type Rate } from '../../src/base/rate.ts';
 import { createBoundedMap } from '../../src/limits/bounded-map.ts';
+import { callerName } from '../../src/limits/bucket.ts';
 import { createLedger } from '../../src/limits/ledger.ts';
 import { createRateLimiter, type RateLimiter } from '../../src/limits/rate-limiter.ts';
 
@@ -68,6 +69,16 @@ function simulate(workers: number, latency: number) {
     },
   };
 }
+
+test('callers whose long names begin alike, or end alike, have a bucket each', () => {
+  const limiter = createRateLimiter();
+  const rate = parseRate('1/h') as Rate;
+  const long = 'x'.repeat(5000);
+  for (const who of [long, `${long}y`, `y${long}`, 'x'.repeat(199), 'x'.repeat(200)])
+    assert.deepEqual([isAllowed(limiter, rate, who), isAllowed(limiter, rate, who)], [true, false]);
+  for (const kind of ['address', 'credential'] as const) assert.ok(callerName(kind, long).length <= 200);
+  assert.notEqual(callerName('address', long), callerName('credential', long));
+});
 
 function isAllowed(limiter: RateLimiter | undefined, rate: Rate, who = 'caller'): boolean {
   try {

@@ -44,6 +44,12 @@ export class Cursor {
     return this.i >= this.list.length - 1;
   }
 
+  /** Whether the value before that token ends with it: nothing goes on with it. */
+  endsValue(ahead: number): boolean {
+    const { kind, text, fresh } = this.token(ahead);
+    return kind === Kind.end || /^(?:;|as|satisfies)$/.test(text) || (fresh && (kind === Kind.name || text === '@') && !/^in/.test(text));
+  }
+
   fail(what: string): never {
     throw new SourceError(`expected ${what} and found ${this.token().text || 'the end of the file'}`, this.token().at);
   }

@@ -116,7 +116,7 @@ export function createEvaluator(load: Loader): Evaluator {
         const key = open(evaluate(member.params[0]?.type as TypeNode, scope));
         const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
         if (!isPlain) fail('this kind of key is not understood');
-        index = evaluate(type as TypeNode, scope);
+        index = property(member, evaluate(type as TypeNode, scope), fail).of;
       } else if (kind !== 'property') fail('a method, an accessor or a computed member has no JSON form');
       else if (type === undefined) fail(`the field ${name} has no type`);
       else if (name === '__proto__') fail('a field __proto__ is not taken');

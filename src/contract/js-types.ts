@@ -24,25 +24,31 @@ export function readTypedefs(source: string): Typedefs {
       const { type, rest } = splitType(value);
       const name = /^[\w$]+/.exec(rest)?.[0];
       if (name === undefined) continue;
-      const properties = tags.slice(i + 1).filter(([other]) => other === 'property' || other === 'prop');
+      const own = constraintsFrom(tags, i + 1);
+      const properties = [...tags.entries()].filter(([j, [other]]) => j > i && isProperty(other));
       const isObject = type === undefined || /^[Oo]bject$/.test(type);
-      const node =
-        isObject && properties.length > 0
-          ? objectOf(
-              properties.map(([, text]) => text),
-              at,
-            )
-          : typeAt(type ?? 'Object', at);
-      declarations.set(name, [aliasOf(name, node, doc, at)]);
+      const isListed = isObject && properties.length > 0;
+      const listed = properties.map(([j, [, text]]) => ({ ...readParam(text, at), tags: constraintsFrom(tags, j + 1) }));
+      const node = isListed ? nested(listed, '', at) : typeAt(type ?? 'Object', at);
+      declarations.set(name, [aliasOf(name, node, `${readDoc(doc).text}${own}`, at)]);
     }
   }
   return { declarations, imports };
 }
 
-function aliasOf(name: string, type: TypeNode, comment: string, at: number): Declaration {
-  // The tags of the comment are those of the typedef itself.
-  const text = readDoc(comment).text;
-  const doc = text === '' ? undefined : `/** ${text.replaceAll('*/', '')} */`;
+const isProperty = (tag: string): boolean => tag === 'property' || tag === 'prop';
+
+/** The tags that constrain what the tag before them declares, a line each: up to the next one that declares. */
+function constraintsFrom(tags: readonly (readonly [string, string])[], from: number): string {
+  const end = tags.findIndex(([tag], i) => i >= from && (isProperty(tag) || tag === 'typedef'));
+  const between = tags.slice(from, end < 0 ? undefined : end);
+  return between.map(([tag, value]) => `\n@${tag} ${value}`).join('');
+}
+
+const commentOf = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text.replaceAll('*/', '')} */`);
+
+function aliasOf(name: string, type: TypeNode, text: string, at: number): Declaration {
+  const doc = commentOf(text);
   const none = { inside: '', params: [], parents: [], members: [], value: undefined, callable: undefined };
   return { ...none, kind: 'alias', name, type, className: '', doc, at };
 }
@@ -64,6 +70,8 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
   const { tags } = readDoc(doc);
   const given = tags.filter(([tag]) => tag === 'param' || tag === 'arg' || tag === 'argument').map(([, text]) => readParam(text, at));
   const whole = given.filter(({ path }) => !path.includes('.'));
+  const typed = tags.find(([tag, text]) => tag === 'type' && text.startsWith('{'));
+  if (typed !== undefined) throw new SourceError('@type of an operation is not read: write @param', at);
   if (whole.every(({ type }) => type === undefined)) return params;
   const made: Param[] = [...params];
   for (const [i, { path, type, optional }] of whole.entries()) {
@@ -91,6 +99,8 @@ interface DocParam {
   readonly type: TypeNode | undefined;
   readonly optional: boolean;
   readonly text: string;
+  /** Those that constrain it. */
+  readonly tags?: string;
 }
 
 /** `{T} name - text`, `{T} [name=1]`, `{T=} name` */
@@ -120,16 +130,8 @@ function nested(params: readonly DocParam[], prefix: string, at: number): TypeNo
   return { kind: 'object', members, at };
 }
 
-function objectOf(properties: readonly string[], at: number): TypeNode {
-  return nested(
-    properties.map((text) => readParam(text, at)),
-    '',
-    at,
-  );
-}
-
-function memberOf({ path, type, optional, text }: DocParam, at: number): Member {
-  const doc = text.trim() === '' ? undefined : `/** ${text.replaceAll('*/', '')} */`;
+function memberOf({ path, type, optional, text, tags = '' }: DocParam, at: number): Member {
+  const doc = commentOf(text + tags);
   return {
     kind: 'property',
     name: path,

@@ -1,44 +1,134 @@
-// Whether a source gives types to the parameters of an operation, by its text alone. It decides whether the parser is loaded,
-// and whether an operation that the parser did not find may run without a check; so it errs on the side of yes.
+// Whether a source gives types to what an operation takes, by its text alone. Two questions: may the parser stay unloaded, and may
+// an operation that the parser did not find run without a check? Each errs on the side of yes, it has types.
 
 export interface Question {
   readonly source: string;
   /** Plain JavaScript, whose types are in comments. */
   readonly isScript: boolean;
   readonly name: string;
-  /** As run time has it: its text still shows whether it takes anything. */
+  /** As run time has it: its text still shows what it takes. */
   readonly method: (...args: never[]) => unknown;
 }
 
-/** `maybe`: it stands there by a name or an expression. `unseen`: it does not stand there. */
-export type Answer = 'typed' | 'maybe' | 'untyped' | 'unseen';
-
-const UNTYPED = /:\s*(?:unknown|any)\s*(?=[,)=]|$)/g;
-const UNTYPED_WITH_PARAMS = /:\s*(?:unknown|any|ControllerParams|Params)\s*(?=[,)=]|$)/g;
+const DOC_TYPE = /@(?:param|arg|argument|type)\s*\{/;
 /** Characters behind a name that are looked at. */
 const WINDOW = 5000;
+const HEAD = /^\s*(?::\s*)?(?:async\b\s*)?(?:function\b\s*\*?\s*[\w$]*\s*)?\(/;
 
-export function typesIn({ source, isScript, name, method }: Question): Answer {
-  if (/^[^(=]*\(\s*\)/.test(Function.prototype.toString.call(method))) return 'untyped';
-  if (isScript) return typesInComments(source, name);
-  const isOurs = /\bControllerParams\b[^;]*?from\s*['"]gatefold['"]/.test(source);
-  // A method with a computed name may be any.
-  let answer: Answer = /\]\s*(?:<[^>]*>)?\s*\([^)]*:/.test(source) ? 'maybe' : 'unseen';
-  for (const [before, behind] of occurrences(source, name)) {
-    const quote = /^['"`]/.exec(behind)?.[0];
-    if (quote !== undefined && quote !== before) continue;
-    const text = quote === undefined ? behind : behind.slice(1).replace(/^\s*\]/, '');
-    const head = /^\s*(?::\s*)?(?:async\b\s*)?(?:function\b\s*\*?\s*[\w$]*\s*)?\(/.exec(text);
+/** False only where the operation takes nothing, or is seen to stand here with the parameters that run time has, and no types. */
+export function mayBeTyped({ source, isScript, name, method }: Question): boolean {
+  const taken = parametersOf(method);
+  if (taken === '') return false;
+  if (taken === undefined || source.includes('\\u') || (isScript && DOC_TYPE.test(source))) return true;
+  const code = withoutComments(source);
+  if (isFromElsewhere(code) || hasComputedName(code)) return true;
+  const untyped = untypedIn(code);
+  let isHere = false;
+  for (const [before, behind] of occurrences(code, name)) {
+    const text = afterName(before, behind);
+    if (text === undefined) continue;
+    const head = HEAD.exec(text);
+    if (head === null && /^\s*(?:[,}:<]|=(?!=))/.test(text)) return true;
+    if (head === null) continue;
+    const params = upTo(text.slice(head[0].length), ')');
+    if (params === undefined || bare(params.replace(untyped, '')) !== taken) return true;
+    isHere = true;
+  }
+  return !isHere;
+}
+
+/** Whether there are types for an operation of this name, or for a function of which it is made. */
+export function saysTypes(question: Question): boolean {
+  const { source, isScript, name, method } = question;
+  if (parametersOf(method) === '') return false;
+  if (isScript) return saysTypesInComments(source, name);
+  const code = withoutComments(source);
+  const untyped = untypedIn(code);
+  for (const [before, behind] of occurrences(code, name)) {
+    const text = afterName(before, behind);
+    if (text === undefined) continue;
+    const head = HEAD.exec(text);
     if (head !== null) {
       const params = upTo(text.slice(head[0].length), ')');
-      if (params === undefined || params.replace(isOurs ? UNTYPED_WITH_PARAMS : UNTYPED, '').includes(':')) return 'typed';
-      if (answer === 'unseen') answer = 'untyped';
-    } else if (/^\s*(?:[,}:<]|=(?!=))/.test(text)) {
-      if (text.trimStart().startsWith('<') || hasTypedFunction(text)) return 'typed';
-      answer = 'maybe';
-    }
+      if (params === undefined || upTo(params.replace(untyped, ''), ':') !== undefined) return true;
+    } else if (/^\s*(?:[,}:<]|=(?!=))/.test(text) && (text.trimStart().startsWith('<') || hasTypedFunction(text))) return true;
   }
-  return answer;
+  return false;
+}
+
+/** The functions that the value of a property is made of: `created: wrap(create)` → wrap, create. */
+export function madeOf(source: string, name: string): string[] {
+  const found = new Set<string>();
+  for (const [before, behind] of occurrences(withoutComments(source), name)) {
+    const text = afterName(before, behind);
+    const value = text === undefined || !/^\s*[:=](?![=>])/.test(text) ? '' : (upTo(text.replace(/^\s*[:=]/, ''), ',') ?? '');
+    if (/^\s*[\w$.]+\s*\(/.test(value)) for (const [word] of value.matchAll(/(?<![\w$.])[a-z_$][\w$]*/gi)) found.add(word);
+  }
+  return [...found];
+}
+
+/** Whether a typed function is put in the place of a method: `X.prototype.created = (data: NewUser) => …` */
+export function isReplaced(source: string, name: string): boolean {
+  for (const [before, behind] of occurrences(withoutComments(source), name)) {
+    if (before === '.' && hasTypedFunction(behind)) return true;
+  }
+  return false;
+}
+
+/** Its parameters without white space; undefined when its text does not show them. */
+function parametersOf(method: Question['method']): string | undefined {
+  const text = withoutComments(Function.prototype.toString.call(method)).trimStart();
+  const arrow = /^(?:async\b\s*)?([\w$]+)\s*=>/.exec(text);
+  if (arrow !== null) return arrow[1];
+  const head = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:'[^']*'|"[^"]*"|[^\s('"[]*)\s*\(/.exec(text);
+  const params = head === null ? undefined : upTo(text.slice(head[0].length), ')');
+  if (params === undefined || text.includes('[native code]')) return undefined;
+  return bare(params) === '' && /\barguments\b/.test(text) ? undefined : bare(params);
+}
+
+/** As the tools that strip types may print it. */
+const bare = (params: string): string => params.replace(/\s+/g, '').replace(/[`']/g, '"').replace(/,$/, '');
+
+/** Strings are stepped over, for they may hold what looks like a comment. */
+function withoutComments(source: string): string {
+  return source.replace(
+    /('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|\/\*[\s\S]*?\*\/|\/\/[^\n\r\u2028\u2029]*/g,
+    (_, string = ' ') => string,
+  );
+}
+
+/** The controller is that of another file, whatever else stands in this one. */
+function isFromElsewhere(code: string): boolean {
+  const exported = /\bexport\s+default\s+([\w$]+)/.exec(code)?.[1] ?? '';
+  return /\bexport\b[^;'"]*\bfrom\s*['"]/.test(code) || (exported !== '' && importsOf(code).some(({ names }) => names.includes(exported)));
+}
+
+const hasComputedName = (code: string): boolean => /\]\s*(?:<[^>]*>)?\s*\([^)]*:/.test(code);
+
+interface ImportClause {
+  readonly from: string;
+  /** As this file calls them. */
+  readonly names: readonly string[];
+}
+
+function importsOf(code: string): ImportClause[] {
+  return Array.from(code.matchAll(/\bimport\b([^;'"()]*?)\bfrom\s*(['"])([^'"\n]*)\2/g), ([, clause = '', , from = '']) => {
+    const names = Array.from(clause.matchAll(/([\w$]+)\s*(?=[,}]|$)/g), ([, name]) => name as string);
+    return { from, names };
+  });
+}
+
+/** Annotations that say nothing: `unknown`, `any`, and the params of `gatefold` where that is what their name stands for. */
+function untypedIn(code: string): RegExp {
+  const own = importsOf(code)
+    .filter(({ from }) => from === 'gatefold')
+    .flatMap(({ names }) => names);
+  const names = ['ControllerParams', 'Params'].filter(
+    (name) =>
+      own.includes(name) &&
+      !new RegExp(`\\b(?:as|type|interface|class|namespace)\\s+${name}\\b(?!\\s*[,}])|\\bas\\s+${name}\\b`).test(code),
+  );
+  return new RegExp(`\\??\\s*:\\s*(?:${['unknown', 'any', ...names].join('|')})\\s*(?=[,)=]|$)`, 'g');
 }
 
 /** What stands before the name, and what behind it; not where it is read off something or part of a longer name. */
@@ -52,13 +142,23 @@ function* occurrences(source: string, name: string): Generator<[before: string, 
   }
 }
 
-/** The text up to the bracket that closes it; undefined when that is not in sight. */
-function upTo(text: string, end: ')' | ','): string | undefined {
+/** Behind its quotes and brackets, if it has them; undefined for a part of a longer string. */
+function afterName(before: string, behind: string): string | undefined {
+  const quote = /^['"`]/.exec(behind)?.[0];
+  if (quote === undefined) return behind;
+  return quote === before ? behind.slice(1).replace(/^\s*\]/, '') : undefined;
+}
+
+/** The text up to there, or up to the bracket that closes it; undefined when neither is in sight. For a colon: only up to one. */
+function upTo(text: string, end: ')' | ',' | ':'): string | undefined {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     const char = text[i] as string;
-    if (depth === 0 && (char === end || char === ')' || char === '}')) return text.slice(0, i);
-    if (char === '(' || char === '{' || char === '[') depth++;
+    if (depth === 0 && char === end) return text.slice(0, i);
+    if (depth === 0 && (char === ')' || char === '}')) return end === ':' ? undefined : text.slice(0, i);
+    if (char === "'" || char === '"' || char === '`') {
+      for (i++; i < text.length && text[i] !== char; i++) if (text[i] === '\\') i++;
+    } else if (char === '(' || char === '{' || char === '[') depth++;
     else if (char === ')' || char === '}' || char === ']') depth--;
   }
   return undefined;
@@ -71,15 +171,13 @@ function hasTypedFunction(text: string): boolean {
 }
 
 /** A comment, and behind it what may stand before the name of a function. */
-const BEHIND_COMMENT = /\*\/\s*(?:(?:export|default|async|function|const|let|var)\b\s*|\*\s*|\[\s*|['"`])*$/;
+const BEHIND_COMMENT = /\*\/(?:\s|\/\/[^\n]*\n)*(?:(?:export|default|async|function|const|let|var)\b\s*|\*\s*|\[\s*|['"`]|[\w$]+\.)*$/;
 
 /** `@param {T} data` in the comment before the function. */
-function typesInComments(source: string, name: string): Answer {
-  let answer: Answer = 'unseen';
+function saysTypesInComments(source: string, name: string): boolean {
   for (let at = source.indexOf(name); at >= 0; at = source.indexOf(name, at + name.length)) {
-    answer = 'untyped';
     if (!BEHIND_COMMENT.test(source.slice(Math.max(0, at - 200), at))) continue;
-    if (/@(?:param|arg|argument)\s*\{/.test(source.slice(source.lastIndexOf('/**', at), at))) return 'typed';
+    if (DOC_TYPE.test(source.slice(source.lastIndexOf('/**', at), at))) return true;
   }
-  return answer;
+  return false;
 }

@@ -160,6 +160,7 @@ function parseParams(c: Cursor): Param[] {
   const found: Param[] = [];
   c.i++;
   while (c.i < end) {
+    const { doc } = c.token();
     skipDecorators(c);
     let declares = false;
     while (MODIFIERS.has(c.token().text) && c.isName() && c.isName(1)) {
@@ -176,7 +177,7 @@ function parseParams(c: Cursor): Param[] {
     const typeEnd = c.token().at;
     const preset = c.take('=');
     if (preset) skipValue(c, end, ',');
-    found.push({ name, optional: optional || preset, rest, type, end: typeEnd, declares });
+    found.push({ name, optional: optional || preset, rest, type, end: typeEnd, declares, doc });
     if (c.i < end) c.expect(',');
   }
   c.i = end + 1;

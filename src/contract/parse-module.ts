@@ -104,7 +104,7 @@ function exportDefault(c: Cursor, found: Found, doc: string | undefined): void {
   } else if (c.is('{')) {
     valueObject(c, found, 'default', doc);
     found.exports.set('default', 'default');
-  } else if (c.isName() && !c.is('new') && !c.is('.', 1) && !c.is('(', 1)) found.exports.set('default', c.name());
+  } else if (c.isName() && !c.is('new') && c.endsValue(1)) found.exports.set('default', c.name());
 }
 
 // Declarations

@@ -7,7 +7,7 @@ import { ContractError } from './contract-error.ts';
 import { readDoc, summaryOf } from './doc-comment.ts';
 import { createEvaluator } from './evaluate.ts';
 import { withGiven } from './given.ts';
-import { typesIn } from './may-be-typed.ts';
+import { isReplaced, madeOf, saysTypes } from './may-be-typed.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createSchemaWriter } from './schema.ts';
@@ -39,6 +39,7 @@ export function readGroup({ path, group, operations, classNames, others }: Group
   for (const operation of operations) {
     const method = read(() => findMethod(levels, operation.name, evaluator));
     if (method === undefined) refuseIfTyped(operation, path, sources, levels);
+    else if (isReplaced(module.source, operation.name)) throw unreadable(operation.name, path, path);
     const one = method === undefined ? notFound(operation.name) : readOperation(operation, method, { evaluator, writer, files });
     const ambiguous = findAmbiguity(
       [one.data, one.query, one.path].filter((schema) => schema !== undefined),
@@ -64,14 +65,20 @@ function refuseIfTyped(
   const isComputed = levels.some(({ members }) =>
     members.some((one) => one.kind === 'method' && one.name === '' && one.params.some(({ type }) => type)),
   );
-  for (const [file, source] of sources()) {
-    if (!isComputed && typesIn({ source, isScript: /\.[mc]?js$/.test(file), name, method }) !== 'typed') continue;
-    const where = file === path ? '' : ` (see ${basename(file)})`;
-    throw new ContractError(
-      `${path}:1`,
-      `${name} is an operation whose types cannot be read${where}: write it as a method of the exported class or object, or without annotations`,
-    );
+  const files = sources();
+  const names = [name, ...madeOf(files.get(path) ?? '', name)];
+  for (const [file, source] of files) {
+    const isScript = /\.[mc]?js$/.test(file);
+    if (isComputed || names.some((one) => saysTypes({ source, isScript, name: one, method }))) throw unreadable(name, path, file);
   }
+}
+
+function unreadable(name: string, path: string, file: string): ContractError {
+  const where = file === path ? '' : ` (see ${basename(file)})`;
+  return new ContractError(
+    `${path}:1`,
+    `${name} is an operation whose types cannot be read${where}: write it as a method of the exported class or object, or without annotations`,
+  );
 }
 
 /** A method that was read, and that run time does not have, was misread. */

@@ -3,7 +3,7 @@
 import type { FoundMethod } from './class-levels.ts';
 import type { OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
-import { readDoc, summaryOf } from './doc-comment.ts';
+import { CONSTRAINTS, readDoc, summaryOf } from './doc-comment.ts';
 import type { Evaluator } from './evaluate.ts';
 import { type GivenSchemas, isDataGiven } from './given.ts';
 import { docResult, withDocTypes } from './js-types.ts';
@@ -42,6 +42,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   if (method.isOverloaded && params.some(({ type }) => type !== undefined)) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
+  refuseIdleTags(name, [doc, ...params.map((param) => param.doc)], place);
   const rest = params.slice(0, 2).find((param) => param.rest && param.type !== undefined && !isListOfAnything(param.type));
   if (rest !== undefined)
     throw new ContractError(place, `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`);
@@ -70,6 +71,13 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
     ...readResults(result, scope, tools.evaluator, tools.writer),
     at: place,
   };
+}
+
+/** Constraints belong to a property or an alias. */
+function refuseIdleTags(name: string, docs: readonly (string | undefined)[], place: string): void {
+  const [tag] = docs.flatMap((doc) => readDoc(doc).tags).find(([one]) => CONSTRAINTS[one] !== undefined) ?? [];
+  if (tag === undefined) return;
+  throw new ContractError(place, `${name}: @${tag} can have no effect here: it stands before a property or a type alias`);
 }
 
 function refuseForeignPath(name: string, path: Schema | undefined, names: readonly string[] | undefined, place: string): void {

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type HiddenNames, MARK } from './marks.ts';
-import { typesIn } from './may-be-typed.ts';
+import { mayBeTyped } from './may-be-typed.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import type { ReadContract, Reader, RunTimeLevel } from './reader.ts';
 
@@ -48,7 +48,7 @@ export function createSourceReader({ remember, imported }: SourceReaderOptions):
       async contract(operations, levels) {
         const isTyped = operations.some(
           ({ name, method, own, given }) =>
-            !own || given.body !== undefined || given.query !== undefined || typesIn({ source, isScript, name, method }) !== 'untyped',
+            !own || given.body !== undefined || given.query !== undefined || mayBeTyped({ source, isScript, name, method }),
         );
         return isTyped ? describe(operations, levels) : undefined;
       },

@@ -62,6 +62,7 @@ export interface Param {
   readonly end?: number;
   /** `constructor(readonly x: T)`: it declares a field as well. */
   readonly declares?: boolean;
+  readonly doc?: string | undefined;
 }
 
 export interface FunctionNode {

@@ -38,6 +38,7 @@ const CONTROLLERS = {
         return { query, isDate: query.since instanceof Date };
       }
       red(data: Record<string, number>) { return data; }
+      updated(data: { /** @minimum 2 */ [name: string]: number }) { return data; }
       patch(data: { kind: 'circle'; r: number } | { kind: 'square'; side: number }) { return data; }
       deleted(data: { a: string } | { a: string; b: number }) { return data; }
       free(data: unknown, params: ControllerParams) { return seen(data, params); }
@@ -74,6 +75,12 @@ const CONTROLLERS = {
      * @typedef {object} NewThing
      * @property {string} name - what it is called
      * @property {number} [count]
+     * @minimum 1
+     */
+    /**
+     * What it is called in a URL.
+     * @typedef {string} Slug
+     * @pattern ^[a-z]+$
      */
     export default class ScriptController {
       /**
@@ -86,6 +93,8 @@ const CONTROLLERS = {
       index({ page }) { return { page: page ?? null }; }
       /** Takes what comes. */
       red(data) { return data; }
+      /** @param {Slug} data */
+      patch(data) { return { data }; }
     }`,
   'LibraryController.mjs': `
     const schema = (check, json) => ({ '~standard': { version: 1, vendor: 'test', validate: check, ...(json && { jsonSchema: { input: () => json, output: () => json } }) } });
@@ -163,6 +172,7 @@ describe('what fits is let in, and becomes what its type says', () => {
     ['JSDoc', ['POST', 'script', { name: 'a', role: 'user', x: 1 }], { name: 'a', role: 'user' }],
     ['JSDoc of a pattern', ['GET', 'script?page=3'], { page: 3 }],
     ['a script without types', ['PUT', 'script', { a: 1 }], { a: 1 }],
+    ['a constraint on a typedef', ['PATCH', 'script', '"abc"'], { data: 'abc' }],
     ['a schema of a library', ['POST', 'library', { n: 1 }], { n: 2 }],
     ['one that takes its time', ['PUT', 'library', [1]], { late: [1] }],
     ['one for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
@@ -230,6 +240,13 @@ describe('what does not fit is 422, and nothing has run', () => {
     ['a function in an object', ['PUT', 'object', { on: 'true' }], ['body /on must be true or false']],
     ['a generic base class', ['POST', 'item', { id: 1 }], ['body /id must be a string', 'body /price is missing']],
     ['a generic base class, in part', ['POST', 'item/updated', { price: 'x' }], ['body /price must be a number']],
+    ['a constraint on the fields of a record', ['POST', 'user/updated', { a: 2, b: 1 }], ['body /b must be at least 2']],
+    ['a constraint on a typedef', ['PATCH', 'script', '"A1"'], ['body  must match ^[a-z]+$']],
+    [
+      'a constraint on a property of a typedef',
+      ['POST', 'script', { name: 'a', role: 'user', count: 0 }],
+      ['body /count must be at least 1'],
+    ],
     ['JSDoc', ['POST', 'script', { name: 1, role: 'root' }], ['body /name must be a string', 'body /role must be "admin" or "user"']],
     [
       'a form',

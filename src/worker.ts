@@ -1,6 +1,7 @@
 // The entry of a worker, which the supervisor starts. It only wires: the worker's life is worker/life.ts, and what it
 // serves with is worker/parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
 import cluster from 'node:cluster';
+import { mostConnections } from './base/descriptors.ts';
 import { refusal } from './base/errors.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
@@ -23,7 +24,8 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
-      const parts = await createWorkerParts({ settings, log, sink, observer: metrics?.observer, transport, ...events });
+      const bounded = { ...settings, maxConnections: mostConnections(settings.maxConnections) };
+      const parts = await createWorkerParts({ settings: bounded, log, sink, observer: metrics?.observer, transport, ...events });
       return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
     },
     prepare: () => prepareFor(settings.controllersDir),

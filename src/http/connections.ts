@@ -33,7 +33,7 @@ export interface ConnectionLimits {
   readonly readTimeout: number;
   /** Of the server: it brings what a request has for its `socket`, which with TLS is not what was accepted. */
   readonly event?: string;
-  /** Beyond it the one that has idled longest is ended, or if none idles the new one. */
+  /** Beyond it one that has not sent a request or has idled longest is ended, or if there is none the new one. */
   readonly maxConnections: number;
 }
 
@@ -85,7 +85,7 @@ export function trackConnections(
   let timer: NodeJS.Timeout | undefined;
 
   server.on(event, (socket: Tracked) => {
-    if (sockets.length - freeSlots.length >= maxConnections && !endOldestIdle()) return void socket.destroy();
+    if (sockets.length - freeSlots.length >= maxConnections && !endOldest()) return void socket.destroy();
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
     socket[CONNECTION] = { slot, exchange: undefined, waiting: 0, lastWaiting: undefined, idleSince: sweeps, slow: false, readBefore: -1 };
@@ -150,16 +150,22 @@ export function trackConnections(
     }
   };
 
-  /** A look through all of them, for each connection that is one too many: 0.1 ms at 10,000. */
-  function endOldestIdle(): boolean {
+  /**
+   * The oldest of those whose first request does not come, else who has idled longest. A look through all of them, for each
+   * connection that is one too many: 0.1 ms at 10,000.
+   */
+  function endOldest(): boolean {
     let oldest: Tracked | undefined;
     let since = Number.POSITIVE_INFINITY;
     for (const socket of sockets) {
       const connection = socket?.[CONNECTION];
-      if (socket === undefined || connection === undefined || connection.idleSince >= since) continue;
-      if (!isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
+      if (socket === undefined || connection === undefined) continue;
+      // One that has just come may well be about to.
+      const isSilent = connection.exchange === undefined && connection.idleSince < sweeps;
+      const age = isSilent ? connection.idleSince - sweeps : connection.idleSince;
+      if (age >= since || !isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
       oldest = socket;
-      since = connection.idleSince;
+      since = age;
     }
     oldest?.destroy();
     return oldest !== undefined;

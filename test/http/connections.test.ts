@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -102,4 +102,66 @@ test('what is closed because it idles is not what has an answer on its way', asy
   }
   clearInterval(timer);
   assert.ok(length > 20_000_000, `${length} bytes`);
+});
+
+test('beyond MAX_CONNECTIONS those go first whose first request does not come, and of the others who has idled longest', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const service = await startService({ settings: { MAX_CONNECTIONS: '4' } });
+  t.after(() => service.close());
+  const closed: string[] = [];
+  const open = async (name: string, bytes: string) => {
+    const accepted = once(service.app.server, 'connection');
+    const client = connect(service.port, '127.0.0.1');
+    t.after(() => client.destroy());
+    client.on('error', () => {});
+    client.on('data', () => {});
+    client.on('close', () => closed.push(name));
+    client.write(bytes);
+    const [socket] = (await accepted) as [Socket];
+    while (socket.bytesRead < bytes.length) await turn();
+    return client;
+  };
+  const whole = 'GET /api/test HTTP/1.1\r\nHost: x\r\n\r\n';
+  const half = 'GET /api/test HTTP/1.1\r\nHost:';
+  const ends = async (name: string) => {
+    while (!closed.includes(name)) await turn();
+  };
+  const first = await open('first', whole);
+  await once(first, 'data');
+  t.mock.timers.tick(500);
+  const second = await open('second', whole);
+  await once(second, 'data');
+  await open('half', half);
+  t.mock.timers.tick(500);
+  await open('later half', half);
+  await open('new half', half);
+  await ends('half');
+  t.mock.timers.tick(500);
+  for (const name of ['later half', 'new half']) {
+    await open(`instead of ${name}`, half);
+    await ends(name);
+  }
+  // Those that are there have just come.
+  await open('last', half);
+  await ends('first');
+  assert.deepEqual(closed, ['half', 'later half', 'new half', 'first']);
+});
+
+// Between the last byte of such an answer and the end of its connection Node goes on reading.
+test('what comes behind an answer that ends its connection is not begun', async (t) => {
+  const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
+  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxConnections: 10 });
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  t.after(() => client.destroy());
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [request, response] = await once(server, 'request');
+  assert.equal(connections.begin(new Exchange(request, response, 0)), true);
+  assert.equal(connections.begin(new Exchange(request, response, 0)), true);
+  response.shouldKeepAlive = false;
+  assert.equal(connections.begin(new Exchange(request, response, 0)), false);
 });

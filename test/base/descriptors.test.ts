@@ -1,0 +1,20 @@
+// How many connections a process can have with the descriptors that it has.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { mostConnections } from '../../src/base/descriptors.ts';
+
+for (const [name, wanted, limit, most] of [
+  ['plenty of descriptors', 10_000, 1_048_576, 10_000],
+  ['the usual limit of a shell', 10_000, 1024, 896],
+  ['few', 10_000, 64, 32],
+  ['hardly any', 10_000, 20, 1],
+  ['fewer connections wanted', 5, 1024, 5],
+] as const) {
+  test(`${name}: ${most} of ${wanted} connections`, () => assert.equal(mostConnections(wanted, limit), most));
+}
+
+test('the limit is that of this process', () => {
+  assert.equal(mostConnections(1), 1);
+  const most = mostConnections(Number.MAX_SAFE_INTEGER);
+  assert.ok(most > 0 && (process.platform !== 'linux' || most < Number.MAX_SAFE_INTEGER), String(most));
+});

@@ -14,6 +14,7 @@ import type { CertificateFacts, CertificatePair } from './pair.ts';
 import { warningTime } from './renewal.ts';
 import { createRenewals, type Renewals } from './renewals.ts';
 import type { SecureChallenge, SecureState } from './secure-state.ts';
+import { TICKET_KEY_BYTES } from './ticket-keys.ts';
 import { createTlsFolder } from './tls-folder.ts';
 
 export interface CertificateStatus {
@@ -61,7 +62,7 @@ export interface CertificatesOptions {
 
 const TICK = 30_000;
 const DAY = 86_400_000;
-/** A change ends the resumption of older sessions: the next visit of each client takes a whole handshake. */
+/** The one before opens its tickets for as long again, which is longer than any of them is good for. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates({ settings, version, log, tryLock, ca, now = Date.now }: CertificatesOptions): Certificates {
@@ -71,7 +72,7 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
   const timers: NodeJS.Timeout[] = [];
   let live: LivePair | undefined;
   let renewals: Renewals | undefined;
-  let ticketKey = newTicketKey();
+  let ticketKeys: readonly string[] = [newTicketKey()];
   let challenge: SecureChallenge | undefined;
   let onChange: (() => void) | undefined;
   let onFirst: (() => void) | undefined;
@@ -107,7 +108,7 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
     state() {
       const pair = live?.current();
       if (pair === undefined) throw new Error('there is no certificate yet');
-      return { cert: pair.cert, key: pair.key, ticketKey, challenge };
+      return { cert: pair.cert, key: pair.key, ticketKeys, challenge };
     },
     status() {
       const facts = live?.current()?.facts;
@@ -179,11 +180,11 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
   }
 
   function renewTicketKey(): void {
-    ticketKey = newTicketKey();
+    ticketKeys = [newTicketKey(), ...ticketKeys.slice(0, 1)];
     onChange?.();
   }
 }
 
 function newTicketKey(): string {
-  return crypto().randomBytes(48).toString('base64');
+  return crypto().randomBytes(TICKET_KEY_BYTES).toString('base64');
 }

@@ -6,8 +6,8 @@ export interface SecureState {
   readonly cert: string;
   /** PEM. */
   readonly key: string;
-  /** 48 bytes in base64: one for all workers and generations, so that any of them resumes a session of any other. */
-  readonly ticketKey: string;
+  /** 48 bytes each in base64, the newest first: the same for all workers and generations, so that any resumes a session of any other. */
+  readonly ticketKeys: readonly string[];
   /** While the directory checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;
 }

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { https, tls } from '../base/builtins.ts';
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
+import { acceptTickets } from './ticket-keys.ts';
 
 export interface TlsServer {
   /** In the place of `createServer` of node:http. */
@@ -45,6 +46,7 @@ export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOpt
     createServer(options, listener) {
       server = https().createServer({ ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) }, listener);
       protocols = server.ALPNProtocols;
+      acceptTickets(server, ticketKeysOf(state));
       boundHandshakes(server);
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
@@ -56,8 +58,9 @@ export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOpt
       const before = state;
       state = next;
       if (server === undefined) return;
-      if (before?.cert !== next.cert || before.key !== next.key || before.ticketKey !== next.ticketKey) {
+      if (before?.cert !== next.cert || before.key !== next.key || before.ticketKeys[0] !== next.ticketKeys[0]) {
         server.setSecureContext(contextOptions(next));
+        acceptTickets(server, ticketKeysOf(next));
       }
       offerChallenge(server, protocols, next.challenge);
     },
@@ -68,7 +71,12 @@ function contextOptions(state: SecureState | undefined) {
   // No client is asked for a certificate, so no root is needed: to read all that Node brings takes Node 24 10 ms at each change.
   const common = { minVersion: 'TLSv1.2', sessionIdContext: 'gatefold', sessionTimeout: SESSION_TIMEOUT, ca: [] as string[] } as const;
   if (state === undefined) return common;
-  return { ...common, cert: state.cert, key: state.key, ticketKeys: Buffer.from(state.ticketKey, 'base64') };
+  const [ticketKeys] = ticketKeysOf(state);
+  return { ...common, cert: state.cert, key: state.key, ...(ticketKeys === undefined ? {} : { ticketKeys }) };
+}
+
+function ticketKeysOf(state: SecureState | undefined): Buffer[] {
+  return (state?.ticketKeys ?? []).map((key) => Buffer.from(key, 'base64'));
 }
 
 /**

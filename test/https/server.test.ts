@@ -24,7 +24,11 @@ describe('an app over TLS', () => {
   const first = makePair('first.example.com');
   const second = makePair('second.example.com');
   const ticketKey = randomBytes(48).toString('base64');
-  const stateOf = (pair: { cert: string; key: string }): SecureState => ({ ...pair, ticketKey, challenge: undefined });
+  const stateOf = (pair: { cert: string; key: string }, ticketKeys = [ticketKey]): SecureState => ({
+    ...pair,
+    ticketKeys,
+    challenge: undefined,
+  });
   let transport: TlsServer;
   let service: Service;
   /** The same with time-outs that a test can wait for; the other's are those of a busy machine. */
@@ -97,16 +101,42 @@ describe('an app over TLS', () => {
     for (const socket of [before, anew, resumed]) socket.destroy();
   });
 
-  test('another ticket key: the older session is not resumed, and the client is served all the same', async () => {
-    const socket = await open();
-    const [session] = (await Promise.all([once(socket, 'session'), ask(socket, GET)]))[0];
-    transport.use({ ...stateOf(first), ticketKey: randomBytes(48).toString('base64') });
-    const again = await open({ session });
-    assert.equal(again.isSessionReused(), false);
-    assert.match(await ask(again, GET), /"value":1/);
-    transport.use(stateOf(first));
-    for (const each of [socket, again]) each.destroy();
-  });
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const only = { minVersion: version, maxVersion: version };
+    /** Whether the session was resumed, and the newest ticket of the visit. */
+    async function visit(session?: Buffer): Promise<{ resumed: boolean; ticket: Buffer | undefined }> {
+      const socket = await open({ ...only, ...(session === undefined ? {} : { session }) });
+      const resumed = socket.isSessionReused();
+      let ticket = version === 'TLSv1.2' ? socket.getSession() : undefined;
+      socket.on('session', (received) => {
+        ticket = received;
+      });
+      assert.match(await ask(socket, GET), /"value":1/);
+      socket.destroy();
+      return { resumed, ticket };
+    }
+
+    test(`keys of session tickets change: that before opens its own and hands out new ones, one before that is refused (${version})`, async () => {
+      const [second, third] = [randomBytes(48), randomBytes(48)].map((key) => key.toString('base64')) as [string, string];
+      const { ticket: oldest } = await visit();
+      transport.use(stateOf(first, [second, ticketKey]));
+      const after = await visit(oldest);
+      assert.equal(after.resumed, true);
+      transport.use(stateOf(first, [third, second]));
+      const afterBoth = await visit(after.ticket);
+      assert.equal(afterBoth.resumed, true, 'what the first change handed out was not of the new key');
+      assert.equal((await visit(oldest)).resumed, false);
+      assert.equal((await visit(afterBoth.ticket)).resumed, true);
+      // A client that uses no ticket twice.
+      for (let count = 0, ticket = afterBoth.ticket; count < 5; count++) {
+        const next = await visit(ticket);
+        assert.equal(next.resumed, true);
+        if (version === 'TLSv1.3') assert.notDeepEqual(next.ticket, ticket);
+        ticket = next.ticket;
+      }
+      transport.use(stateOf(first));
+    });
+  }
 
   test('a request without TLS is refused in words', async () => {
     assert.equal(await sendRaw(service.port, GET), REFUSAL);

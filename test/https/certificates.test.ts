@@ -1,0 +1,154 @@
+// The supervisor's half as time passes: session tickets over two changes of their keys, on two workers' servers; what is told
+// before a certificate ends, and how often. The clock and the intervals are the test's.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, type TestContext, test } from 'node:test';
+import { connect } from 'node:tls';
+import { createLog } from '../../src/base/log.ts';
+import { type Certificates, createCertificates } from '../../src/https/certificates.ts';
+import { createTlsServer } from '../../src/https/tls-server.ts';
+import { makePair } from '../support/tls.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const START = Date.now();
+
+const root = mkdtempSync(join(tmpdir(), 'gatefold-certificates-'));
+after(() => rmSync(root, { recursive: true, force: true }));
+let folders = 0;
+
+interface Bench {
+  readonly certificates: Certificates;
+  readonly events: Record<string, unknown>[];
+  /** Passes time, of the clock and of the intervals. */
+  advance(ms: number): void;
+  /** Sets the clock back. */
+  setBack(ms: number): void;
+}
+
+/** With a certificate that is good for that many days from the start. */
+async function createBench(test: TestContext, days: number): Promise<Bench> {
+  test.mock.timers.enable({ apis: ['setInterval'] });
+  const folder = mkdtempSync(join(root, String(++folders)));
+  const { cert, key } = makePair('localhost', { days, now: START });
+  const [tlsCert, tlsKey] = ['cert.pem', 'key.pem'].map((name) => join(folder, name)) as [string, string];
+  writeFileSync(tlsCert, cert);
+  writeFileSync(tlsKey, key);
+  const events: Record<string, unknown>[] = [];
+  let passed = 0;
+  const certificates = createCertificates({
+    settings: {
+      ...{ tlsCert, tlsKey, domains: [], acmeDirectory: '', acmeContact: [] },
+      ...{ httpPort: undefined, port: 0, host: undefined, dataDir: folder },
+    },
+    version: '0',
+    log: createLog({ level: 'debug', sink: { write: (line) => void events.push(JSON.parse(line)), flush: () => {} } }),
+    tryLock: async () => undefined,
+    now: () => START + passed,
+  });
+  await certificates.start();
+  test.after(() => certificates.close());
+  return {
+    certificates,
+    events,
+    advance(ms) {
+      passed += ms;
+      test.mock.timers.tick(ms);
+    },
+    setBack(ms) {
+      passed -= ms;
+    },
+  };
+}
+
+test('keys of session tickets change every twelve hours, for all workers: nobody pays for it with a handshake, and none lives for more than a day', async (test) => {
+  const { certificates, advance } = await createBench(test, 90);
+  const transports = [1, 2].map(() => createTlsServer({ handshakeTimeout: 60_000, plainRefusal: () => '' }));
+  const tellAll = () => {
+    for (const transport of transports) transport.use(certificates.state());
+  };
+  tellAll();
+  const ports = await Promise.all(
+    transports.map(async (transport) => {
+      const server = transport.createServer({}, (_request, response) => response.end('{}'));
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      test.after(() => {
+        server.closeAllConnections();
+        server.close();
+      });
+      return (server.address() as AddressInfo).port;
+    }),
+  );
+  certificates.serving(0, tellAll);
+
+  async function visit(worker: 0 | 1, session?: Buffer): Promise<{ resumed: boolean; ticket: Buffer }> {
+    const socket = connect({ port: ports[worker] as number, host: '127.0.0.1', rejectUnauthorized: false, session });
+    const [[ticket]] = await Promise.all([once(socket, 'session'), once(socket, 'secureConnect')]);
+    const resumed = socket.isSessionReused();
+    socket.destroy();
+    return { resumed, ticket };
+  }
+
+  const first = await visit(0);
+  assert.equal(first.resumed, false);
+  assert.equal((await visit(1, first.ticket)).resumed, true);
+  advance(12 * HOUR - 1);
+  assert.equal((await visit(0, first.ticket)).resumed, true);
+  const { state } = certificates;
+  const [before] = state().ticketKeys;
+  advance(1);
+  assert.deepEqual([state().ticketKeys.length, state().ticketKeys[1]], [2, before]);
+  for (const worker of [0, 1] as const) assert.equal((await visit(worker, first.ticket)).resumed, true);
+  const second = await visit(0, first.ticket);
+  advance(12 * HOUR);
+  assert.equal(state().ticketKeys.includes(before as string), false);
+  for (const worker of [0, 1] as const) {
+    assert.equal((await visit(worker, first.ticket)).resumed, false, 'the key of a day ago still opens a ticket');
+    assert.equal((await visit(worker, second.ticket)).resumed, true);
+  }
+});
+
+describe('of a certificate that nobody renews', () => {
+  const told = (events: readonly Record<string, unknown>[]) =>
+    events.filter(({ event }) => String(event).startsWith('certificate-exp')).map(({ event, days_left }) => [event, days_left]);
+
+  test('the log tells once a day from 14 days before the end, and then that it has ended', async (test) => {
+    const { certificates, events, advance } = await createBench(test, 90);
+    advance(76 * DAY - HOUR);
+    assert.deepEqual(told(events), []);
+    for (let hour = 0; hour < 14 * 24 + 30; hour++) advance(HOUR);
+    const lines = told(events);
+    assert.deepEqual(
+      lines.map(([event]) => event),
+      [...Array(14).fill('certificate-expires-soon'), ...Array(2).fill('certificate-expired')],
+    );
+    const [soon] = events.filter(({ event }) => event === 'certificate-expires-soon');
+    assert.deepEqual([soon?.level, soon?.names, soon?.days_left], ['warn', ['localhost'], 13]);
+    assert.match(String(soon?.to_do), /TLS_CERT and TLS_KEY/);
+    assert.equal(events.at(-1)?.level, 'error');
+    assert.equal(certificates.status()?.names[0], 'localhost');
+  });
+
+  test('one of six days is not told of before its last two', async (test) => {
+    const { events, advance } = await createBench(test, 6);
+    for (let hour = 0; hour < 3 * 24; hour++) advance(HOUR);
+    assert.deepEqual(told(events), []);
+    for (let hour = 0; hour < 2 * 24; hour++) advance(HOUR);
+    assert.deepEqual(told(events)[0], ['certificate-expires-soon', 2]);
+  });
+
+  test('one that is not valid yet is the clock of this machine', async (test) => {
+    const { events, advance, setBack } = await createBench(test, 6);
+    setBack(3 * DAY);
+    advance(HOUR);
+    assert.deepEqual(
+      events.filter(({ event }) => event === 'clock-wrong').map(({ level }) => level),
+      ['error'],
+    );
+  });
+});

@@ -36,6 +36,12 @@ export function withGiven(read: OperationContract, { body, query, result, status
 
 /** Operations whose data is the query, unless somebody sends a body with a GET. */
 const isQueryFirst = (name: string): boolean => /^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name);
+const isBodyFirst = (name: string): boolean => /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name);
+
+/** Whether data that came with the query is what the query's schema makes of it. */
+export function isQueryData(name: string, { body }: GivenSchemas): boolean {
+  return isQueryFirst(name) || (body === undefined && !isBodyFirst(name));
+}
 
 export function isDataGiven(name: string, { body, query }: GivenSchemas): boolean {
   return body !== undefined || (query !== undefined && isQueryFirst(name));

@@ -4,7 +4,7 @@ import { findLevels, type Level } from './class-levels.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { createEvaluator } from './evaluate.ts';
-import { isDataGiven } from './given.ts';
+import { isDataGiven, isQueryData } from './given.ts';
 import { everyMarkedName, type FileMarks, hiddenIn, marksOf } from './hidden-members.ts';
 import type { HiddenNames } from './marks.ts';
 import { type GroupSource, readGroup } from './read-group.ts';
@@ -99,7 +99,7 @@ export function createReader(remember: (path: string) => void): Reader {
         query: given.query === undefined ? query : undefined,
         path,
         defs: contract.defs,
-        given: isGiven ? { body, query: given.query } : {},
+        given: isGiven ? { body, query: given.query, isQueryData: isQueryData(name, given) } : {},
       });
       if (check !== undefined) checks.set(name, check);
     }

@@ -18,7 +18,12 @@ export interface RequestSchemas {
   readonly path: Schema | undefined;
   readonly defs: Readonly<Record<string, Schema>>;
   /** Of a library; they stand in the place of the others. */
-  readonly given: { readonly body?: StandardSchema | undefined; readonly query?: StandardSchema | undefined };
+  readonly given: {
+    readonly body?: StandardSchema | undefined;
+    readonly query?: StandardSchema | undefined;
+    /** Data that came with the query is what its schema makes of it. */
+    readonly isQueryData?: boolean;
+  };
 }
 
 /** A form is a body whose values are texts. */
@@ -32,7 +37,7 @@ export type RequestCheck = (parts: RequestParts, dataIs: DataSource) => Problems
 /** Undefined for an operation that has nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const own = ownCheck(schemas);
-  const { body, query } = schemas.given;
+  const { body, query, isQueryData = false } = schemas.given;
   if (body === undefined && query === undefined) return own;
   return async (parts, dataIs) => {
     const problems = [...(own?.(parts, dataIs) ?? [])];
@@ -44,7 +49,7 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
     const isQuery = dataIs === 'query';
     const sent = parts.data;
     if (query !== undefined) await take('query', validate(query, parts.query, 'query'));
-    if (isQuery && query !== undefined) parts.data = parts.query;
+    if (isQuery && query !== undefined && isQueryData) parts.data = parts.query;
     else if (body !== undefined) await take('data', validate(body, sent, isQuery ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };

@@ -104,11 +104,15 @@ const CONTROLLERS = {
         red: { body: schema(async (value) => ({ value: { late: value } })) },
         index: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
         patch: { body: schema(() => { throw new Error('broken schema'); }) },
+        find: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
+        updated: { body: schema((value) => (value?.n ? { value } : { issues: [{ message: 'no number', path: ['n'] }] })), query: schema(() => ({ value: { page: 1 } })) },
       };
       created(data) { return data; }
       red(data) { return data; }
       index(data, params) { return { data, query: params.query }; }
       patch(data) { return data; }
+      find(data) { return data; }
+      updated(data, params) { return { data, query: params.query }; }
     }`,
 };
 
@@ -176,6 +180,8 @@ describe('what fits is let in, and becomes what its type says', () => {
     ['a schema of a library', ['POST', 'library', { n: 1 }], { n: 2 }],
     ['one that takes its time', ['PUT', 'library', [1]], { late: [1] }],
     ['one for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
+    ['one for the query of a name', ['GET', 'library/find?page=4'], { page: 4 }],
+    ['one for each', ['POST', 'library/updated', { n: 1 }], { data: { n: 1 }, query: { page: 1 } }],
   ];
   for (const [name, request, expected] of rows) {
     test(name, async () => assert.deepEqual(await ask(...request), { status: 200, body: expected }));
@@ -254,6 +260,7 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['body /email must be an email address', 'body /age must be a whole number'],
     ],
     ['a schema of a library', ['POST', 'library', {}], ['body /n/a~1b no number']],
+    ['a query does not stand in for the body of a library’s schema', ['POST', 'library/updated'], ['query /n no number']],
   ];
   for (const [name, request, expected] of rows) {
     test(name, async () => {

@@ -1,5 +1,5 @@
 // Compiled, never run: tsc refuses a schema in `static operations` that does not make what the operation takes.
-import type { Operations, StandardSchema } from '../../src/controller.ts';
+import type { ControllerParams, Operations, Reply, StandardSchema } from '../../src/controller.ts';
 
 interface NewUser {
   name: string;
@@ -34,5 +34,96 @@ export class MisspeltController {
   };
   created(data: NewUser) {
     return data;
+  }
+}
+
+interface Page {
+  page: number;
+}
+interface User {
+  id: string;
+  born: Date;
+  tags?: string[];
+}
+declare const page: StandardSchema<{ page: string }, Page>;
+declare const shown: StandardSchema<User, { id: string; born: string }>;
+declare const listed: StandardSchema<unknown, { id: string; born: Date; tags: string[] }[]>;
+
+/** Fits in every place, as an annotation and by `satisfies`. */
+export class PageController {
+  static operations = {
+    index: { query: page, result: listed },
+    created: { body: user, query: page, result: shown },
+    find: { query: page, result: shown },
+    search: { body: user, query: page },
+    'GET {id}': { query: page, result: page },
+    'POST {id}': { query: page, body: user },
+    hello: { query: page, result: page },
+  } satisfies Operations<PageController>;
+  async index(data: Page, params: ControllerParams<{ query: Page }>): Promise<User[]> {
+    return [data, params] as never;
+  }
+  created(data: NewUser, params?: ControllerParams<{ query: Page }>): Reply<201, User> {
+    return [data, params] as never;
+  }
+  find(data: Page): User | undefined {
+    return data as never;
+  }
+  search(data: NewUser, params: ControllerParams<{ query: Page }>) {
+    return [data, params];
+  }
+  'GET {id}'(data?: Page) {
+    return data;
+  }
+  'POST {id}'(data: unknown, { query }: ControllerParams<{ query: Page }>) {
+    return [data, query];
+  }
+  hello(): unknown {
+    return 1;
+  }
+}
+
+export class MisfitController {
+  static operations: Operations<MisfitController> = {
+    // @ts-expect-error the query makes an age, and data is a page
+    index: { query: other },
+    // @ts-expect-error params.query is a page
+    created: { query: other },
+    // @ts-expect-error without a body, data is the query
+    find: { query: page },
+    // @ts-expect-error params.query is a page
+    search: { body: user, query: other },
+    // @ts-expect-error params.query is of texts, for the params say nothing else
+    'GET {id}': { query: page },
+    // @ts-expect-error the result has no age
+    patch: { result: other },
+    // @ts-expect-error nothing of the result's list is in it
+    'POST x': { result: shown },
+    // @ts-expect-error the Reply is of a user
+    red: { result: page },
+  };
+  index(data: Page) {
+    return data;
+  }
+  created(data: NewUser, params: ControllerParams<{ query: Page }>) {
+    return [data, params];
+  }
+  find(data: NewUser) {
+    return data;
+  }
+  search(data: NewUser, params: ControllerParams<{ query: Page }>) {
+    return [data, params];
+  }
+  'GET {id}'(_: unknown, params: ControllerParams) {
+    return params.query;
+  }
+  patch(): User {
+    return 1 as never;
+  }
+  'POST x'(): Promise<User[]> {
+    return 1 as never;
+  }
+  red(): Promise<Reply<201, User>> {
+    return 1 as never;
   }
 }

@@ -1,5 +1,6 @@
 // Schemas of libraries that `static operations` names: they stand in the place of annotations.
-import type { OperationContract } from './contract.ts';
+import type { Bundle } from './bundle.ts';
+import type { OperationContract, Schema } from './contract.ts';
 import { documentOf, type StandardSchema } from './standard-schema.ts';
 
 export interface GivenSchemas {
@@ -11,23 +12,25 @@ export interface GivenSchemas {
 }
 
 /** What `static operations` says wins over the annotations. */
-export function withGiven(read: OperationContract, { body, query, result, status, summary }: GivenSchemas): OperationContract {
+export function withGiven(
+  read: OperationContract,
+  { body, query, result, status, summary }: GivenSchemas,
+  bundle: Bundle,
+): OperationContract {
+  const document = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
+    bundle(documentOf(schema, part === 'result' ? 'output' : 'input'), `${read.name}_${part}`);
   const isSchema = (schema: StandardSchema | 'stream' | undefined): schema is StandardSchema => schema !== undefined && schema !== 'stream';
   const results =
     result === undefined && status === undefined
       ? read.results
       : read.results.map((one, i) =>
-          i > 0 ? one : { ...one, status: status ?? one.status, ...(result === undefined ? {} : { schema: documentOf(result, 'output') }) },
+          i > 0 ? one : { ...one, status: status ?? one.status, ...(result === undefined ? {} : { schema: document(result, 'result') }) },
         );
   return {
     ...read,
     summary: summary ?? read.summary,
-    data: isSchema(body)
-      ? documentOf(body, 'input')
-      : query !== undefined && isQueryFirst(read.name)
-        ? documentOf(query, 'input')
-        : read.data,
-    query: query === undefined ? read.query : documentOf(query, 'input'),
+    data: isSchema(body) ? document(body, 'body') : query !== undefined && isQueryFirst(read.name) ? document(query, 'query') : read.data,
+    query: query === undefined ? read.query : document(query, 'query'),
     unchecked: isDataGiven(read.name, { body, query }) ? undefined : read.unchecked,
     results,
     undocumented: result === undefined ? read.undocumented : undefined,

@@ -1,6 +1,7 @@
 // What the source says about a group: its operations, each found where it is declared, and compared with what run time has. A
 // difference is an error, never an operation without a check.
 import { basename } from 'node:path';
+import { createBundle } from './bundle.ts';
 import { findLevels, findMethod, type Level } from './class-levels.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
@@ -29,6 +30,7 @@ export interface GroupSource {
 export function readGroup({ path, group, operations, classNames, others }: GroupSource, files: TypeFiles): GroupContract {
   const evaluator = createEvaluator(files.load);
   const writer = createSchemaWriter();
+  const bundle = createBundle(writer);
   const read = readingAt(path);
   const module = read(() => files.read(path));
   const inSource = read(() => findLevels(path, group, evaluator, module));
@@ -46,7 +48,7 @@ export function readGroup({ path, group, operations, classNames, others }: Group
       writer.defs,
     );
     if (ambiguous !== undefined) throw new ContractError(one.at ?? path, `${operation.name}: ${ambiguous}`);
-    found.set(operation.name, withGiven(one, operation.given));
+    found.set(operation.name, withGiven(one, operation.given, bundle));
   }
   refuseWhatIsNotThere(path, module.source, levels, operations);
   return { group, ...summaryOf(readDoc(levels[0]?.doc).text), operations: inSourceOrder(found, levels), defs: writer.defs };

@@ -1,4 +1,5 @@
 // A shape, written down as JSON Schema 2020-12. Named types become `$defs`, so that recursion costs nothing.
+import type { Definitions } from './bundle.ts';
 import type { Schema } from './contract.ts';
 import { mayBeAbsent, type NamedShape, type Notes, open, type Prop, type RecordShape, type Shape, without } from './shape.ts';
 import { Unsupported } from './source-error.ts';
@@ -8,7 +9,7 @@ export const IS_DATE = Symbol('date');
 /** On the schema of a `File` of a form. */
 export const IS_FILE = Symbol('file');
 
-export interface SchemaWriter {
+export interface SchemaWriter extends Definitions {
   /** @throws Unsupported */
   write(shape: Shape): Schema;
   /** What the written ones refer to. */
@@ -115,12 +116,9 @@ export function createSchemaWriter(): SchemaWriter {
   function defOf(shape: NamedShape): string {
     const known = names.get(shape.id);
     if (known !== undefined) return known;
-    const plain = shape.name.replace(/[^\w.-]+/g, '_').slice(0, 100);
-    let name = plain;
-    for (let i = 2; name in defs; i++) name = `${plain}${i}`;
+    const name = reserve(shape.name);
     names.set(shape.id, name);
     if (++depth > MOST_NESTED) throw new Unsupported('this type grows without end', '', 0);
-    defs[name] = {};
     const target = shape.target();
     // Whether the whole may be left out is said where the name is used.
     defs[name] = noted(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
@@ -128,7 +126,19 @@ export function createSchemaWriter(): SchemaWriter {
     return name;
   }
 
-  return { write, defs };
+  function reserve(like: string): string {
+    const plain = like.replace(/[^\w.-]+/g, '_').slice(0, 100);
+    let name = plain;
+    for (let i = 2; name in defs; i++) name = `${plain}${i}`;
+    defs[name] = {};
+    return name;
+  }
+
+  function define(name: string, schema: Schema): void {
+    defs[name] = schema;
+  }
+
+  return { write, defs, reserve, define };
 }
 
 const NAMES = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', params: 'ControllerParams', reply: 'a Reply' };

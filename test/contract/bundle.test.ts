@@ -1,0 +1,128 @@
+// The JSON Schema of a library in the document: its own definitions stand among the components, and every reference leads somewhere.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createBundle } from '../../src/contract/bundle.ts';
+import type { Schema } from '../../src/contract/contract.ts';
+import { createSchemaWriter } from '../../src/contract/schema.ts';
+import { startTest } from '../../src/testing.ts';
+import { makeProject } from '../support/command-bench.ts';
+
+const ref = (to: string) => ({ $ref: to });
+const list = (items: Schema) => ({ type: 'array', items });
+const object = (properties: Schema) => ({ type: 'object', properties });
+
+describe('bundle', () => {
+  const rows: [name: string, schema: Schema, expected: Schema, defs?: Record<string, Schema>][] = [
+    ['nothing to move', object({ a: { type: 'string' } }), object({ a: { type: 'string' } })],
+    [
+      'definitions of draft 2020-12',
+      { ...object({ a: ref('#/$defs/Named') }), $defs: { Named: { type: 'string' }, Idle: { type: 'null' } } },
+      object({ a: ref('#/$defs/Named') }),
+      { Named: { type: 'string' } },
+    ],
+    [
+      'definitions of older drafts',
+      { ...object({ a: ref('#/definitions/Named') }), definitions: { Named: { type: 'string' } } },
+      object({ a: ref('#/$defs/Named') }),
+      { Named: { type: 'string' } },
+    ],
+    [
+      'a name that is taken already',
+      { ...ref('#/$defs/Taken'), $defs: { Taken: { type: 'null' } } },
+      ref('#/$defs/Taken2'),
+      { Taken2: { type: 'null' } },
+    ],
+    [
+      'a name that a library has made up',
+      { ...object({ a: ref('#/$defs/__schema0') }), $defs: { __schema0: object({ sub: list(ref('#/$defs/__schema0')) }) } },
+      object({ a: ref('#/$defs/x_body') }),
+      { x_body: object({ sub: list(ref('#/$defs/x_body')) }) },
+    ],
+    [
+      'the whole, within itself',
+      object({ sub: list(ref('#')) }),
+      ref('#/$defs/x_body'),
+      { x_body: object({ sub: list(ref('#/$defs/x_body')) }) },
+    ],
+    [
+      'a place within it',
+      { ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }), items: ref('#/properties/a'), not: ref('#/properties/b~1c') },
+      { ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }), items: ref('#/$defs/x_body'), not: ref('#/$defs/x_body2') },
+      { x_body: { type: 'string' }, x_body2: { type: 'null' } },
+    ],
+    [
+      'a name that is none',
+      { ...ref('#/$defs/a%20b'), $defs: { 'a b': { type: 'null' } } },
+      ref('#/$defs/a_20b'),
+      { a_20b: { type: 'null' } },
+    ],
+    [
+      'what leads nowhere',
+      { items: ref('#/$defs/No'), not: ref('https://example.com/x.json'), if: ref('#name') },
+      { items: {}, not: {}, if: {} },
+    ],
+    [
+      'two that need each other',
+      { ...ref('#/$defs/A'), $defs: { A: object({ b: ref('#/$defs/B') }), B: list(ref('#/$defs/A')) } },
+      ref('#/$defs/A'),
+      { A: object({ b: ref('#/$defs/B') }), B: list(ref('#/$defs/A')) },
+    ],
+    [
+      'values that look like references',
+      { enum: [ref('#/$defs/A')], default: ref('#/$defs/A') },
+      { enum: [ref('#/$defs/A')], default: ref('#/$defs/A') },
+    ],
+    [
+      'fields that are called like keywords',
+      object({ $id: {}, $defs: {}, $ref: {}, enum: ref('#/$defs/A') }),
+      object({ $id: {}, $defs: {}, $ref: {}, enum: {} }),
+    ],
+    ['what a reference would be relative to', { $id: 'https://example.com/x', $schema: 'x', $anchor: 'a', type: 'null' }, { type: 'null' }],
+  ];
+  for (const [name, schema, expected, defs = {}] of rows) {
+    test(name, () => {
+      const writer = createSchemaWriter();
+      writer.define(writer.reserve('Taken'), { type: 'string' });
+      assert.deepEqual(createBundle(writer)(schema, 'x_body'), expected);
+      const { Taken, ...others } = writer.defs;
+      assert.deepEqual([Taken, others], [{ type: 'string' }, defs]);
+    });
+  }
+
+  test('what means the same is kept once, what does not has a name of its own', () => {
+    const writer = createSchemaWriter();
+    const bundle = createBundle(writer);
+    const category = (type: string) => ({
+      ...ref('#/$defs/Category'),
+      $defs: { Category: object({ name: { type }, sub: list(ref('#/$defs/Category')) }) },
+    });
+    const made = [bundle(category('string'), 'a'), bundle(category('string'), 'b'), bundle(category('number'), 'c')];
+    assert.deepEqual(made, [ref('#/$defs/Category'), ref('#/$defs/Category'), ref('#/$defs/Category2')]);
+    assert.deepEqual(writer.defs.Category2, object({ name: { type: 'number' }, sub: list(ref('#/$defs/Category2')) }));
+  });
+});
+
+const CONTROLLER = `
+  const list = (items) => ({ type: 'array', items });
+  const input = { type: 'object', properties: { root: { $ref: '#/$defs/__schema0' } }, $defs: { __schema0: { type: 'object', properties: { sub: list({ $ref: '#/$defs/__schema0' }) } } } };
+  const output = { type: 'object', properties: { sub: list({ $ref: '#' }) } };
+  const schema = { '~standard': { version: 1, vendor: 'x', validate: () => ({}), jsonSchema: { input: () => input, output: () => output } } };
+  export default class TreeController {
+    static operations = { created: { body: schema, result: schema }, index: { query: schema } };
+    created(data) { return data; }
+    index(data) { return data; }
+  }`;
+
+test('in the document every reference leads to a component', async (t) => {
+  const api = await startTest({ controllers: `${makeProject(t, { 'controllers/TreeController.mjs': CONTROLLER })}/controllers` });
+  try {
+    const text = await (await api.fetch('/openapi.json')).text();
+    const { schemas } = (JSON.parse(text) as { components: { schemas: Record<string, unknown> } }).components;
+    const names = Array.from(text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g), ([, name]) => name as string);
+    for (const name of names) assert.ok(name in schemas, name);
+    assert.ok(names.includes('created_body') && names.includes('created_result'), names.join());
+    assert.doesNotMatch(text, /\$defs|"\$ref":"#"/);
+  } finally {
+    await api.close();
+  }
+});

@@ -69,8 +69,12 @@ export function madeOf(source: string, name: string): string[] {
 
 /** Whether a typed function is put in the place of a method: `X.prototype.created = (data: NewUser) => …` */
 export function isReplaced(source: string, name: string): boolean {
-  for (const [before, behind] of occurrences(withoutComments(source), name)) {
-    if (before === '.' && hasTypedFunction(behind)) return true;
+  const code = withoutComments(source);
+  const exported = exportedName(code);
+  for (const [before, behind, line] of occurrences(code, name)) {
+    // `cycle.created = …` says nothing of the controller.
+    const owner = /\bprototype\b[^;=]*$/.test(line) ? 'prototype' : /([\w$]+)\.$/.exec(line)?.[1];
+    if (before === '.' && (owner === 'prototype' || owner === exported) && hasTypedFunction(behind)) return true;
   }
   return false;
 }
@@ -99,9 +103,11 @@ function withoutComments(source: string): string {
 
 /** The controller is that of another file, whatever else stands in this one. */
 function isFromElsewhere(code: string): boolean {
-  const exported = /\bexport\s+default\s+([\w$]+)/.exec(code)?.[1] ?? '';
+  const exported = exportedName(code) ?? '';
   return /\bexport\b[^;'"]*\bfrom\s*['"]/.test(code) || (exported !== '' && importsOf(code).some(({ names }) => names.includes(exported)));
 }
+
+const exportedName = (code: string): string | undefined => /\bexport\s+default\s+([\w$]+)/.exec(code)?.[1];
 
 const hasComputedName = (code: string): boolean => /\]\s*(?:<[^>]*>)?\s*\([^)]*:/.test(code);
 
@@ -132,13 +138,13 @@ function untypedIn(code: string): RegExp {
 }
 
 /** What stands before the name, and what behind it; not where it is read off something or part of a longer name. */
-function* occurrences(source: string, name: string): Generator<[before: string, behind: string]> {
+function* occurrences(source: string, name: string): Generator<[before: string, behind: string, line: string]> {
   for (let at = source.indexOf(name); at >= 0; at = source.indexOf(name, at + name.length)) {
     const before = source[at - 1] ?? '';
     const behind = source.slice(at + name.length, at + name.length + WINDOW);
     if (/[\w$#]/.test(before) || /^[\w$]/.test(behind)) continue;
     // `X.prototype.created = …` defines it, `this.created()` does not.
-    if (before !== '.' || /^\s*=(?!=)/.test(behind)) yield [before, behind];
+    if (before !== '.' || /^\s*=(?!=)/.test(behind)) yield [before, behind, source.slice(source.lastIndexOf('\n', at) + 1, at)];
   }
 }
 

@@ -234,6 +234,11 @@ describe('a request type that is not understood refuses the file', () => {
 describe('what says nothing about a request loads as ever', () => {
   const rows: [name: string, file: string, source: string][] = [
     [
+      'a property of the name of an operation, on something else',
+      'XController.ts',
+      'const cycle: Record<string, unknown> = {}; cycle.created = (a: number) => a;\nexport default class XController { created() { return cycle; } }',
+    ],
+    [
       'params of one’s own',
       'XController.ts',
       "import type { IncomingMessage } from 'node:http';\nimport type { ControllerParams } from 'gatefold';\ninterface Mine { signal: AbortSignal; request: IncomingMessage }\ninterface More extends ControllerParams { user?: AbortSignal }\nexport default class XController { index(_: unknown, { signal }: { signal: AbortSignal }) { return !signal; } created(_: unknown, params: Mine) { return !params; } red(_: unknown, params?: More) { return !params; } patch(_: unknown, params: Pick<ControllerParams, 'slugs'>) { return params.slugs; } deleted(_: unknown, params: ControllerParams & { a?: 1 }) { return params.slugs; } }",

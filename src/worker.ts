@@ -51,7 +51,8 @@ async function createTransport(settings: Settings): Promise<TlsServer | undefine
   const { createTlsServer } = await import('./https/tls-server.ts');
   const requestIds = createRequestIds();
   const plainRefusal = () => rawRefusal(refusal('HTTPS_REQUIRED'), requestIds.of(undefined));
-  return createTlsServer({ handshakeTimeout: settings.headersTimeout, plainRefusal });
+  const { headersTimeout: handshakeTimeout, maxConnections } = settings;
+  return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }
 
 /** Nobody asks a process for numbers that no port shows. */

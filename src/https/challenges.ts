@@ -5,6 +5,7 @@ import { tls } from '../base/builtins.ts';
 import type { ChallengeType, PresentChallenge } from './acme-client.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
 import type { HttpPort } from './http-port.ts';
+import { createNewcomers } from './newcomers.ts';
 import { ACME_TLS, type SecureChallenge } from './secure-state.ts';
 
 export interface Challenges {
@@ -26,6 +27,8 @@ export interface ChallengesOptions {
 
 /** Milliseconds that a message to a busy worker may take. */
 const SPREAD = 500;
+/** Of the port before there is a certificate. A directory looks from a handful of places. */
+const MOST_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {
   return {
@@ -47,7 +50,7 @@ async function listenFor({ cert, key }: SecureChallenge, port: number, host: str
     socket.on('error', () => {});
     socket.end();
   });
-  server.maxConnections = 100;
+  server.on('connection', createNewcomers(MOST_CONNECTIONS).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

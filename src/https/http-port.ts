@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from '../base/builtins.ts';
 import type { Challenge } from './acme-client.ts';
+import { createNewcomers } from './newcomers.ts';
 
 export interface HttpPort {
   /** @throws Error of the system when the port cannot be had */
@@ -19,25 +20,35 @@ export interface HttpPortOptions {
   readonly httpsPort: () => number;
   /** Empty: any host name is sent to HTTPS. */
   readonly domains: readonly string[];
+  /** Milliseconds that a request may take to come. */
+  readonly timeoutMs?: number;
 }
 
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
 /** A name, an IPv4 address or an IPv6 address in brackets, and a port that is not repeated. */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
+const TIMEOUT_MS = 5000;
+/** Each has one answer, so none is there for long but those that want none. */
 const MOST_CONNECTIONS = 1000;
 
-export function createHttpPort({ port, host, httpsPort, domains }: HttpPortOptions): HttpPort {
+export function createHttpPort({ port, host, httpsPort, domains, timeoutMs = TIMEOUT_MS }: HttpPortOptions): HttpPort {
   const answers = new Map<string, string>();
   const server = createServer(
-    { headersTimeout: 5000, requestTimeout: 5000, connectionsCheckingInterval: 1000, maxHeaderSize: 16_384, requireHostHeader: false },
+    {
+      headersTimeout: timeoutMs,
+      requestTimeout: timeoutMs,
+      connectionsCheckingInterval: 1000,
+      maxHeaderSize: 16_384,
+      requireHostHeader: false,
+    },
     answer,
   );
-  // Above it new connections are closed; a validation that falls victim to that is tried again.
-  server.maxConnections = MOST_CONNECTIONS;
+  server.on('connection', createNewcomers(MOST_CONNECTIONS).add);
   // No request has a body that anybody reads, and none is continued.
   server.on('checkContinue', answer);
+  server.on('checkExpectation', answer);
   server.on('connect', (_request, socket) => socket.destroy());
-  server.setTimeout(10_000);
+  server.setTimeout(2 * timeoutMs);
 
   return {
     listen: () =>
@@ -67,7 +78,8 @@ export function createHttpPort({ port, host, httpsPort, domains }: HttpPortOptio
       return end(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
     }
     if (token !== undefined) return end(response, 404, {});
-    const name = HOST.exec(request.headers.host ?? '')?.[1]?.toLowerCase();
+    const [host = '', another] = request.headersDistinct.host ?? [];
+    const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
     if (name === undefined || !target.startsWith('/')) return end(response, 400, {});
     // Nobody is sent to a name that this service has no certificate for.
     if (domains.length > 0 && !domains.includes(name)) return end(response, 404, {});

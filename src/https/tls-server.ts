@@ -4,6 +4,7 @@ import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { https, tls } from '../base/builtins.ts';
+import { createNewcomers } from './newcomers.ts';
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
 import { acceptTickets } from './ticket-keys.ts';
 
@@ -18,14 +19,13 @@ export interface TlsServer {
 export interface TlsServerOptions {
   /** Milliseconds. */
   readonly handshakeTimeout: number;
+  /** Of one worker. A handshake is no connection yet, so there may be as many beside them, but no more than 1,000. */
+  readonly maxConnections: number;
   /** The whole answer, as text, to a request that came without TLS. */
   readonly plainRefusal: () => string;
 }
 
-/**
- * Handshakes under way in one worker, each some 30 KB that nobody has proved to want. Beyond it the oldest is ended: whoever
- * means it is done in two round trips.
- */
+/** Handshakes under way in one worker, each some 30 KB that nobody has proved to want. */
 const MOST_HANDSHAKES = 1000;
 /** Seconds that a client may resume its session for; the ticket key changes less often. */
 const SESSION_TIMEOUT = 3600;
@@ -36,7 +36,7 @@ type SecureServer = ReturnType<ReturnType<typeof https>['createServer']> & {
 };
 type AlpnCallback = (this: Partial<TLSSocket>, hello: { servername: string; protocols: string[] }) => string | undefined;
 
-export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOptions): TlsServer {
+export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal }: TlsServerOptions): TlsServer {
   let server: SecureServer | undefined;
   let state: SecureState | undefined;
   /** The list of protocols as Node encodes it, put aside while a challenge is under way. */
@@ -47,7 +47,7 @@ export function createTlsServer({ handshakeTimeout, plainRefusal }: TlsServerOpt
       server = https().createServer({ ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) }, listener);
       protocols = server.ALPNProtocols;
       acceptTickets(server, ticketKeysOf(state));
-      boundHandshakes(server);
+      boundHandshakes(server, Math.min(maxConnections, MOST_HANDSHAKES));
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
       offerChallenge(server, protocols, state?.challenge);
@@ -101,20 +101,11 @@ function offerChallenge(server: SecureServer, protocols: Buffer | undefined, cha
   };
 }
 
-function boundHandshakes(server: SecureServer): void {
-  const underWay = new Set<Duplex>();
+function boundHandshakes(server: SecureServer, most: number): void {
+  const underWay = createNewcomers(most);
   // Before Node's own listener, so that a handshake that fails at once is not kept.
-  server.prependListener('connection', (raw) => {
-    const [oldest] = underWay.size < MOST_HANDSHAKES ? [] : underWay;
-    oldest?.destroy();
-    underWay.add(raw);
-    raw.once('close', forget);
-  });
-  server.on('secureConnection', (socket) => underWay.delete(rawOf(socket)));
-
-  function forget(this: Duplex): void {
-    underWay.delete(this);
-  }
+  server.prependListener('connection', underWay.add);
+  server.on('secureConnection', (socket) => underWay.release(rawOf(socket)));
 }
 
 /** What a TLS connection stands on; for want of a public name by the one that it has in every Node. */

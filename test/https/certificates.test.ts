@@ -67,7 +67,7 @@ async function createBench(test: TestContext, days: number): Promise<Bench> {
 
 test('keys of session tickets change every twelve hours, for all workers: nobody pays for it with a handshake, and none lives for more than a day', async (test) => {
   const { certificates, advance } = await createBench(test, 90);
-  const transports = [1, 2].map(() => createTlsServer({ handshakeTimeout: 60_000, plainRefusal: () => '' }));
+  const transports = [1, 2].map(() => createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' }));
   const tellAll = () => {
     for (const transport of transports) transport.use(certificates.state());
   };

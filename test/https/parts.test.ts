@@ -1,12 +1,12 @@
 // The parts of HTTPS without a service: what is written in DER as openssl reads it, what a pair must be, when a certificate
-// is renewed and a failed order made again, the port of plain HTTP, the lock of orders.
+// is renewed and a failed order made again, the files, the lock of orders.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { acquireLock } from '../../src/credentials/write/lock.ts';
 import { AcmeError, errorOf, parseRetryAfter } from '../../src/https/acme-request.ts';
 import { adviceFor } from '../../src/https/advice.ts';
@@ -17,13 +17,10 @@ import {
   createSelfSigned,
 } from '../../src/https/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/der.ts';
-import { createHttpPort } from '../../src/https/http-port.ts';
 import { createTryLock } from '../../src/https/order-lock.ts';
 import { readPair } from '../../src/https/pair.ts';
 import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/renewal.ts';
 import { createTlsFolder } from '../../src/https/tls-folder.ts';
-import { freePorts } from '../support/pebble.ts';
-import { sendRaw } from '../support/service.ts';
 import { makePair } from '../support/tls.ts';
 
 const withoutOpenssl = spawnSync('openssl', ['version']).error === undefined ? false : 'openssl is not installed';
@@ -171,64 +168,6 @@ test('a refusal is one line with its type, the time to wait, and what to do', ()
   assert.match(adviceFor(new Error('Cannot write')), /DATA_DIR\/tls/);
   const page = errorOf({ status: 502, headers: {}, text: '<html>' }, 'https://ca.example.com/order');
   assert.equal(page.message, 'ca.example.com answers with status 502');
-});
-
-describe('createHttpPort', () => {
-  let port = 0;
-  const challenge = { type: 'http-01', domain: 'api.example.com', token: 'to-ken_1', keyAuthorization: 'to-ken_1.thumb' } as const;
-  let httpPort: ReturnType<typeof createHttpPort>;
-
-  before(async () => {
-    [port = 0] = await freePorts(1);
-    httpPort = createHttpPort({ port, host: '127.0.0.1', httpsPort: () => 443, domains: ['api.example.com'] });
-    await httpPort.listen();
-    httpPort.present(challenge);
-  });
-  after(() => httpPort.close());
-
-  const path = '/.well-known/acme-challenge';
-  const rows: [what: string, request: string, answer: RegExp][] = [
-    [
-      'the answer of a challenge',
-      `GET ${path}/to-ken_1 HTTP/1.1\r\nHost: api.example.com`,
-      /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nto-ken_1\.thumb$/,
-    ],
-    ['no other challenge', `GET ${path}/other HTTP/1.1\r\nHost: api.example.com`, /^HTTP\/1\.1 404 /],
-    ['no challenge by POST', `POST ${path}/to-ken_1 HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 0`, /^HTTP\/1\.1 404 /],
-    [
-      'HTTPS, path and query kept',
-      'GET /api/a?b=%20 HTTP/1.1\r\nHost: API.example.com',
-      /^HTTP\/1\.1 308 [\s\S]*Location: https:\/\/api\.example\.com\/api\/a\?b=%20\r\n/,
-    ],
-    ['HTTPS without the port of HTTP', 'GET / HTTP/1.1\r\nHost: api.example.com:80', /Location: https:\/\/api\.example\.com\/\r\n/],
-    [
-      'HTTPS for an absolute target',
-      'GET http://evil.example/x HTTP/1.1\r\nHost: api.example.com',
-      /Location: https:\/\/api\.example\.com\/x\r\n/,
-    ],
-    [
-      'a path that looks like a host stays a path',
-      'GET //evil.example/ HTTP/1.1\r\nHost: api.example.com',
-      /Location: https:\/\/api\.example\.com\/\/evil\.example\/\r\n/,
-    ],
-    ['HTTPS for any method', 'POST /api/a HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 5', /^HTTP\/1\.1 308 /],
-    ['nothing for the name of another', 'GET / HTTP/1.1\r\nHost: evil.example', /^HTTP\/1\.1 404 /],
-    ['nothing without a name', 'GET / HTTP/1.1\r\nX: y', /^HTTP\/1\.1 400 /],
-    ['nothing for what is no name', 'GET / HTTP/1.1\r\nHost: api.example.com/@evil', /^HTTP\/1\.1 400 /],
-  ];
-  for (const [what, request, answer] of rows) {
-    test(what, async () => {
-      const text = await sendRaw(port, `${request}\r\n\r\n`);
-      assert.match(text, answer);
-      assert.match(text, /\r\nConnection: close\r\n/);
-    });
-  }
-
-  test('a challenge that is withdrawn is gone', async () => {
-    const withdraw = httpPort.present({ ...challenge, token: 'second' });
-    withdraw();
-    assert.match(await sendRaw(port, `GET ${path}/second HTTP/1.1\r\nHost: api.example.com\r\n\r\n`), /^HTTP\/1\.1 404 /);
-  });
 });
 
 describe('the files of DATA_DIR/tls', () => {

@@ -35,10 +35,10 @@ describe('an app over TLS', () => {
   let brief: Service;
 
   before(async () => {
-    transport = createTlsServer({ handshakeTimeout: 60_000, plainRefusal: () => REFUSAL });
+    transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => REFUSAL });
     transport.use(stateOf(first));
     service = await startService({ controllers: CONTROLLERS, parts: { transport } });
-    const hasty = createTlsServer({ handshakeTimeout: 2000, plainRefusal: () => REFUSAL });
+    const hasty = createTlsServer({ handshakeTimeout: 2000, maxConnections: 100, plainRefusal: () => REFUSAL });
     hasty.use(stateOf(first));
     const settings = { HEADERS_TIMEOUT: '2s', KEEP_ALIVE_TIMEOUT: '1s' };
     brief = await startService({ controllers: CONTROLLERS, settings, parts: { transport: hasty } });
@@ -155,25 +155,49 @@ describe('an app over TLS', () => {
     assert.match(await ask(await open({ port: brief.port }), GET), /"value":1/);
   });
 
-  test('of a thousand handshakes that stand still, the oldest ends for the next one', async () => {
-    const patient = createTlsServer({ handshakeTimeout: 60_000, plainRefusal: () => REFUSAL });
+  test('of as many handshakes that stand still as there may be connections, the oldest ends for the next one; what stands is not touched', async () => {
+    const patient = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => REFUSAL });
     patient.use(stateOf(first));
     const server = patient.createServer({}, (_request, response) => response.end('{}'));
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
     const { port } = server.address() as AddressInfo;
-    const sockets: Socket[] = [];
-    for (let i = 0; i < 1000; i++) {
-      sockets.push(connectPlainly(port, '127.0.0.1').on('error', () => {}));
+    const standing = await open({ port });
+    assert.match(await ask(standing, GET), /\{\}$/);
+    const stuck: Socket[] = [];
+    for (let i = 0; i < 100; i++) {
+      stuck.push(connectPlainly(port, '127.0.0.1').on('error', () => {}));
       await once(server, 'connection');
     }
-    const [oldest] = sockets;
-    const ended = once((oldest as Socket).resume(), 'close');
-    const socket = await open({ port });
-    assert.match(await ask(socket, GET), /\{\}$/);
+    const ended = once((stuck[0] as Socket).resume(), 'close');
+    const newest = await open({ port });
     await ended;
-    assert.equal(await new Promise((counted) => server.getConnections((_error, count) => counted(count))), 1000);
-    for (const each of [...sockets, socket]) each.destroy();
+    for (const socket of [standing, newest]) assert.match(await ask(socket, GET), /\{\}$/);
+    // 99 handshakes, and two connections.
+    assert.equal(await new Promise((counted) => server.getConnections((_error, count) => counted(count))), 101);
+    for (const each of [...stuck, standing, newest]) each.destroy();
     server.close();
+  });
+
+  test('beyond MAX_CONNECTIONS the one that has idled longest is ended', async (test) => {
+    const narrow = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 2, plainRefusal: () => REFUSAL });
+    narrow.use(stateOf(first));
+    const { port, close } = await startService({
+      controllers: CONTROLLERS,
+      settings: { MAX_CONNECTIONS: '2' },
+      parts: { transport: narrow },
+    });
+    test.after(close);
+    const sockets: TLSSocket[] = [];
+    for (let count = 0; count < 2; count++) {
+      const socket = await open({ port });
+      assert.match(await ask(socket, GET), /"value":1/);
+      sockets.push(socket);
+    }
+    const [oldest, other] = sockets as [TLSSocket, TLSSocket];
+    const ended = once(oldest, 'close');
+    const third = await open({ port });
+    await ended;
+    for (const socket of [other, third]) assert.match(await ask(socket, GET), /"value":1/);
   });
 
   test('pipelined requests, a body, an answer of megabytes and a malformed request: as without TLS', async () => {

@@ -90,6 +90,11 @@ function credential(number) {
   return { token: head + base62(crc32(head)).padStart(6, '0'), row };
 }
 
+/** Of the right shape, with an id that no table has. */
+export function madeUpToken() {
+  return credential(0).token;
+}
+
 /** A shade uneven (256 is no multiple of 62), which no benchmark minds. @param {number} length */
 function randomBase62(length) {
   return Array.from(randomBytes(length), (byte) => BASE62[byte % 62]).join('');

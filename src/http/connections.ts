@@ -20,6 +20,8 @@ interface Connection {
   lastWaiting: ServerResponse | undefined;
   /** The sweep's count when the last answer was given, or when the connection came. */
   idleSince: number;
+  /** Among all of them, when that was: each such moment has the next number. */
+  order: number;
   /** Its client reads slowly: Node's own timer, which knows of progress within one write, watches it. */
   slow: boolean;
   /** Bytes that had come when it was to be closed if it idles. */
@@ -81,6 +83,7 @@ export function trackConnections(
   const freeSlots: number[] = [];
   const idleSweeps = Math.max(1, Math.ceil(keepAliveTimeout / SWEEP));
   let sweeps = 0;
+  let moments = 0;
   let waiting = 0;
   let timer: NodeJS.Timeout | undefined;
 
@@ -88,7 +91,16 @@ export function trackConnections(
     if (sockets.length - freeSlots.length >= maxConnections && !endOldest()) return void socket.destroy();
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
-    socket[CONNECTION] = { slot, exchange: undefined, waiting: 0, lastWaiting: undefined, idleSince: sweeps, slow: false, readBefore: -1 };
+    socket[CONNECTION] = {
+      slot,
+      exchange: undefined,
+      waiting: 0,
+      lastWaiting: undefined,
+      idleSince: sweeps,
+      order: moments++,
+      slow: false,
+      readBefore: -1,
+    };
     socket.on('close', forget);
     timer ??= setInterval(sweep, SWEEP).unref();
   });
@@ -162,7 +174,7 @@ export function trackConnections(
       if (socket === undefined || connection === undefined) continue;
       // One that has just come may well be about to.
       const isSilent = connection.exchange === undefined && connection.idleSince < sweeps;
-      const age = isSilent ? connection.idleSince - sweeps : connection.idleSince;
+      const age = isSilent ? connection.order - moments : connection.order;
       if (age >= since || !isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
       oldest = socket;
       since = age;
@@ -184,7 +196,9 @@ export function trackConnections(
       return true;
     },
     end(exchange) {
-      ((exchange.request.socket as Tracked)[CONNECTION] as Connection).idleSince = sweeps;
+      const connection = (exchange.request.socket as Tracked)[CONNECTION] as Connection;
+      connection.idleSince = sweeps;
+      connection.order = moments++;
     },
     defer(response, start) {
       const socket = response.req.socket as Tracked;

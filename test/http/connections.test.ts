@@ -141,10 +141,14 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
     await open(`instead of ${name}`, half);
     await ends(name);
   }
-  // Those that are there have just come.
+  // Those that are there have just come, and the first one has just had another answer.
+  first.write(whole);
+  await once(first, 'data');
   await open('last', half);
-  await ends('first');
-  assert.deepEqual(closed, ['half', 'later half', 'new half', 'first']);
+  await ends('second');
+  await open('one more', half);
+  await ends('instead of later half');
+  assert.deepEqual(closed, ['half', 'later half', 'new half', 'second', 'instead of later half']);
 });
 
 // Between the last byte of such an answer and the end of its connection Node goes on reading.

@@ -169,9 +169,13 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     const { contact } = options;
     const terms = { termsOfServiceAgreed: true, ...(contact.length > 0 ? { contact } : {}) };
     const response = await postAs(key, undefined, await addressOf('newAccount'), terms);
-    const { status } = objectOf(response);
+    const opened = objectOf(response);
+    const { status } = opened;
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
-    return { key, kid: locationOf(response) };
+    const kid = locationOf(response);
+    // One that was there before has the addresses that it was made with (RFC 8555, section 7.3.2).
+    if (response.status === 200 && stringsOf(opened.contact).join() !== contact.join()) await postAs(key, kid, kid, { contact });
+    return { key, kid };
   }
 
   function post(url: string, payload: object | '', accept?: string): Promise<AcmeResponse> {

@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { type AcmeClient, type ChallengeType, createAcmeClient, type PresentChallenge } from '../../src/https/acme-client.ts';
-import { AcmeError, createSend } from '../../src/https/acme-request.ts';
+import { AcmeError, type AcmeResponse, createSend } from '../../src/https/acme-request.ts';
+import { adviceFor } from '../../src/https/advice.ts';
 import { createCertificateRequest, createChallengeCertificate, createKeyPair, type KeyPair } from '../../src/https/certificate-writer.ts';
 import { signMessage } from '../../src/https/jws.ts';
 import { readPair } from '../../src/https/pair.ts';
@@ -28,10 +29,10 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     await pebble?.close();
   });
 
-  function client(): AcmeClient {
+  function client(contact = ['mailto:ops@example.com']): AcmeClient {
     return createAcmeClient({
       directory: pebble.directory,
-      contact: ['mailto:ops@example.com'],
+      contact,
       accountKey(renew) {
         if (renew) account = createKeyPair().privateKey;
         if (renew) accounts++;
@@ -53,9 +54,25 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     return () => void server.close();
   };
 
-  async function obtain(domains: string[], challengeType: ChallengeType, present: PresentChallenge): Promise<string> {
+  /** A request of the account's own, to a server that refuses six of ten. */
+  async function post(resource: 'newAccount' | { url: string }, payload: object | ''): Promise<AcmeResponse> {
+    const send = createSend({ userAgent: 'gatefold-test', ca: pebble.ca });
+    const addresses = JSON.parse((await send({ method: 'GET', url: pebble.directory })).text);
+    const url = resource === 'newAccount' ? addresses.newAccount : resource.url;
+    const kid = resource === 'newAccount' ? undefined : url;
+    for (;;) {
+      const nonce = String((await send({ method: 'HEAD', url: addresses.newNonce })).headers['replay-nonce']);
+      const response = await send({ method: 'POST', url, body: signMessage(payload, { url, nonce, kid }, account) });
+      if (response.status < 300) return response;
+      assert.match(response.text, /badNonce/);
+    }
+  }
+
+  const addressOfAccount = async () => ({ url: String((await post('newAccount', { onlyReturnExisting: true })).headers.location) });
+
+  async function obtain(domains: string[], challengeType: ChallengeType, present: PresentChallenge, contact?: string[]): Promise<string> {
     const keys: KeyPair = createKeyPair();
-    const chain = await client().order({ domains, challengeType, present, request: createCertificateRequest(domains, keys) });
+    const chain = await client(contact).order({ domains, challengeType, present, request: createCertificateRequest(domains, keys) });
     const { facts } = readPair(chain, keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
     assert.deepEqual([...facts.names].sort(), [...domains].sort());
     return chain;
@@ -88,21 +105,24 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
   });
 
   test('an account that the directory has closed is replaced by a new one', async () => {
-    const send = createSend({ userAgent: 'gatefold-test', ca: pebble.ca });
-    const { newAccount, newNonce } = JSON.parse((await send({ method: 'GET', url: pebble.directory })).text);
-    const post = async (url: string, payload: object, kid?: string) => {
-      for (;;) {
-        const nonce = String((await send({ method: 'HEAD', url: newNonce })).headers['replay-nonce']);
-        const response = await send({ method: 'POST', url, body: signMessage(payload, { url, nonce, kid }, account) });
-        if (response.status < 300) return response;
-        assert.match(response.text, /badNonce/);
-      }
-    };
-    const kid = String((await post(newAccount, { onlyReturnExisting: true })).headers.location);
-    await post(kid, { status: 'deactivated' }, kid);
+    await post(await addressOfAccount(), { status: 'deactivated' });
     accounts = 0;
     await obtain(['closed.example.com'], 'http-01', presentHttp);
     assert.equal(accounts, 1);
+  });
+
+  test('an account has the addresses of ACME_CONTACT as they are, and not as they were', async () => {
+    for (const contact of [['mailto:new@example.com', 'mailto:other@example.com'], []]) {
+      await obtain(['contact.example.com'], 'http-01', presentHttp, contact);
+      assert.deepEqual(JSON.parse((await post(await addressOfAccount(), '')).text).contact ?? [], contact);
+    }
+  });
+
+  test('an address that the directory does not take is an AcmeError whose advice is about ACME_CONTACT', async () => {
+    await assert.rejects(obtain(['contact.example.com'], 'http-01', presentHttp, ['mailto:nobody']), (error: unknown) => {
+      assert.match(adviceFor(error), /ACME_CONTACT/);
+      return true;
+    });
   });
 
   test('a directory that has lost its accounts, and moved its addresses', async () => {

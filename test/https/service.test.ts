@@ -1,12 +1,14 @@
 // HTTPS as it is run: the built service, its workers, its rolls, and certificates that change under load. Every lost or cut
 // request is counted, as ever.
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { execFile } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { promisify } from 'node:util';
 import { ask, json, startLoad } from '../support/cluster-client.ts';
 import { controller, createFolder, spawnService, startService, write } from '../support/cluster-server.ts';
 import { freePorts, type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
@@ -142,6 +144,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
       HTTP_PORT: String(pebble.httpPort),
       DOMAINS: 'api.example.com',
       OPS_PORT: String(ops),
+      LOG_LEVEL: 'debug',
     });
     const service = await startService(test, { dir, env });
     assert.equal(service.port, port);
@@ -150,6 +153,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     const answer = await ask(port, '/api/test', 'GET', { servername: 'api.example.com', ca });
     assert.equal(json(answer).value, 0);
 
+    await verifyByOpenssl(port, 'api.example.com', join(dirname(dir), 'root.pem'), ca);
     const redirect = await fetchPlain(pebble.httpPort, '/api/test?a=1', 'API.example.com:80');
     assert.deepEqual([redirect.status, redirect.location], [308, `https://api.example.com:${port}/api/test?a=1`]);
     const metrics = await fetchPlain(ops, '/metrics', 'localhost');
@@ -159,11 +163,18 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     for (const file of readdirSync(folder)) assert.equal(statSync(join(folder, file)).mode & 0o777, 0o600, file);
     const stored = readFileSync(join(folder, 'certificate.pem'), 'utf8');
     const account = readFileSync(join(folder, 'account.key'), 'utf8');
-    for (const pid of [service.process.pid, json(answer).pid]) {
-      const shown = readFileSync(`/proc/${pid}/environ`, 'latin1') + readFileSync(`/proc/${pid}/cmdline`, 'latin1');
-      assert.deepEqual(secretsIn(shown, [{ key: stored }, { key: account }]), []);
-    }
-    assert.deepEqual(secretsIn(service.errors() + metrics.text, [{ key: stored }, { key: account }]), []);
+    const keys = [{ key: stored }, { key: account }];
+    assert.deepEqual(secretsIn(stored + account, keys).length > 0, true);
+    const tree = treeOf(service.process.pid as number);
+    assert.ok(tree.length > 2 && tree.includes(Number(json(answer).pid)));
+    const refusals = await Promise.all([
+      ask(port, '/api/nosuch', 'GET', { servername: 'api.example.com', ca }),
+      fetchPlain(pebble.httpPort, '/.well-known/acme-challenge/x', 'api.example.com'),
+      fetchPlain(port, '/api/test', 'api.example.com'),
+      fetchPlain(ops, '/readyz', 'localhost'),
+    ]);
+    const said = [service.output(), service.errors(), metrics.text, JSON.stringify(refusals)];
+    assert.deepEqual(secretsIn([...said, ...tree.map(shownOf)].join('\n'), keys), []);
     service.process.kill('SIGTERM');
     await service.exited;
 
@@ -214,15 +225,44 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
   });
 });
 
+/** The chain that is served leads to this root and is for this name. @throws Error with what openssl says otherwise */
+async function verifyByOpenssl(port: number, name: string, file: string, root: string): Promise<void> {
+  writeFileSync(file, root);
+  const from = ['-connect', `127.0.0.1:${port}`, '-servername', name, '-alpn', 'http/1.1'];
+  const check = ['-CAfile', file, '-no-CApath', '-no-CAstore', '-verify_hostname', name, '-verify_return_error', '-x509_strict'];
+  const asked = promisify(execFile)('openssl', ['s_client', ...from, ...check, '-purpose', 'sslserver']);
+  asked.child.stdin?.end();
+  assert.match((await asked).stdout, /Verify return code: 0 \(ok\)/);
+}
+
 function acmeSettings(pebble: Pebble, env: Record<string, string>): Record<string, string> {
   return { ACME_DIRECTORY: pebble.directory, ACME_CONTACT: 'ops@example.com', NODE_EXTRA_CA_CERTS: pebble.caFile, ...env };
 }
 
-/** Lines of private keys that stand in a text. */
+/** Which of the ways to write down a private key stand in a text: lines of PEM, the whole of it, its number as JWK, hexadecimal or base64 has it. */
 function secretsIn(text: string, pairs: readonly { key: string }[]): string[] {
-  const lines = pairs.flatMap(({ key }) => /-----BEGIN[A-Z ]* PRIVATE KEY-----\n([^-]+)/.exec(key)?.[1]?.trim().split('\n') ?? []);
-  assert.ok(lines.length >= pairs.length);
-  return lines.filter((line) => line.length > 20 && text.includes(line));
+  const forms = pairs.flatMap(({ key }) => {
+    const body = /-----BEGIN[A-Z ]* PRIVATE KEY-----\n([^-]+)/.exec(key)?.[1]?.trim().split('\n') ?? [];
+    const privateKey = createPrivateKey(key);
+    const number = Buffer.from(String(privateKey.export({ format: 'jwk' }).d), 'base64url');
+    const whole = privateKey.export({ type: 'pkcs8', format: 'der' });
+    const encodings = (['base64url', 'base64', 'hex'] as const).flatMap((as) => [number.toString(as), whole.toString(as)]);
+    return [...body.filter((line) => line.length > 20), ...encodings, body.join('\\n'), number.toString('hex').toUpperCase()];
+  });
+  assert.ok(forms.length >= 7 * pairs.length);
+  // Base64 at the end of a text may differ in its last character.
+  return forms.map((form) => form.slice(0, -2)).filter((form) => text.includes(form));
+}
+
+/** What any user of the machine, or a controller's child, could see of a process. */
+function shownOf(pid: unknown): string {
+  return ['environ', 'cmdline', 'comm'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'latin1')).join('\n');
+}
+
+/** The process and all that it has started. */
+function treeOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number);
+  return [pid, ...children.flatMap(treeOf)];
 }
 
 function fetchPlain(

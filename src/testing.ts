@@ -92,7 +92,7 @@ export async function startTest({
 }: TestOptions = {}): Promise<TestApi> {
   const expected = new Set(expectedErrors);
   const lines: LogLine[] = [];
-  const dataDir = data ?? mkdtempSync(join(tmpdir(), 'gatefold-test-'));
+  const dataDir = data ?? createDataDir();
   const settings = parseSettings({ CONTROLLERS_DIR: controllers, DATA_DIR: dataDir, LOG_LEVEL: 'debug', ...env }, [], {
     cores: 1,
     cwd: process.cwd(),
@@ -110,7 +110,7 @@ export async function startTest({
     await new Promise((closed) => server.close(closed));
     await parts.groups.dispose();
     parts.close();
-    if (data === undefined) rmSync(dataDir, { recursive: true, force: true });
+    if (data === undefined) removeDataDir(dataDir);
     refuseErrors(lines, expected);
   }
 
@@ -150,6 +150,21 @@ export async function startTest({
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Folders of tables that tests did without. One that is never closed, or does not start, leaves none behind either. */
+const dataDirs = new Set<string>();
+process.once('exit', () => dataDirs.forEach(removeDataDir));
+
+function createDataDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gatefold-test-'));
+  dataDirs.add(dir);
+  return dir;
+}
+
+function removeDataDir(dir: string): void {
+  rmSync(dir, { recursive: true, force: true });
+  dataDirs.delete(dir);
 }
 
 /** Credentials of the test come first; any other header is for the table. */

@@ -135,14 +135,12 @@ describe('startTest', async () => {
     const dir = folder(test);
     const coverage = join(dir, 'coverage');
     mkdirSync(coverage);
-    const script = `import { startTest } from ${JSON.stringify(pathToFileURL(resolve(import.meta.dirname, '../src/testing.ts')).href)};
-      const api = await startTest({ controllers: ${JSON.stringify(dir)} });
+    runScript(
+      `const api = await startTest({ controllers: ${JSON.stringify(dir)} });
       await api.fetch('/book');
-      await api.close();`;
-    const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
-    execFileSync(process.execPath, [...flags, '--input-type=module', '-e', script], {
-      env: { ...process.env, NODE_V8_COVERAGE: coverage },
-    });
+      await api.close();`,
+      { NODE_V8_COVERAGE: coverage },
+    );
     const scripts = readdirSync(coverage).flatMap((name) => JSON.parse(readFileSync(join(coverage, name), 'utf8')).result);
     const { functions } = scripts.find(({ url }: { url: string }) => url.endsWith('/BookController.mjs'));
     const counts = new Map(
@@ -150,7 +148,31 @@ describe('startTest', async () => {
     );
     assert.deepEqual([counts.get('index'), counts.get('created') ?? 0], [1, 0]);
   });
+
+  it('leaves no folder behind, closed or not, started or not', (test) => {
+    const dir = folder(test);
+    const tables = join(dir, 'tables');
+    mkdirSync(tables);
+    const controllers = JSON.stringify(dir);
+    runScript(
+      `await startTest({ controllers: ${controllers} });
+      await startTest({ controllers: ${controllers}, env: { BODY_LIMIT: 'much' } }).catch(() => console.log('refused'));`,
+      { TMPDIR: tables },
+    );
+    assert.deepEqual(
+      readdirSync(tables).filter((name) => name.startsWith('gatefold-')),
+      [],
+    );
+  });
 });
+
+/** In a process of its own. */
+function runScript(script: string, env: Readonly<Record<string, string>>): void {
+  const testing = pathToFileURL(resolve(import.meta.dirname, '../src/testing.ts')).href;
+  const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
+  const args = [...flags, '--input-type=module', '-e', `import { startTest } from ${JSON.stringify(testing)};\n${script}`];
+  execFileSync(process.execPath, args, { env: { ...process.env, ...env } });
+}
 
 describe('createParams', () => {
   it('is what an operation needs to be called as a function', () => {

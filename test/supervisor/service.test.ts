@@ -87,6 +87,33 @@ describe('a service', () => {
     await until(service, '/api/edited', ({ status }) => status === 404);
   });
 
+  it('takes an edit of a file that is read only for its types, and goes on with the last good one', async () => {
+    // Node does not load them, and no import of a controller leads to the second but by the first.
+    write(service.dir, 'types/index.ts', "export type { NewUser } from './user.ts';\n");
+    write(service.dir, 'types/user.ts', 'export interface NewUser { name: string }\n');
+    write(
+      service.dir,
+      'TypedController.ts',
+      "import type { NewUser } from './types/index.ts';\nexport default class { created(data: NewUser) { return data; } }\n",
+    );
+    const send = (body: object) => () => post(service, '/api/typed', body);
+    const [ada, full] = [send({ name: 'Ada' }), send({ name: 'Ada', email: 'a@b.c' })];
+    for (const { status } of await together(10, ada)) assert.equal(status, 200);
+
+    write(service.dir, 'types/user.ts', 'export interface NewUser { name: string; email: string }\n');
+    await untilAnswer(service, ada, ({ status }) => status === 422);
+    assert.deepEqual(json(await full()), { name: 'Ada', email: 'a@b.c' });
+
+    write(service.dir, 'types/user.ts', 'export interface NewUser {\n  name: bigint;\n}\n');
+    const line = await service.logged('generation-rejected', ({ file }) => file === 'TypedController.ts');
+    assert.match(`${line.at} ${line.error}`, /user\.ts:2 .*user\.ts:2: created\(data: NewUser\): bigint has no JSON form/);
+    for (const { status } of await together(10, full)) assert.equal(status, 200);
+    assert.equal((await ada()).status, 422);
+
+    write(service.dir, 'types/user.ts', 'export interface NewUser { name: string }\n');
+    await untilAnswer(service, ada, ({ status }) => status === 200);
+  });
+
   it('obeys no message that a controller sends over the channel', async () => {
     const { pid } = json(await ask(service.port, '/api/mischief/say'));
     // It goes on answering, and its word has arrived before the answer did.
@@ -185,13 +212,27 @@ async function workersSeen(service: Service): Promise<number[]> {
   return [...new Set(answers.map((answer) => Number(json(answer).pid)))].sort();
 }
 
+async function post(service: Service, path: string, body: object): Promise<Answer> {
+  const text = JSON.stringify(body);
+  const connection = openConnection(service.port);
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${text.length}`;
+  const outcome = await connection.ask(`${head}\r\n\r\n${text}`);
+  connection.close();
+  if ('kind' in outcome) throw new Error(`${outcome.kind}: ${outcome.detail}`);
+  return outcome;
+}
+
 /** Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does. */
-async function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
+function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
+  return untilAnswer(service, () => ask(service.port, path), isMeant);
+}
+
+async function untilAnswer(service: Service, send: () => Promise<Answer>, isMeant: (answer: Answer) => boolean): Promise<void> {
   const begun = performance.now();
   for (let run = 0; run < 12; ) {
-    const answer = await ask(service.port, path);
+    const answer = await send();
     run = isMeant(answer) ? run + 1 : 0;
-    if (performance.now() - begun > service.patience()) assert.fail(`${path} is still ${answer.status} ${answer.body}`);
+    if (performance.now() - begun > service.patience()) assert.fail(`the answer is still ${answer.status} ${answer.body}`);
     if (run === 0) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

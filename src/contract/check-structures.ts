@@ -37,13 +37,28 @@ export function compileArray(schema: Schema, { compile, texts }: Compiler): Chec
         made[i] = changed;
       }
     }
-    if (uniqueItems && run.mistakes.length === before && hasTwice(list)) return run.wrong('must have no entry twice');
+    if (uniqueItems && run.mistakes.length === before) refuseTwice(made ?? list, run);
     return made ?? list;
   };
 }
 
-function hasTwice(list: readonly unknown[]): boolean {
-  return new Set(list.map((item) => JSON.stringify(item))).size < list.length;
+function refuseTwice(list: readonly unknown[], run: Run): void {
+  const keys = list.map((item) => (item instanceof Blob ? item : textOf(item, 0)));
+  if (keys.includes(undefined)) run.wrong(`is nested deeper than ${LIMITS.depth}`);
+  else if (new Set(keys).size < list.length) run.wrong('must have no entry twice');
+}
+
+/** Equal for what is equal, whatever the order of its fields; a string has quotes in it. Undefined: too deep. */
+function textOf(value: unknown, depth: number): string | undefined {
+  if (typeof value !== 'object' || value === null || value instanceof Date) return ` ${JSON.stringify(value)}`;
+  if (depth > LIMITS.depth) return undefined;
+  const parts = Array.isArray(value)
+    ? value.map((item) => textOf(item, depth + 1))
+    : Object.entries(value)
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .flatMap(([name, item]) => [JSON.stringify(name), textOf(item, depth + 1)]);
+  if (parts.includes(undefined)) return undefined;
+  return Array.isArray(value) ? ` [${parts.join()}]` : ` {${parts.join()}}`;
 }
 
 export function compileObject(schema: Schema, { compile, texts }: Compiler): Check {
@@ -139,8 +154,12 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
   }
 }
 
-const anyObject: Check = (value, run) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : run.wrong('must be an object');
+const anyObject: Check = (value, run) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
+  let sent = 0;
+  for (const _ in value) if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
+  return value;
+};
 
 /** Queries and forms have no prototype, and what becomes of them has none either. */
 function emptyLike(fields: Fields): Record<string, unknown> {

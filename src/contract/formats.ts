@@ -30,9 +30,11 @@ function isHostname(text: string): boolean {
 
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
+  // The calendar repeats every 400 years, and Date.UTC takes 00 to 99 for years of the 20th century.
+  const year = 2000 + (Number(text.slice(0, 4)) % 400);
   const month = Number(text.slice(5, 7));
   const day = Number(text.slice(8));
-  return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(Number(text.slice(0, 4)), month, 0)).getUTCDate();
+  return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
 /** RFC 3339: a time with its offset. */

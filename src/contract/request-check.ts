@@ -2,7 +2,7 @@
 // once, wherever they are.
 import { createCompiler } from './check.ts';
 import type { Problem, Schema } from './contract.ts';
-import { type Check, LIMITS, Run } from './run.ts';
+import { type Check, cutPointer, LIMITS, Run } from './run.ts';
 import { type StandardSchema, type Validated, validate } from './standard-schema.ts';
 
 /** What an operation is about to get; a check replaces what it has changed. */
@@ -88,7 +88,7 @@ function checkPart(
     parts[part] = made;
     return before;
   }
-  return [...(before ?? []), ...mistakes.map(({ pointer, message }) => ({ in: from, pointer, message }))];
+  return [...(before ?? []), ...mistakes.map(({ pointer, message }) => ({ in: from, pointer: cutPointer(pointer), message }))];
 }
 
 function once<T>(make: () => T): () => T {

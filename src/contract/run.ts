@@ -21,6 +21,10 @@ export const LIMITS = {
   patternSteps: 1e8,
 } as const;
 
+/** Characters. */
+const MOST_OF_KEY = 200;
+const MOST_OF_POINTER = 1000;
+
 /** What is found out while one request is checked. */
 export class Run {
   mistakes: Mistake[] = [];
@@ -35,7 +39,7 @@ export class Run {
 
   /** The mistakes from `from` on were found in the member `key`. */
   within(key: string | number, from: number): void {
-    const step = typeof key === 'number' ? `/${key}` : `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const step = typeof key === 'number' ? `/${key}` : stepOf(key);
     for (let i = from; i < this.mistakes.length; i++) {
       const mistake = this.mistakes[i] as Mistake;
       mistake.pointer = step + mistake.pointer;
@@ -50,6 +54,17 @@ export class Run {
   get isFull(): boolean {
     return this.mistakes.length >= LIMITS.mistakes;
   }
+}
+
+/** Of a JSON pointer. The keys of a record are the client's: a long one would come back with each of its mistakes. */
+export function stepOf(key: string): string {
+  const known = key.length > MOST_OF_KEY ? `${key.slice(0, MOST_OF_KEY)}…` : key;
+  return `/${known.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
+/** What of a pointer is told. */
+export function cutPointer(pointer: string): string {
+  return pointer.length > MOST_OF_POINTER ? `${pointer.slice(0, MOST_OF_POINTER)}…` : pointer;
 }
 
 export interface Compiler {

@@ -2,7 +2,7 @@
 // they throw or answer, it becomes a list of mistakes or a value.
 
 import type { Problem, Schema } from './contract.ts';
-import { LIMITS } from './run.ts';
+import { cutPointer, LIMITS, stepOf } from './run.ts';
 
 /** As far as it is used here. */
 export interface StandardSchema {
@@ -37,7 +37,7 @@ function problemOf(issue: unknown, from: Problem['in']): Problem {
   const steps = Array.isArray(path)
     ? path.map((step) => (typeof step === 'object' && step !== null ? (step as { key?: unknown }).key : step))
     : [];
-  const pointer = steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  const pointer = cutPointer(steps.map((step) => stepOf(String(step))).join(''));
   return { in: from, pointer, message: typeof message === 'string' ? message : 'is not what it should be' };
 }
 

@@ -2,6 +2,7 @@
 // tell, the limit is far above what a slow machine needs and far below what an unbounded one would take.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Problem } from '../../src/contract/contract.ts';
 import { createEvaluator } from '../../src/contract/evaluate.ts';
 import { parseModule } from '../../src/contract/parse-module.ts';
 import { degreeOf } from '../../src/contract/pattern.ts';
@@ -11,17 +12,17 @@ import { createSchemaWriter } from '../../src/contract/schema.ts';
 const LIMIT_MS = 5000;
 
 function checkOf(source: string): (data: unknown) => string | undefined {
+  const problemsIn = problemsOf(source);
+  return (value) => problemsIn(value)[0]?.message;
+}
+
+function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const module = parseModule(source);
   const { evaluate } = createEvaluator(() => undefined);
   const writer = createSchemaWriter();
   const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
   const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
-  return (value) => {
-    const problems = check?.({ data: value, query: undefined, path: undefined }, 'body') as
-      | { message: string; pointer: string }[]
-      | undefined;
-    return problems?.[0]?.message;
-  };
+  return (value) => (check?.({ data: value, query: undefined, path: undefined }, 'body') ?? []) as readonly Problem[];
 }
 
 const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
@@ -57,6 +58,24 @@ describe('a request that is made to be expensive', () => {
       '10,000 fields that nobody declared',
       'interface T { a?: string }',
       () => Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, 1])),
+      undefined,
+    ],
+    [
+      '10,001 fields of a record of anything',
+      'type T = { [name: string]: unknown };',
+      () => Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}`, 1])),
+      'must have at most 10000 fields',
+    ],
+    [
+      'entries of anything, 100,000 deep, that must differ',
+      'interface T {\n/** @uniqueItems */\nlist: unknown[] }',
+      () => ({ list: [nested(100_000, (a) => [a])] }),
+      'is nested deeper than 100',
+    ],
+    [
+      'entries of anything, 100 deep, with quotes in quotes',
+      'interface T {\n/** @uniqueItems */\nlist: unknown[] }',
+      () => ({ list: Array.from({ length: 1000 }, (_, i) => nested(90, (a) => [a ?? `"${i}"`])) }),
       undefined,
     ],
     ['a million wrong entries', 'type T = number[];', () => Array.from({ length: 1e6 }, () => 'x'), 'must be a number'],
@@ -101,6 +120,51 @@ describe('a request that is made to be expensive', () => {
       const from = performance.now();
       assert.equal(check(value), expected);
       assert.ok(performance.now() - from < LIMIT_MS);
+    });
+  }
+
+  test('a key of a million characters comes back once at most, and cut', () => {
+    const check = problemsOf('type T = { [name: string]: number[] | T };');
+    const key = 'k'.repeat(1e6);
+    const problems = check({ [key]: Array(60).fill('x') });
+    assert.equal(problems.length, 50);
+    assert.ok(JSON.stringify(problems).length < 20_000);
+    assert.equal(problems[0]?.pointer, `/${'k'.repeat(200)}…/0`);
+    const deep = nested(90, (a) => ({ [key.slice(0, 150)]: a ?? ['x'] }));
+    assert.equal(check(deep)[0]?.pointer.length, 1001);
+  });
+
+  const lists: [name: string, type: string, list: unknown[], isTwice: boolean][] = [
+    ['numbers', 'number', [0, -0], true],
+    ['a number and its text', 'number | string', [1, '1'], false],
+    [
+      'objects, whatever the order of their fields',
+      '{ a: number; b: number }',
+      [
+        { a: 1, b: 2 },
+        { b: 2, a: 1 },
+      ],
+      true,
+    ],
+    [
+      'objects that differ',
+      '{ a: number; b: number }',
+      [
+        { a: 1, b: 2 },
+        { a: 2, b: 1 },
+      ],
+      false,
+    ],
+    ['a list and its text', 'unknown', [[1], ' [ 1]'], false],
+    ['lists with commas in their texts', 'string[]', [['a,b'], ['a', 'b']], false],
+    ['the same time in two zones', 'Date', ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00+01:00'], true],
+    ['files', 'File', [new File(['a'], 'a'), new File(['a'], 'a')], false],
+    ['null and nothing', '{ a?: null }', [{ a: null }, {}], false],
+  ];
+  for (const [name, type, list, isTwice] of lists) {
+    test(`no entry twice: ${name}`, () => {
+      const check = checkOf(`interface T {\n/** @uniqueItems */\nlist: (${type})[] }`);
+      assert.equal(check({ list }), isTwice ? 'must have no entry twice' : undefined);
     });
   }
 

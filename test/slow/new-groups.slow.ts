@@ -206,7 +206,9 @@ ${controller('good')}`;
 }
 
 async function answersOnly200(service: Service, path: string, count: number): Promise<void> {
-  for (const answer of await Promise.all(Array.from({ length: count }, () => ask(service.port, path)))) {
+  // What ended a connection, if one ends, is in the log: a worker that died, a drain, or nothing at all.
+  const told = (error: Error) => assert.fail(`${error.message}\n${service.lines.map((line) => JSON.stringify(line)).join('\n')}`);
+  for (const answer of await Promise.all(Array.from({ length: count }, () => ask(service.port, path).catch(told)))) {
     assert.equal(answer.status, 200, answer.body);
   }
 }

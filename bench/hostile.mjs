@@ -21,13 +21,13 @@ const { values } = parseArgs({
 const only = values.only?.split(',');
 const most = Number(values.seconds ?? 60);
 
-const HEAD = ['attack', 'how', 'supervisor', 'largest worker', 'lost', 'p50', 'p99', 'workers died', 'what the attack got'];
+const HEAD = ['attack', 'how', 'supervisor', 'largest worker', 'lost', 'p50', 'p99', 'longest turn', 'workers died', 'what the attack got'];
 /** @type {string[][]} */
 const table = [];
 for (const attack of ATTACKS) {
   if (only !== undefined && !only.includes(attack.name)) continue;
   const cells = await measure(attack).catch((error) => {
-    if (error instanceof Skip) return ['', '', '', '', '', '', `skipped: ${error.message}`];
+    if (error instanceof Skip) return ['', '', '', '', '', '', '', `skipped: ${error.message}`];
     throw error;
   });
   table.push([attack.name, attack.how, ...cells]);
@@ -45,7 +45,7 @@ async function measure(attack) {
     const figures = await visit(service.port, async () => {
       got = await attack.run({ port: service.port, seconds });
     });
-    const { deaths, dropped } = await readMetrics(service.opsPort);
+    const { deaths, dropped, longestTurn } = await readMetrics(service.opsPort);
     const [supervisor = 0, ...workers] = treePids(service.pid).map(highestMemory);
     const lost = Object.entries(figures.lost).map(([why, times]) => `${times} ${why}`);
     return [
@@ -54,6 +54,7 @@ async function measure(attack) {
       `${lost.join(' + ') || '0'} of ${figures.requests}`,
       `${figures.p50.toFixed(1)} ms`,
       `${figures.p99.toFixed(0)} ms`,
+      `${Math.round(longestTurn * 1000)} ms`,
       String(deaths),
       [got, dropped === 0 ? '' : `${dropped} log lines dropped`].filter(Boolean).join('; '),
     ];
@@ -143,9 +144,14 @@ function mountFull(folder) {
 async function readMetrics(opsPort) {
   await pause(WARM_UP_MS); // Workers report once a second.
   const text = await (await fetch(`http://127.0.0.1:${opsPort}/metrics`)).text();
-  const sum = (/** @type {string} */ name) =>
-    Array.from(text.matchAll(new RegExp(`^${name}(?:{.*})? (\\d+)`, 'gm')), ([, value]) => Number(value)).reduce((a, b) => a + b);
-  return { deaths: sum('gatefold_worker_deaths_total'), dropped: sum('gatefold_log_lines_dropped_total') };
+  const read = (/** @type {string} */ name) =>
+    Array.from(text.matchAll(new RegExp(`^${name}(?:{.*})? ([\\d.e-]+)`, 'gm')), ([, value]) => Number(value));
+  const sum = (/** @type {string} */ name) => read(name).reduce((a, b) => a + b, 0);
+  return {
+    deaths: sum('gatefold_worker_deaths_total'),
+    dropped: sum('gatefold_log_lines_dropped_total'),
+    longestTurn: Math.max(...read('gatefold_worker_longest_delay_seconds')),
+  };
 }
 
 /** Of a process since it began, in MB. @param {number} pid */

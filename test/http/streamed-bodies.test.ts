@@ -2,8 +2,8 @@
 // held in memory; what is refused, and what becomes of a body that nobody reads.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type EventEmitter, once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
@@ -21,6 +21,7 @@ before(async () => {
           patch: { body: 'stream', bodyLimit: 50_000_000 },
           deleted: { body: 'stream' },
           'POST pictures': { body: 'stream', accepts: ['image/png'] },
+          'POST hold': { body: 'stream', bodyLimit: 50_000_000 },
           'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
         };
         async created(data, { bytes }) { return data instanceof Blob ? { type: data.type, text: await data.text(), bytes: bytes.length } : { data } }
@@ -28,6 +29,7 @@ before(async () => {
         async patch(data) { return digest(data) }
         async deleted(data) { return digest(data) }
         async 'POST pictures'(data) { return digest(data) }
+        'POST hold'() { return new Promise((done) => process.once('test:let-go', () => done({}))) }
         'POST ignore'() { return { ignored: true } }
       }`,
   };
@@ -68,6 +70,39 @@ test('bodyLimit of an operation is its own', async () => {
   assert.deepEqual(await (await send('PUT', '', 'x'.repeat(4000), text)).json(), { length: 4000 });
   assertEnvelope(await asRaw(await send('PUT', '', 'x'.repeat(5001), text)), 413, 'BODY_TOO_LARGE');
   assertEnvelope(await asRaw(await send('POST', '', 'x'.repeat(2001), text)), 413, 'BODY_TOO_LARGE');
+});
+
+describe('a stream that its operation does not read', () => {
+  const bytes = randomBytes(8_000_000);
+  for (const [name, body, headers] of [
+    ['as it is', bytes, ''],
+    ['in gzip', gzipSync(bytes), 'Content-Encoding: gzip\r\n'],
+    ['that inflates a thousandfold', Buffer.concat(Array(200).fill(gzipSync(Buffer.alloc(40_000_000)))), 'Content-Encoding: gzip\r\n'],
+  ] as const) {
+    test(`is not read from its client, but for some pieces: ${name}`, async (t) => {
+      const accepted = once(service.app.server, 'connection');
+      const client = connect(service.port, '127.0.0.1');
+      t.after(() => void client.destroy());
+      client.on('error', () => {});
+      const [socket] = (await accepted) as [Socket];
+      const before = process.memoryUsage().arrayBuffers;
+      client.write(`POST /api/upload/hold HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n${headers}\r\n`);
+      client.write(body);
+      // Until nothing has come for a while.
+      for (let quiet = 0, last = -1; quiet < 100 || last < 64 * 1024; quiet++) {
+        await new Promise(setImmediate);
+        if (socket.bytesRead !== last) quiet = 0;
+        last = socket.bytesRead;
+      }
+      const read = socket.bytesRead;
+      const held = process.memoryUsage().arrayBuffers - before;
+      (process as EventEmitter).emit('test:let-go');
+      client.destroy();
+      while (service.app.inFlight() > 0) await new Promise(setImmediate);
+      assert.ok(read < 512 * 1024, `${read} bytes were read`);
+      assert.ok(held < 4_000_000, `${held} bytes are held`);
+    });
+  }
 });
 
 describe('a stream', () => {

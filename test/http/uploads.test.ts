@@ -175,13 +175,28 @@ describe('body budget', () => {
     // Its bytes count until it is answered; but now another may finish.
     budget.complete(a.made);
     assert.deepEqual(flows(b, c), [true, true]);
-    assert.ok(budget.take(c.made, 16 * KB));
+    assert.ok(budget.take(c.made, 40 * KB));
     assert.deepEqual(flows(b, c), [true, false]);
     budget.release(a.made);
     budget.release(b.made);
     assert.deepEqual(flows(c), [true]);
     for (const { made } of [c, e]) budget.release(made);
     assert.deepEqual([budget.uploads(), a.made.held, b.made.held, c.made.held], [0, 0, 0, 0]);
+  });
+
+  test('never stops a small body, nor refuses it', () => {
+    const { budget, exchange } = budgetOf(400 * KB);
+    const crowd = Array.from({ length: 11 }, exchange);
+    for (const { made } of crowd) {
+      budget.begin(made);
+      budget.take(made, 20 * KB);
+    }
+    assert.equal(crowd.at(-1)?.flow.flowing, false);
+    const { made, flow } = exchange();
+    budget.begin(made);
+    for (let i = 0; i < 16; i++) assert.deepEqual([budget.take(made, 1 * KB), flow.flowing], [true, true]);
+    // Now it is one like the others.
+    assert.equal(budget.take(made, 1 * KB), false);
   });
 
   test('counts uploads of which nothing has come', () => {
@@ -208,7 +223,11 @@ describe('body budget', () => {
     );
     t.mock.timers.tick(1000);
     for (const { made } of crowd.slice(0, 8)) budget.add(made, 5 * KB);
+    // One that brings too little in a second counts as one that does not move.
+    budget.add(finishing.made, 1 * KB);
     assert.deepEqual(evicted, []);
+    const fresh = exchange();
+    budget.begin(fresh.made);
     t.mock.timers.tick(1000);
     // Its turn has come.
     assert.deepEqual(evicted, [finishing.made]);

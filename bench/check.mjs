@@ -5,8 +5,8 @@ import { request as httpsRequest } from 'node:https';
 
 /** @typedef {import('./requests.mjs').Request} Request */
 
-/** Node's own, set by its keep-alive time-out; not written by any handler. */
-const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive'];
+/** Node's own, set by its keep-alive time-out, and nginx's word for itself; not written by any handler. */
+const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive', 'server'];
 
 /** Requests of a list that are checked: its first ones. */
 const CHECKED = 3;

@@ -3,15 +3,14 @@ import { measureScenario } from './measure.mjs';
 import { readOptions } from './options.mjs';
 import { foreignNote, formatTable } from './report.mjs';
 import { SCENARIOS } from './scenarios.mjs';
-import { SERVERS } from './servers.mjs';
+import { missingCommand, SERVERS } from './servers.mjs';
 
 const { scenarios: wanted, peers, ...options } = readOptions();
+const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`);
 const scenarios = SCENARIOS.filter(({ name }) => wanted.includes(name))
   .map((scenario) => ({ ...scenario, entries: scenario.entries.filter(isWanted) }))
   // Bare against itself alone is worth a run only where it was asked for.
   .filter(({ entries }) => entries.some(({ key }) => key !== 'noise') || peers.every((peer) => peer === 'bare'));
-
-const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`);
 
 try {
   const results = [];
@@ -29,5 +28,9 @@ try {
 
 /** @param {import('./scenarios.mjs').Entry} entry */
 function isWanted({ key, server }) {
-  return key === 'noise' || peers.includes(SERVERS[server].peer);
+  if (key === 'noise') return true;
+  if (!peers.includes(SERVERS[server].peer)) return false;
+  const missing = missingCommand(server);
+  if (missing !== undefined) say(`${SERVERS[server].label} is left out: ${missing} is not installed`);
+  return missing === undefined;
 }

@@ -92,6 +92,7 @@ function secure(name, title, request, { off }) {
       { key: 'off', server: 'gatefoldTls', request, goal: { atMost: off } },
       { key: 'on', server: 'gatefoldTlsLines', request },
       { key: 'fastify', server: 'fastifyTls', request },
+      { key: 'nginx', server: 'nginxTls', request },
     ],
   };
 }

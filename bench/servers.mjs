@@ -1,5 +1,6 @@
 // Every server that can be measured: a row a server. It starts one, waits until it says that it listens, and knows where;
 // what it is asked is scenarios.mjs.
+import { spawnSync } from 'node:child_process';
 import { existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,6 +15,7 @@ import { startProcess, stopProcess } from './processes.mjs';
  * @property {string} file
  * @property {(() => Record<string, string>)=} env
  * @property {true=} secure it speaks HTTPS
+ * @property {string=} needs a command that must be installed
  *
  * @typedef {object} Server
  * @property {number} pid
@@ -37,6 +39,7 @@ export const SERVERS = {
   bareTls: { label: 'bare', peer: 'bare', file: here('./peers/bare.mjs'), env: tlsSettings, secure: true },
   bareTlsAgain: { label: 'bare, again (noise)', peer: 'bare', file: here('./peers/bare.mjs'), env: tlsSettings, secure: true },
   fastifyTls: { label: 'Fastify', peer: 'fastify', file: here('./peers/fastify.mjs'), env: tlsSettings, secure: true },
+  nginxTls: { label: 'nginx before bare', peer: 'nginx', file: here('./peers/nginx.mjs'), env: tlsSettings, secure: true, needs: 'nginx' },
   h3: { label: 'h3', peer: 'h3', file: here('./peers/h3.mjs') },
   hono: { label: 'Hono', peer: 'hono', file: here('./peers/hono.mjs') },
   koa: { label: 'Koa', peer: 'koa', file: here('./peers/koa.mjs') },
@@ -76,6 +79,17 @@ function gatefold(label, env) {
       ...env(),
     }),
   };
+}
+
+/**
+ * The command that this server needs and that is not here; undefined: none.
+ *
+ * @param {ServerName} name
+ */
+export function missingCommand(name) {
+  /** @type {ServerRow} */
+  const { needs } = SERVERS[name];
+  return needs !== undefined && spawnSync(needs, ['-v']).error !== undefined ? needs : undefined;
 }
 
 let started = 0;

@@ -62,7 +62,7 @@ export function madeOf(source: string, name: string): string[] {
   for (const [before, behind] of occurrences(withoutComments(source), name)) {
     const text = afterName(before, behind);
     const value = text === undefined || !/^\s*[:=](?![=>])/.test(text) ? '' : (upTo(text.replace(/^\s*[:=]/, ''), ',') ?? '');
-    if (/^\s*[\w$.]+\s*\(/.test(value)) for (const [word] of value.matchAll(/(?<![\w$.])[a-z_$][\w$]*/gi)) found.add(word);
+    if (!value.includes('=>')) for (const [word] of value.matchAll(/(?<![\w$.])[a-z_$][\w$]*/gi)) found.add(word);
   }
   return [...found];
 }

@@ -11,7 +11,7 @@ const MODIFIERS = new Set(
   'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
 );
 /** These need their member on the same line; alone on a line they are a field. */
-const LINE_BOUND = /^(?:get|set|static|async|declare|accessor|abstract)$/;
+const LINE_BOUND = /^(?:async|declare|accessor|abstract)$/;
 const CONTINUES = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
 export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Member[] {

@@ -107,8 +107,9 @@ export function createApp({
     onStreaming: leaveFlight,
     isFollowed: (exchange) => connections.isFollowed(exchange),
   });
+  const bodyBudget = settings.bodyBudget ?? defaultBodyBudget(bodyLimit);
   const budget = createBodyBudget({
-    limit: settings.bodyBudget ?? defaultBodyBudget(bodyLimit),
+    limit: bodyBudget,
     bodyLimit,
     exchanges: () => connections.exchanges(),
     evict: (exchange) => respond.fail(exchange, overloaded()),
@@ -258,7 +259,7 @@ export function createApp({
   const { keepAliveTimeout, requestTimeout: readTimeout, maxConnections } = settings;
   // With TLS a request's socket is not what was accepted, but what stands on it once the handshake is done.
   const event = transport.isSecure ? 'secureConnection' : 'connection';
-  const connections = trackConnections(server, { keepAliveTimeout, readTimeout, maxConnections, event });
+  const connections = trackConnections(server, { keepAliveTimeout, readTimeout, maxUnread: bodyBudget, maxConnections, event });
   answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
 
   return {

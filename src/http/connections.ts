@@ -24,6 +24,8 @@ interface Connection {
   order: number;
   /** Its client reads slowly: Node's own timer, which knows of progress within one write, watches it. */
   slow: boolean;
+  /** Bytes of answers that the kernel had not taken at the last sweep, if it was slow then; else -1. */
+  unsentBefore: number;
   /** Bytes that had come when it was to be closed if it idles. */
   readBefore: number;
 }
@@ -33,6 +35,8 @@ export interface ConnectionLimits {
   readonly keepAliveTimeout: number;
   /** Milliseconds a client may leave an answer lying without reading on. */
   readonly readTimeout: number;
+  /** Bytes of answers that clients have not read, of all connections: beyond it those are cut that do not read on, longest answer first. */
+  readonly maxUnread: number;
   /** Of the server: it brings what a request has for its `socket`, which with TLS is not what was accepted. */
   readonly event?: string;
   /** Beyond it one that has not sent a request or has idled longest is ended, or if there is none the new one. */
@@ -75,7 +79,7 @@ type Tracked = Socket & { [CONNECTION]?: Connection };
 
 export function trackConnections(
   server: Server,
-  { keepAliveTimeout, readTimeout, maxConnections, event = 'connection' }: ConnectionLimits,
+  { keepAliveTimeout, readTimeout, maxUnread, maxConnections, event = 'connection' }: ConnectionLimits,
 ): Connections {
   // Slots that are used again, and not a Set: one that is added to and deleted from without end leaves its outgrown tables in
   // the old generation, and each keeps the connections that were in it alive until the next full collection.
@@ -99,6 +103,7 @@ export function trackConnections(
       idleSince: sweeps,
       order: moments++,
       slow: false,
+      unsentBefore: -1,
       readBefore: -1,
     };
     socket.on('close', forget);
@@ -128,6 +133,8 @@ export function trackConnections(
 
   function sweep(): void {
     sweeps++;
+    let unread = 0;
+    const stalled: Tracked[] = [];
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = socket[CONNECTION] as Connection;
@@ -137,10 +144,28 @@ export function trackConnections(
       if (slow) {
         connection.idleSince = sweeps;
         // A socket that is being closed has no handle any more: what it said last still holds.
-        if (connection.exchange !== undefined && !socket.destroyed) connection.exchange.unsent = unsentBytes(socket);
+        if (socket.destroyed) continue;
+        const unsent = unsentBytes(socket);
+        if (connection.exchange !== undefined) connection.exchange.unsent = unsent;
+        unread += socket.writableLength;
+        if (connection.unsentBefore >= 0 && unsent >= connection.unsentBefore) stalled.push(socket);
+        connection.unsentBefore = unsent;
+        continue;
       }
+      connection.unsentBefore = -1;
       // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
-      else if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();
+      if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();
+    }
+    if (unread > maxUnread) cutUnread(stalled, unread - maxUnread);
+  }
+
+  /** An answer is kept whole until its last byte is out. */
+  function cutUnread(stalled: Tracked[], tooMany: number): void {
+    let left = tooMany;
+    for (const socket of stalled.sort((a, b) => b.writableLength - a.writableLength)) {
+      if (left <= 0) return;
+      left -= socket.writableLength;
+      socket.destroy();
     }
   }
 

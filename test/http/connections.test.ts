@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { trackConnections } from '../../src/http/connections.ts';
+import { trackConnections, unsentBytes } from '../../src/http/connections.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { Request } from '../../src/http/head.ts';
 import { startService } from '../support/service.ts';
@@ -15,7 +15,7 @@ import { startService } from '../support/service.ts';
 test('of a connection that has closed, the server forgets the exchange', async (t) => {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
   server.on('clientError', (_error, socket) => socket.destroy());
-  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxConnections: 10 });
+  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxUnread: 1000, maxConnections: 10 });
   t.after(() => {
     server.close();
     server.closeAllConnections();
@@ -154,7 +154,7 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
 // Between the last byte of such an answer and the end of its connection Node goes on reading.
 test('what comes behind an answer that ends its connection is not begun', async (t) => {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
-  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxConnections: 10 });
+  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxUnread: 1000, maxConnections: 10 });
   t.after(() => {
     server.close();
     server.closeAllConnections();
@@ -168,4 +168,39 @@ test('what comes behind an answer that ends its connection is not begun', async 
   assert.equal(connections.begin(new Exchange(request, response, 0)), true);
   response.shouldKeepAlive = false;
   assert.equal(connections.begin(new Exchange(request, response, 0)), false);
+});
+
+test('clients that do not read are cut where their answers are too many, and nobody who reads', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const controllers = { 'BigController.mjs': "export class BigController { index() { return 'x'.repeat(20_000_000); } }" };
+  const service = await startService({ controllers, settings: { BODY_BUDGET: '50MB' } });
+  t.after(() => service.close());
+  const sockets: Socket[] = [];
+  service.app.server.on('connection', (socket) => sockets.push(socket));
+  const ask = async () => {
+    const client = connect(service.port, '127.0.0.1');
+    t.after(() => client.destroy());
+    client.on('error', () => {});
+    client.write('GET /api/big HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(client, 'readable');
+    return client;
+  };
+  const reader = await ask();
+  for (let i = 0; i < 3; i++) await ask();
+  assert.ok(sockets.every((socket) => socket.writableLength > 0));
+  t.mock.timers.tick(500);
+  assert.ok(sockets.every((socket) => !socket.destroyed));
+  const [first] = sockets as [Socket];
+  const before = unsentBytes(first);
+  while (unsentBytes(first) === before) {
+    reader.read();
+    await turn();
+  }
+  t.mock.timers.tick(500);
+  assert.deepEqual(
+    sockets.map((socket) => socket.destroyed),
+    [false, true, true, false],
+  );
+  t.mock.timers.tick(500);
+  assert.equal(sockets.filter((socket) => socket.destroyed).length, 2);
 });

@@ -106,6 +106,7 @@ export async function startTest({
 
   async function close(): Promise<void> {
     for (const end = performance.now() + settings.drainTimeout; parts.app.pendingWork() > 0 && performance.now() < end; ) await sleep(5);
+    parts.app.giveUpWork();
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
     await parts.groups.dispose();

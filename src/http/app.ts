@@ -72,6 +72,8 @@ export interface App {
   inFlight(): number;
   /** Pieces of work after their answers (`params.waitUntil`) that are under way. */
   pendingWork(): number;
+  /** It is waited for no longer, and what has not ended is told in the log. */
+  giveUpWork(): void;
   /**
    * For an `uncaughtException` listener: the request whose operation led to the throw gets its 500 now, unless it has its
    * answer. No other request is touched.
@@ -267,6 +269,7 @@ export function createApp({
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
     pendingWork: background.pending,
+    giveUpWork: background.giveUp,
     failRequestAtHand(thrown) {
       const exchange = atHand.current();
       if (exchange !== undefined) respond.fail(exchange, thrown);

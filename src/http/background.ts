@@ -1,26 +1,33 @@
 // Work that goes on after its answer: `params.waitUntil(promise)`. A worker that drains waits for it.
-import { describeError, type Log } from '../base/log.ts';
+import { describeError, type Log, type LogFields } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
   /** Pieces of work under way. */
   pending(): number;
+  /** Nobody waits any longer: each piece that is under way gets a line. */
+  giveUp(): void;
 }
 
 export function createBackgroundWork(log: Log): BackgroundWork {
-  let pending = 0;
+  const pending = new Set<LogFields>();
   return {
     add({ requestId: request_id, group, operation }, work) {
-      pending++;
+      const facts = { request_id, group, operation };
+      pending.add(facts);
       Promise.resolve(work).then(
-        () => pending--,
+        () => pending.delete(facts),
         (error) => {
-          pending--;
-          log.error('background-work-failed', { request_id, group, operation, ...describeError(error) });
+          pending.delete(facts);
+          log.error('background-work-failed', { ...facts, ...describeError(error) });
         },
       );
     },
-    pending: () => pending,
+    pending: () => pending.size,
+    giveUp() {
+      for (const facts of pending) log.warn('background-work-given-up', facts);
+      pending.clear();
+    },
   };
 }

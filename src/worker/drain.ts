@@ -10,6 +10,8 @@ export interface Drainable {
   setDraining(): void;
   /** Work that goes on after its answer. */
   pendingWork(): number;
+  /** Its time is over. */
+  giveUpWork(): void;
 }
 
 export interface DrainOptions {
@@ -34,7 +36,7 @@ const SWEEP_INTERVAL = 50;
 const QUIET_TURNS = 3;
 const QUIET_LIMIT = 400;
 
-export function drain({ server, setDraining, pendingWork }: Drainable, { timeout, acceptFor, onDrained }: DrainOptions): void {
+export function drain({ server, setDraining, pendingWork, giveUpWork }: Drainable, { timeout, acceptFor, onDrained }: DrainOptions): void {
   const begun = performance.now();
   let left: number | undefined;
   // First the port, then the word to the clients: told before, each of them would come back at once with a new connection.
@@ -55,6 +57,7 @@ export function drain({ server, setDraining, pendingWork }: Drainable, { timeout
     server.getConnections((_error, count) => {
       if (count > 0 || (pendingWork() > 0 && !isLate)) return;
       clearInterval(sweep);
+      giveUpWork();
       onDrained();
     });
   }, SWEEP_INTERVAL);

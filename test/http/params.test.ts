@@ -144,6 +144,26 @@ describe('params.waitUntil', () => {
     assert.equal(service.app.pendingWork(), 0);
   });
 
+  test('that has not ended when it is given up is a line', async () => {
+    const globals = globalThis as unknown as { work: Promise<void> };
+    let finish = (): void => {};
+    globals.work = new Promise((resolve) => {
+      finish = resolve;
+    });
+    await call('params/later', { headers: { 'x-request-id': 'endless-work' } });
+    service.app.giveUpWork();
+    service.app.giveUpWork();
+    assert.equal(service.app.pendingWork(), 0);
+    const lines = () => service.lines.filter(({ event }) => event === 'background-work-given-up');
+    assert.deepEqual(
+      lines().map(({ level, request_id, group, operation }) => [level, request_id, group, operation]),
+      [['warn', 'endless-work', 'Params', 'later']],
+    );
+    finish();
+    await new Promise(setImmediate);
+    assert.equal(service.app.pendingWork(), 0);
+  });
+
   test('that is rejected is a line, and ends nothing', async () => {
     assert.equal((await call('params/laterBad', { headers: { 'x-request-id': 'bad-work' } })).status, 200);
     const line = service.lines.find(({ event }) => event === 'background-work-failed');

@@ -5,7 +5,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -111,6 +111,7 @@ describe('a stream', () => {
     ['as it is', bytes, {}],
     ['in gzip', gzipSync(bytes), { 'content-encoding': 'gzip' }],
     ['in deflate', deflateSync(bytes), { 'content-encoding': 'deflate' }],
+    ['in deflate without its header', deflateRawSync(bytes), { 'content-encoding': 'deflate' }],
     ['in br', brotliCompressSync(bytes.subarray(0, 50_000)), { 'content-encoding': 'br' }],
     ['of whatever type', bytes, { 'content-type': 'video/mp4' }],
   ] as const) {
@@ -149,7 +150,15 @@ describe('a stream', () => {
   });
 
   test('that cannot be inflated is 400, in an unknown coding 415', async () => {
-    assertEnvelope(await asRaw(await send('DELETE', '', 'no gzip', { 'content-encoding': 'gzip' })), 400, 'MALFORMED_BODY');
+    const bad: [coding: string, body: string | Buffer][] = [
+      ['gzip', 'no gzip'],
+      ['deflate', 'no deflate, with or without a header'],
+      ['deflate', 'x'],
+      ['deflate', deflateSync('cut').subarray(0, -5)],
+      ['deflate', deflateRawSync('cut').subarray(0, -2)],
+    ];
+    for (const [coding, body] of bad)
+      assertEnvelope(await asRaw(await send('DELETE', '', body, { 'content-encoding': coding })), 400, 'MALFORMED_BODY');
     assertEnvelope(await asRaw(await send('DELETE', '', 'x', { 'content-encoding': 'zstd' })), 415, 'UNSUPPORTED_ENCODING');
   });
 

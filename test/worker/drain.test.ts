@@ -16,8 +16,8 @@ describe('drain', () => {
         (answer) => answer.text(),
         (error: Error) => (error.cause as NodeJS.ErrnoException).code,
       );
-    const begin = (acceptFor: number | null, { pendingWork = (): number => 0, timeout = 20_000 } = {}) =>
-      new Promise<void>((onDrained) => drain({ server, setDraining() {}, pendingWork }, { timeout, acceptFor, onDrained }));
+    const begin = (acceptFor: number | null, { pendingWork = (): number => 0, giveUpWork = () => {}, timeout = 20_000 } = {}) =>
+      new Promise<void>((onDrained) => drain({ server, setDraining() {}, pendingWork, giveUpWork }, { timeout, acceptFor, onDrained }));
     return { ask, begin };
   }
 
@@ -39,9 +39,11 @@ describe('drain', () => {
 
   it('waits for work after the answers, and for no longer than its time', async (test) => {
     let looks = 0;
-    const pendingWork = () => (++looks < 3 ? 1 : 0);
+    const pendingWork = (): number => (++looks < 3 ? 1 : 0);
     await (await start(test)).begin(null, { pendingWork });
     assert.equal(looks, 3);
-    await (await start(test)).begin(null, { pendingWork: () => 1, timeout: 60 });
+    const steps: string[] = [];
+    await (await start(test)).begin(null, { pendingWork: () => 1, giveUpWork: () => void steps.push('given up'), timeout: 60 });
+    assert.deepEqual(steps, ['given up']);
   });
 });

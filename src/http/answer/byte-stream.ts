@@ -65,15 +65,7 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   function finish(): false {
     isOver = true;
     response.off('close', closed);
-    const done = () => {
-      response.off('finish', done);
-      response.off('close', done);
-      if (response.writableFinished) events.end(bytes);
-      else events.left(bytes);
-    };
-    response.on('finish', done);
-    response.on('close', done);
-    response.end();
+    endBody(response, bytes, events);
     return false;
   }
 
@@ -100,6 +92,19 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
     then();
     return false;
   }
+}
+
+/** The end of a body, and what is told of it once the last byte is out, or the client gone before. */
+export function endBody(response: ServerResponse, bytes: number, events: StreamEvents): void {
+  const done = () => {
+    response.off('finish', done);
+    response.off('close', done);
+    if (response.writableFinished) events.end(bytes);
+    else events.left(bytes);
+  };
+  response.on('finish', done);
+  response.on('close', done);
+  response.end();
 }
 
 interface Pieces {

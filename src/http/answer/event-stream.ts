@@ -2,7 +2,7 @@
 // connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
 import type { ServerResponse } from 'node:http';
 import type { EventStream, ServerEvent } from '../../controller/event-stream.ts';
-import { PIECES_A_TURN, type StreamEvents } from './byte-stream.ts';
+import { endBody, PIECES_A_TURN, type StreamEvents } from './byte-stream.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -103,15 +103,7 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       if (!events.begin()) return;
       write(`retry: ${retry}\n\n`);
     }
-    const done = () => {
-      response.off('finish', done);
-      response.off('close', done);
-      if (response.writableFinished) events.end(bytes);
-      else events.left(bytes);
-    };
-    response.on('finish', done);
-    response.on('close', done);
-    response.end();
+    endBody(response, bytes, events);
   }
 
   function cancel(): void {

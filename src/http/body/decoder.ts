@@ -1,6 +1,6 @@
 // Bytes of a body → the request data they stand for. Knows formats, not sockets: body.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
-import type { Transform } from 'node:stream';
+import { Duplex, pipeline } from 'node:stream';
 import { zlib } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
 import { parseQuery } from './form.ts';
@@ -143,10 +143,14 @@ const gunzip: Inflater = (...body) => zlib().gunzip(...body);
 const INFLATERS: ReadonlyMap<string, Inflater> = new Map<string, Inflater>([
   ['gzip', gunzip],
   ['x-gzip', gunzip],
-  // RFC 9110, 8.4.1.2: zlib format; some senders leave its header away, which then does not begin with method 8.
-  ['deflate', (...body) => (((body[0][0] ?? 0) & 0x0f) === 8 ? zlib().inflate(...body) : zlib().inflateRaw(...body))],
+  ['deflate', (...body) => (hasZlibHeader(body[0]) ? zlib().inflate(...body) : zlib().inflateRaw(...body))],
   ['br', (...body) => zlib().brotliDecompress(...body)],
 ]);
+
+/** RFC 9110, 8.4.1.2: `deflate` is the zlib format; some senders leave its header away, whose first byte names method 8. */
+function hasZlibHeader(bytes: Uint8Array): boolean {
+  return ((bytes[0] ?? 0) & 0x0f) === 8;
+}
 
 /**
  * @returns undefined when the body is as it is
@@ -162,13 +166,28 @@ export function inflaterOf(contentEncoding: string | undefined): Inflater | unde
 }
 
 /**
- * For a body that is not held in memory: a transform to pipe it through.
+ * For a body that is not held in memory: what to pipe it through.
  *
  * @returns undefined when the body is as it is
  * @throws HttpError UNSUPPORTED_ENCODING
  */
-export function inflateStreamOf(contentEncoding: string | undefined): Transform | undefined {
+export function inflateStreamOf(contentEncoding: string | undefined): Duplex | undefined {
   if (inflaterOf(contentEncoding) === undefined) return undefined;
-  const { createBrotliDecompress, createUnzip } = zlib();
-  return contentEncoding?.toLowerCase() === 'br' ? createBrotliDecompress() : createUnzip();
+  const coding = contentEncoding?.toLowerCase();
+  if (coding === 'deflate') return Duplex.from(inflatePieces);
+  return coding === 'br' ? zlib().createBrotliDecompress() : zlib().createGunzip();
+}
+
+/** The first piece tells which of the two formats it is. */
+async function* inflatePieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const pieces = source[Symbol.asyncIterator]();
+  const { done, value: first } = await pieces.next();
+  if (done === true) return;
+  const inflate = hasZlibHeader(first) ? zlib().createInflate() : zlib().createInflateRaw();
+  async function* all(): AsyncGenerator<Buffer> {
+    yield first;
+    for (let next = await pieces.next(); next.done !== true; next = await pieces.next()) yield next.value;
+  }
+  // What goes wrong is thrown where the result is read.
+  yield* pipeline(all, inflate, () => {});
 }

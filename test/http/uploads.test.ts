@@ -131,7 +131,20 @@ const KB = 1024;
 
 interface Made {
   readonly made: Exchange;
-  readonly flow: { flowing: boolean };
+  readonly flow: { readonly flowing: boolean };
+}
+
+function fakeStream() {
+  let flowing = true;
+  return {
+    isFlowing: () => flowing,
+    pause() {
+      flowing = false;
+    },
+    resume() {
+      flowing = true;
+    },
+  };
 }
 
 describe('body budget', () => {
@@ -144,16 +157,14 @@ describe('body budget', () => {
     };
     const budget = createBodyBudget({ limit, bodyLimit: 100 * KB, exchanges: () => all, evict });
     const exchange = (): Made => {
-      const flow = { flowing: true };
-      const stream = {
-        pause() {
-          flow.flowing = false;
-        },
-        resume() {
-          flow.flowing = true;
+      const [request, socket] = [fakeStream(), fakeStream()];
+      const made = { isUploading: false, held: 0, heldBefore: -1, request: { ...request, socket } } as unknown as Exchange;
+      const flow = {
+        get flowing() {
+          assert.equal(request.isFlowing(), socket.isFlowing());
+          return request.isFlowing();
         },
       };
-      const made = { isUploading: false, held: 0, heldBefore: -1, request: { ...stream, socket: stream } } as unknown as Exchange;
       all.push(made);
       return { made, flow };
     };
@@ -264,6 +275,16 @@ describe('body budget', () => {
     const { made } = exchange();
     budget.begin(made);
     budget.take(made, 20 * KB);
+    t.mock.timers.tick(10_000);
+    assert.deepEqual(evicted, []);
+    // Nor when there is room again.
+    const crowd = Array.from({ length: 10 }, exchange);
+    for (const other of crowd) {
+      budget.begin(other.made);
+      budget.take(other.made, 20 * KB);
+    }
+    t.mock.timers.tick(1000);
+    for (const other of crowd) budget.release(other.made);
     t.mock.timers.tick(10_000);
     assert.deepEqual(evicted, []);
   });

@@ -105,6 +105,11 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
 
   /** Who may send and does not is to blame. Who is stopped may have sent: that is seen when it goes on. */
   function evictStalled(): void {
+    if (!isShort()) {
+      clearInterval(timer);
+      timer = undefined;
+      return;
+    }
     const stalled: Exchange[] = [];
     for (const exchange of exchanges()) {
       if (!exchange.isUploading) continue;
@@ -113,9 +118,6 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       exchange.heldBefore = held;
     }
     for (const exchange of stalled) evict(exchange);
-    if (isShort()) return;
-    clearInterval(timer);
-    timer = undefined;
   }
 
   /** It has been stopped for longer than a tick, and has sent nothing in that time. */

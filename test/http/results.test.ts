@@ -123,6 +123,33 @@ describe('failures', () => {
     assert.equal(answer.headers.get('x-bad'), null);
   });
 
+  test('in development what JSON loses inside of a result is a line', async (t) => {
+    const rows: [code: string, pointer: string | undefined, reason?: RegExp][] = [
+      ['{ a: [{ "b/~": new Map([[1, 2]]) }] }', '/a/0/b~1~0', /^JSON shows nothing of an object of class Map: return Object\.fromEntries/],
+      ['{ tags: new Set(["x"]) }', '/tags', /return \[\.\.\.set\]$/],
+      ['{ user: Promise.resolve(1) }', '/user', /await it$/],
+      ['{ failed: new Error("x") }', '/failed', /return its message$/],
+      ['new Reply(201, { tags: new Set() })', '/tags'],
+      [
+        '{ a: 1, at: new Date(0), bytes: Buffer.from("x"), list: new Float64Array(1), none: null, own: new (class { a = 1 })(), plain: Object.create(null) }',
+        undefined,
+      ],
+      ['[1, "a", { toJSON() { return 1 }, map: new Map() }]', undefined],
+      ['Array.from({ length: 100_000 }, (_, i) => i === 99_999 ? new Map() : i)', undefined],
+    ];
+    const members = rows.map(([code], i) => `row${i}() { return ${code} }`).join('\n');
+    const REPLY = new URL('../../src/controller/reply.ts', import.meta.url).href;
+    const controllers = { 'XController.mjs': `import { Reply } from ${JSON.stringify(REPLY)}; export default class { ${members} }` };
+    const development = await startService({ controllers, settings: { NODE_ENV: 'development' } });
+    t.after(development.close);
+    for (const [i, [code, pointer, reason = /./]] of rows.entries()) {
+      await (await fetch(`${development.url}/api/x/row${i}`)).text();
+      const line = development.lines.find(({ event, operation }) => event === 'result-loses' && operation === `row${i}`);
+      assert.equal(line?.pointer, pointer, code);
+      if (pointer !== undefined) assert.match(String(line?.reason), reason);
+    }
+  });
+
   test('in development a 500 tells its detail', async (t) => {
     const controllers = { 'XController.mjs': 'export default { index() { throw new Error("what happened") } }' };
     const development = await startService({ controllers, settings: { NODE_ENV: 'development' }, expectedErrors: ['request-failed'] });

@@ -8,6 +8,7 @@ import { unsentBytes } from '../connections.ts';
 import type { Exchange } from '../exchange.ts';
 import { CORS, EXPOSE, JSON_HEADERS, NO_STORE, ownedHeaders } from '../headers.ts';
 import { envelope } from './envelope.ts';
+import { findLost } from './lost.ts';
 import { createReplies } from './replies.ts';
 import { encode, isJson } from './result.ts';
 
@@ -157,6 +158,7 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.settled || exchange.streaming) return;
+    if (development) tellLost(exchange, value);
     // Nearly every result is a plain object, and this is all that the other kinds cost it.
     if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) !== Object.prototype && !isJson(value))
       return replies.answer(exchange, value);
@@ -167,6 +169,11 @@ export function createResponder({
       return fail(exchange, error);
     }
     send(exchange, exchange.status, body, success, NONE, exchange.streamsBody && isUnread(exchange));
+  }
+
+  function tellLost({ requestId: request_id, group, operation }: Exchange, value: unknown): void {
+    const lost = findLost(value);
+    if (lost !== undefined) log.warn('result-loses', { request_id, group, operation, ...lost });
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {

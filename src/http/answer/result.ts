@@ -173,7 +173,7 @@ export function isJson(value: object): boolean {
 }
 
 /** For what is neither JSON nor bytes. */
-function whatInstead(value: object): string {
+export function whatInstead(value: object): string {
   if (value instanceof Error) return 'throw it instead of returning it';
   if (value instanceof Map) return 'return Object.fromEntries(map), or [...map]';
   if (value instanceof Set) return 'return [...set]';
@@ -190,7 +190,7 @@ function unencodable(what: string, instead: string): Error {
   });
 }
 
-function nameOf(value: unknown): string {
+export function nameOf(value: unknown): string {
   if (typeof value === 'function') return /^class\b/.test(Function.prototype.toString.call(value)) ? 'a class' : 'a function';
   if (typeof value !== 'object' || value === null) return `a ${typeof value}`;
   const maker: unknown = value.constructor;

@@ -7,7 +7,8 @@ import { CONSTRAINTS, readDoc, summaryOf } from './doc-comment.ts';
 import type { Evaluator } from './evaluate.ts';
 import { type GivenSchemas, isDataGiven } from './given.ts';
 import { docResult, withDocTypes } from './js-types.ts';
-import { findType, type Scope } from './look-up.ts';
+import type { Scope } from './look-up.ts';
+import { paramsType } from './params-type.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema.ts';
 import { mayBeAbsent, open, recordOf, type Shape, without } from './shape.ts';
@@ -52,7 +53,11 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   const around = writeParams(
     name,
     second,
-    of(second === undefined ? undefined : { ...second, type: paramsType(second.type, scope, tools) }),
+    of(
+      second === undefined
+        ? undefined
+        : { ...second, type: paramsType(second.type, given.query === undefined, scope, tools.evaluator.load) },
+    ),
     scope,
     tools,
   );
@@ -183,16 +188,6 @@ function writeParams(
     });
   };
   return { path: schemaOf(parts.path), query: schemaOf(parts.query) };
-}
-
-/** Of an object type of one's own, what a request decides: `{ signal: AbortSignal }` is nothing to read. */
-function paramsType(type: TypeNode | undefined, scope: Scope, { evaluator }: Tools): TypeNode | undefined {
-  if (type?.kind === 'object') return { ...type, members: type.members.filter(({ name }) => name === 'path' || name === 'query') };
-  const found = type?.kind === 'name' && type.args.length === 0 ? findType(type, scope, evaluator.load) : undefined;
-  if (found === undefined || found === 'package' || !('declarations' in found) || found.scope.path !== scope.path) return type;
-  const [only] = found.declarations;
-  const isPlain = found.declarations.length === 1 && only?.kind === 'interface' && only.parents.length === 0 && only.params.length === 0;
-  return isPlain ? paramsType({ kind: 'object', members: only.members, at: only.at }, scope, { evaluator } as Tools) : type;
 }
 
 function isListOfAnything(type: TypeNode): boolean {

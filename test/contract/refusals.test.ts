@@ -148,6 +148,11 @@ describe('a request type that is not understood refuses the file', () => {
       /ControllerParams takes path and query, and no headers/,
     ],
     [
+      'a path of a package, where a schema says what the query is',
+      "import type { ControllerParams } from 'gatefold';\nimport type { Id } from 'shop';\nconst any = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };\nexport default class XController { static operations = { 'PUT {id}': { query: any } }; 'PUT {id}'(_: unknown, params: ControllerParams<{ path: { id: Id } }>) { return params; } }",
+      /Id comes from a package/,
+    ],
+    [
       'a path without a route',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ path: { id: string } }>) { return [data, params]; } }",
       /it has no route, so its path is empty/,
@@ -242,6 +247,16 @@ describe('what says nothing about a request loads as ever', () => {
       'params of one’s own',
       'XController.ts',
       "import type { IncomingMessage } from 'node:http';\nimport type { ControllerParams } from 'gatefold';\ninterface Mine { signal: AbortSignal; request: IncomingMessage }\ninterface More extends ControllerParams { user?: AbortSignal }\nexport default class XController { index(_: unknown, { signal }: { signal: AbortSignal }) { return !signal; } created(_: unknown, params: Mine) { return !params; } red(_: unknown, params?: More) { return !params; } patch(_: unknown, params: Pick<ControllerParams, 'slugs'>) { return params.slugs; } deleted(_: unknown, params: ControllerParams & { a?: 1 }) { return params.slugs; } }",
+    ],
+    [
+      'types of a package where schemas of a library stand',
+      'XController.ts',
+      "import type { ControllerParams } from 'gatefold';\nimport type { infer as Infer } from 'zod';\nconst any = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };\ntype Params = ControllerParams<{ query: Infer<1> }>;\nexport default class XController { static operations = { created: { body: any, query: any }, index: { query: any }, 'PUT {id}': { query: any } }; created(data: Infer<1>, params: ControllerParams<{ query: Infer<2> }>) { return [data, params]; } index(data: Infer<1>, params: Params) { return [data, params]; } 'PUT {id}'(_: unknown, params: ControllerParams<{ path: { id: string }; query: Infer<2> }>) { return params; } }",
+    ],
+    [
+      'an alias for params of one’s own',
+      'XController.ts',
+      'type Mine = { signal: AbortSignal };\nexport default class XController { created(_: unknown, { signal }: Mine) { return !signal; } }',
     ],
     [
       'a form',

@@ -1,7 +1,7 @@
 // /api/book: a list with pages, filter and sort; one book by its id, with its version as ETag; reviews below it; its cover.
 import { Readable } from 'node:stream';
 import { type ControllerParams, HttpError, type Int, ifMatch, type Operations, Reply } from 'gatefold';
-import { type Book, COLUMNS, etagOf, findBook, type NewBook, toBook, toRow } from '../lib/books.ts';
+import { type Book, COLUMNS, etagOf, findBook, type NewBook, type Row, toBook, toRow } from '../lib/books.ts';
 import { database, ShopController } from '../lib/database.ts';
 
 interface BookQuery {
@@ -51,7 +51,7 @@ export default class BookController extends ShopController {
     const { total } = database.prepare(`SELECT count(*) AS total FROM book ${where}`).get(...filter) as { total: number };
     const order = `ORDER BY ${sort} ${descending ? 'DESC' : 'ASC'}, id LIMIT ?4 OFFSET ?5`;
     const rows = database.prepare(`SELECT * FROM book ${where} ${order}`).all(...filter, size, (page - 1) * size);
-    return { books: rows.map((row) => toBook(row as Parameters<typeof toBook>[0])), page, total };
+    return { books: rows.map((row) => toBook(row as Row)), page, total };
   }
 
   created(book: NewBook): Reply<201, Book> {

@@ -1,11 +1,9 @@
 // /api/session: sign in with a password, stay signed in by a cookie, sign out. Guessing is slowed down by address.
 import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
-import { type ControllerParams, HttpError, type Params, Reply } from 'gatefold';
+import { type ControllerParams, HttpError, type Operations, type Params, Reply } from 'gatefold';
 import { database, ShopController } from '../lib/database.ts';
 
 const USERS = new Map([['ada', scryptSync('notes', 'ada', 32)]]);
-const ATTEMPTS = 5;
-const MINUTE = 60_000;
 
 interface SignIn {
   user: string;
@@ -13,10 +11,9 @@ interface SignIn {
 }
 
 export default class SessionController extends ShopController {
-  #attempts = new Map<string, { count: number; since: number }>();
+  static operations: Operations<SessionController> = { created: { limit: '5/m' } };
 
-  created({ user, password }: SignIn, { address }: ControllerParams): Reply<201, { user: string }> {
-    this.#limit(address);
+  created({ user, password }: SignIn): Reply<201, { user: string }> {
     const secret = USERS.get(user);
     if (secret === undefined || !timingSafeEqual(secret, scryptSync(password, user, 32)))
       throw new HttpError(401, 'WRONG_PASSWORD', 'User or password is wrong');
@@ -35,18 +32,6 @@ export default class SessionController extends ShopController {
   deleted(_: unknown, params: ControllerParams): Reply<204> {
     database.prepare('DELETE FROM session WHERE token = ?').run(tokenOf(params));
     return new Reply(204, undefined, { 'Set-Cookie': 'session=; Max-Age=0; Path=/api' });
-  }
-
-  #limit(address: string): void {
-    const now = Date.now();
-    const before = this.#attempts.get(address);
-    const attempt = before === undefined || now - before.since > MINUTE ? { count: 0, since: now } : before;
-    attempt.count++;
-    this.#attempts.set(address, attempt);
-    if (this.#attempts.size > 10_000) this.#attempts.clear();
-    if (attempt.count <= ATTEMPTS) return;
-    const seconds = Math.ceil((attempt.since + MINUTE - now) / 1000);
-    throw new HttpError(429, 'TOO_MANY_ATTEMPTS', 'Wait a minute', { headers: { 'Retry-After': String(seconds) } });
   }
 }
 

@@ -29,7 +29,7 @@ export interface Book extends NewBook {
   version: Int;
 }
 
-type Row = Record<string, string | number | null>;
+export type Row = Record<string, string | number | null>;
 
 export const COLUMNS = ['title', 'author', 'isbn', 'price', 'currency', 'pages', 'publishedOn', 'inPrint', 'language', 'tags'] as const;
 

@@ -14,7 +14,7 @@ before(async () => {
   const controllers = {
     'ReplyController.mjs': `
       import { EventEmitter } from 'node:events';
-      import { Readable, PassThrough } from 'node:stream';
+      import { Readable } from 'node:stream';
       import { eventStream, HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
       const pieces = async function* (...all) { for (const piece of all) { await null; yield piece } };
       const web = (start) => new ReadableStream({ start });
@@ -72,7 +72,7 @@ before(async () => {
         webFailsLater() { let n = 0; return new ReadableStream({ pull(c) { if (n++) setImmediate(() => c.error(new Error('disk'))); else c.enqueue(Buffer.from('half')) } }) }
         objects() { return Readable.from([{ a: 1 }]) }
         destroyed() { const stream = Readable.from(['a']); stream.destroy(); return stream }
-        closesEarly() { const stream = new PassThrough(); stream.write('half'); setTimeout(() => stream.destroy(), 20); return stream }
+        closesEarly() { let n = 0; return new Readable({ highWaterMark: 1, read() { if (n++) setImmediate(() => this.destroy()); else this.push('half') } }) }
         used() { const response = new Response('a'); void response.text(); return response }
         locked() { const stream = web(() => {}); stream.getReader(); return stream }
         slow() { return Readable.from((async function* () { yield 'a'; await new Promise((done) => setTimeout(done, 120)); yield 'b' })()) }

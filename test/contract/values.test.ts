@@ -1,0 +1,212 @@
+// What becomes of single values by their type: of texts out of a query, a path or a form, and of JSON.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createCompiler } from '../../src/contract/check.ts';
+import { createEvaluator } from '../../src/contract/evaluate.ts';
+import { parseModule } from '../../src/contract/parse-module.ts';
+import { Run } from '../../src/contract/run.ts';
+import { createSchemaWriter } from '../../src/contract/schema.ts';
+
+/** By the type T of a source, or by a type alone. */
+function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {
+  const module = parseModule(/\bT\b/.test(type) ? type : `type T = ${type};`);
+  const writer = createSchemaWriter();
+  const schema = writer.write(
+    createEvaluator(() => undefined).evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }),
+  );
+  const check = createCompiler(writer.defs, isText).compile(schema);
+  return (value) => {
+    const run = new Run();
+    const made = check(value, run);
+    return { made, mistakes: run.mistakes.map(({ pointer, message }) => `${pointer} ${message}`.trim()) };
+  };
+}
+
+const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};`;
+const fields = (text: string): object => Object.assign(Object.create(null), JSON.parse(text));
+
+describe('a text becomes', () => {
+  const rows: [type: string, text: unknown, expected: unknown][] = [
+    ['number', '36', 36],
+    ['number', '-1.5e3', -1500],
+    ['number', '.5', 0.5],
+    ['number', '12345678901', 12345678901],
+    ['number | string', '36', 36],
+    ['string | number', '36', 36],
+    ['string | number', 'x36', 'x36'],
+    ['string | boolean', 'true', true],
+    ["string | 'a' | 1", '1', 1],
+    ['string | string[]', 'a', 'a'],
+    ['number[] | string', 'a', 'a'],
+    ['number[]', '1', [1]],
+    ['number[]', ['1', '2'], [1, 2]],
+    ["'all' | number[]", '3', [3]],
+    ['1 | 2', '2', 2],
+    ['true', 'true', true],
+    ['null | number', '1', 1],
+    ['[number, string]', ['1', '2'], [1, '2']],
+    ['Date', '2026-01-02T03:04:05Z', new Date('2026-01-02T03:04:05Z')],
+    ['{ kind: 1; a: number } | { kind: 2; b: number }', fields('{"kind":"2","b":"3"}'), fields('{"kind":2,"b":3}')],
+    ['{ toString?: string; a?: number }', fields('{"a":"1"}'), fields('{"a":1}')],
+    ['Record<string, number>', fields('{"a":"1"}'), fields('{"a":1}')],
+    ['{ a: number } | { a: number; b: number[] }', fields('{"a":"1","b":"2","c":"3"}'), fields('{"a":1,"b":[2]}')],
+    ['{ [key: string]: string } & { a: string }', fields('{"a":"1","b":"2"}'), fields('{"a":"1","b":"2"}')],
+  ];
+  for (const [type, text, expected] of rows) {
+    test(`${type} ← ${JSON.stringify(text)}`, () => {
+      const { made, mistakes } = checkOf(type, true)(text);
+      assert.deepEqual(mistakes, []);
+      // Prototypes count: what comes out of a query has none.
+      assert.deepStrictEqual(made, expected);
+    });
+  }
+
+  const wrong: [type: string, text: unknown, message: string][] = [
+    ['number', '', 'must be a number'],
+    ['number', ' 1', 'must be a number'],
+    ['number', '0x10', 'must be a number'],
+    ['number', '1_000', 'must be a number'],
+    ['number', 'Infinity', 'must be a number'],
+    ['number', '1e400', 'must be a number'],
+    ['number', ['1', '2'], 'must be a number'],
+    ['boolean', '1', 'must be true or false'],
+    ['1 | 2', '3', 'must be 1 or 2'],
+    ['null', 'null', 'must be null'],
+    ['[number, string]', ['1'], 'must have at least 2 entries'],
+    ['[number]', ['1', '2'], 'must have at most 1 entry'],
+    ['{ a: number }', 'x', 'must be an object'],
+    ['{ toString: string }', fields('{}'), '/toString is missing'],
+    ['{ kind: 1; a: number } | { kind: 2; b: number }', fields('{"kind":"3"}'), '/kind must be 1 or 2'],
+  ];
+  for (const [type, text, message] of wrong) {
+    test(`${type} ← ${JSON.stringify(text)}: ${message}`, () => assert.deepEqual(checkOf(type, true)(text).mistakes, [message]));
+  }
+});
+
+describe('of JSON', () => {
+  const rows: [type: string, value: unknown, mistakes: string[]][] = [
+    ['number[]', 1, ['must be a list']],
+    ['number', '1', ['must be a number']],
+    ['number', Number.POSITIVE_INFINITY, ['must be a number']],
+    [tagged('integer', 'number'), 2 ** 53, ['must be a whole number']],
+    [tagged('integer', 'number'), 2 ** 53 - 1, []],
+    [tagged('minimum 1', 'number'), 1, []],
+    [tagged('minimum 1', 'number'), 0.9, ['must be at least 1']],
+    [tagged('maximum 1', 'number'), 1, []],
+    [tagged('maximum 1', 'number'), 1.1, ['must be at most 1']],
+    [tagged('exclusiveMinimum 1', 'number'), 1, ['must be more than 1']],
+    [tagged('exclusiveMinimum 1', 'number'), 1.1, []],
+    [tagged('exclusiveMaximum 1', 'number'), 1, ['must be less than 1']],
+    [tagged('exclusiveMaximum 1', 'number'), 0.9, []],
+    [tagged('multipleOf 0.1', 'number'), 0.3, []],
+    [tagged('multipleOf 0.1', 'number'), 0.35, ['must be a multiple of 0.1']],
+    [tagged('multipleOf 3', 'number'), 0, []],
+    [tagged('maxLength 2', 'string'), '😀😀', []],
+    [tagged('maxLength 1', 'string'), '😀😀', ['must have at most 1 character']],
+    [tagged('minLength 2', 'string'), '😀', ['must have at least 2 characters']],
+    [tagged('minLength 1', 'string'), '', ['must not be empty']],
+    [tagged('pattern ^.$', 'string'), '😀', []],
+    [tagged('minItems 1', 'string[]'), [], ['must have at least 1 entry']],
+    [tagged('minItems 2', 'string[]'), ['a'], ['must have at least 2 entries']],
+    [tagged('maxItems 1', 'string[]'), ['a', 'b'], ['must have at most 1 entry']],
+    [
+      '/** @minLength 2 */\ntype A = string;\ninterface T {\n/** @minLength 1 */\na: A }',
+      { a: 'x' },
+      ['/a must have at least 2 characters'],
+    ],
+    [
+      '/** @minLength 1 */\ntype A = string;\ninterface T {\n/** @minLength 2 */\na: A }',
+      { a: 'x' },
+      ['/a must have at least 2 characters'],
+    ],
+    [
+      '/** @maxLength 1 */\ntype A = string;\ninterface T {\n/** @maxLength 2 */\na: A }',
+      { a: 'xx' },
+      ['/a must have at most 1 character'],
+    ],
+    ['interface T { next?: T }', { next: { next: {} } }, []],
+    ['interface N { next?: N }\ntype T = N[];', Array.from({ length: 300 }, () => ({ next: {} })), []],
+    ['never', 1, ['must be left out']],
+    ['{ a?: never }', { a: 1 }, ['/a must be left out']],
+    ['string | { a: 1 }', 1, ['must be a string or an object']],
+    ['{ a: 1 } | { b: 1 }', { c: 1 }, ['must be an object']],
+  ];
+  for (const [type, value, mistakes] of rows) {
+    test(`${type.replaceAll('\n', ' ')} ← ${JSON.stringify(value).slice(0, 40)}: ${mistakes.join() || 'fits'}`, () => {
+      assert.deepEqual(checkOf(type, false)(value).mistakes, mistakes);
+    });
+  }
+
+  const formats: [format: string, good: string[], bad: string[]][] = [
+    [
+      'email',
+      ['a@b.de', "o'x+y@a-b.co.uk", `${'a'.repeat(64)}@b.de`],
+      ['a@b', 'a@-b.de', '@b.de', 'a.@b.de', 'a@b..de', `${'a'.repeat(65)}@b.de`, `a@${'b.'.repeat(130)}de`],
+    ],
+    [
+      'date',
+      ['2024-02-29', '2000-02-29', '0000-02-29', '2026-12-31'],
+      ['2023-02-29', '1900-02-29', '2026-04-31', '2026-13-01', '2026-00-10', '2026-01-00', '26-01-01'],
+    ],
+    [
+      'date-time',
+      ['2026-01-01T00:00:00Z', '2026-01-01t00:00:00.123456789z', '2026-01-01T23:59:59-23:59'],
+      [
+        '2026-01-01T24:00:00Z',
+        '2026-01-01T00:00:60Z',
+        '2026-01-01T00:00:00',
+        '2026-01-01 00:00:00Z',
+        '2026-01-01T00:00:00+24:00',
+        '2026-01-01T00:00:00+0000',
+        '2026-01-01T00:00:00Z ',
+      ],
+    ],
+    ['time', ['23:59:59Z', '00:00:00+05:30'], ['23:59:59', '24:00:00Z']],
+    ['uuid', ['123e4567-e89b-12d3-a456-426614174000'], ['123e4567e89b12d3a456426614174000', '{123e4567-e89b-12d3-a456-42661417400}']],
+    ['uri', ['https://a.de/b?c#d', 'urn:isbn:1', 'mailto:a@b.de'], ['a.de', '/b', 'http://a b', 'http://[']],
+    ['ipv4', ['127.0.0.1', '255.255.255.255'], ['256.0.0.1', '1.2.3', '01.2.3.4', '1.2.3.4.5']],
+    ['hostname', ['a', 'a-b.de', 'xn--a.de'], ['', '-a', 'a-', 'a..b', 'a_b', `${'a'.repeat(64)}.de`, `${'a.'.repeat(127)}`]],
+  ];
+  for (const [format, good, bad] of formats) {
+    test(`the format ${format}`, () => {
+      const check = checkOf(tagged(`format ${format}`, 'string'), false);
+      for (const text of good) assert.deepEqual(check(text).mistakes, [], text);
+      for (const text of bad) assert.equal(check(text).mistakes.length, 1, text);
+    });
+  }
+});
+
+test('a Date of a valid text is a valid Date', () => {
+  const check = checkOf('Date', false);
+  for (const text of ['0000-01-01T00:00:00Z', '2026-01-01t00:00:00.123456789z', '9999-12-31T23:59:59-23:59', '2026-01-01T00:00:00-00:00']) {
+    assert.ok(!Number.isNaN((check(text).made as Date).getTime()), text);
+  }
+});
+
+test('what one part of a union keeps another does not take away', () => {
+  const check = checkOf('{ a: string; b: { c: 1 } } | { a: string; b: { d?: 2 } }', false);
+  assert.deepEqual(check({ a: 'x', b: { c: 1, d: 2, e: 3 }, f: 4 }).made, { a: 'x', b: { c: 1, d: 2 } });
+  assert.deepEqual(checkOf('{ a: 1; b?: 2 } | { a: 1 }', false)({ a: 1, b: 2, c: 3 }).made, { a: 1, b: 2 });
+});
+
+test('a field __proto__ of a record stays a field', () => {
+  const check = checkOf('Record<string, Date>', false);
+  const { made } = check(JSON.parse('{"__proto__":"2026-01-01T00:00:00Z"}')) as { made: object };
+  assert.equal(Object.getPrototypeOf(made), Object.prototype);
+  assert.ok(Object.hasOwn(made, '__proto__'));
+});
+
+test('after 50 mistakes nothing more is looked at', () => {
+  const list = Array.from({ length: 60 }, () => 'x');
+  const unread = { get: () => assert.fail('it was looked at'), enumerable: true };
+  Object.defineProperty(list, 55, unread);
+  assert.equal(checkOf('number[]', false)(list).mistakes.length, 50);
+  const record = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`f${i}`, 'x']));
+  Object.defineProperty(record, 'f55', unread);
+  assert.equal(checkOf('Record<string, number>', false)(record).mistakes.length, 50);
+});
+
+test('a keyword that is not known is an error, and nothing is left unchecked', () => {
+  assert.throws(() => createCompiler({}, false).compile({ type: 'string', contains: {} }), /the keyword contains is not known/);
+  assert.throws(() => createCompiler({}, false).compile({ type: 'text' }), /the type text is not known/);
+});

@@ -81,4 +81,5 @@ const OF_NO_CLIENT = {
   MOST_REFUSALS: 'one for each rule and each wait in seconds',
   MOST_DEBT: 'of a caller',
   MOST_TOLD: 'to a new worker',
+  MOST_VALUES: 'in development alone',
 };

@@ -71,7 +71,7 @@ const SWEEP = 500;
  * Requests that wait in this process, each some 3 KB. One read of 64 KiB may bring 2,500 to a connection before reading stops;
  * the connection that brings more than this in all is cut.
  */
-export const MOST_WAITING = 50_000;
+export const MOST_WAITING = 10_000;
 
 /** A property of ours on Node's socket: a Map look-up a request costs more. */
 const CONNECTION = Symbol('connection');

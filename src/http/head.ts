@@ -101,6 +101,12 @@ function joined(before: string | undefined, value: string): string {
 }
 
 /**
+ * Behind a request that goes over to another protocol Node's parser stops. It would otherwise go on to the end of what came in
+ * one read, a thousand requests or more, for a connection that has been cut because they are too many.
+ */
+const LAST_OF_ITS_CONNECTION: PropertyDescriptor = { get: () => true, set: () => {}, configurable: true };
+
+/**
  * A request whose headers are read in one pass. Node itself asks for `headers` on every request, for `Expect` and to know
  * whether a body comes: until the request is in our hands it gets the scanned values, and only whoever asks later, such
  * as a controller, pays for the whole object.
@@ -117,6 +123,7 @@ export class Request extends IncomingMessage {
     this.scanned = undefined;
     this.received = false;
     this.broken = undefined;
+    if (socket.destroyed) Object.defineProperty(this, 'upgrade', LAST_OF_ITS_CONNECTION);
   }
 
   /** The first look at the head by us; from here on `headers` is Node's own. */

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { MOST_WAITING } from '../../src/http/connections.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const controllers = {
@@ -81,6 +83,25 @@ describe('many requests in one write', () => {
       for (let i = 0; i < 20; i++) await total();
     }
     assert.ok(before - start < 50, `${before - start} answers of 1 MB are kept for a client that reads none`);
+  });
+
+  test('beyond what may wait are not even looked at', async (t) => {
+    let requests = 0;
+    const sockets: Socket[] = [];
+    const count = () => void requests++;
+    service.app.server.on('request', count).on('connection', (socket) => sockets.push(socket));
+    const ahead = get('/api/count/held') + 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000);
+    for (let i = 0; i < 30; i++) await open(t, ahead);
+    while (sockets.length < 30 || sockets.some(({ destroyed, bytesRead }) => !destroyed && bytesRead === 0)) await turn();
+    const [cut, held] = [sockets.filter(({ destroyed }) => destroyed).length, service.app.inFlight()];
+    for (const socket of sockets) socket.destroy();
+    while (service.app.inFlight() > 0) {
+      events.dispatchEvent(new Event('release'));
+      await turn();
+    }
+    service.app.server.off('request', count);
+    assert.ok(cut > 0 && held > 0, `${cut} ${held}`);
+    assert.ok(requests <= MOST_WAITING + 2 * 30, `${requests} requests`);
   });
 
   test('of a slow operation are one request under way', async (t) => {

@@ -93,6 +93,7 @@ describe('an operation with types is checked', () => {
     ],
     ['a default', 'XController.ts', inClass("created(data: { a: string } = { a: 'x' }) { return data; }")],
     ['generators and async', 'XController.ts', USER + inClass('async created(data: User) { return data; }')],
+    ['a parameter called this', 'XController.ts', USER + inClass('created(this: unknown, data: User) { return data; }')],
     ['JSDoc', 'XController.mjs', inClass('/** @param {{ name: string }} data */\ncreated(data) { return data; }')],
     [
       'JSDoc and a comment behind it',

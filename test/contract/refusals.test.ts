@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
+import { createTypeFiles } from '../../src/contract/type-files.ts';
 import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -78,6 +79,7 @@ describe('a request type that is not understood refuses the file', () => {
     ['a method', operation('{ a(): void }'), /a method, an accessor or a computed member has no JSON form/],
     ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
     ['bigint', operation('{ a: bigint }'), /bigint has no JSON form/],
+    ['a field __proto__', operation("{ '__proto__': string }"), /a field __proto__ is not taken/],
     ['a nested one', operation('{ a: { b: Array<symbol> } }'), /symbol has no JSON form/],
     [
       'in another file, with its place',
@@ -136,6 +138,11 @@ describe('a request type that is not understood refuses the file', () => {
       'a method that is put there at run time',
       'export default class XController { index() { return 1; } static { (XController.prototype as never as Record<string, unknown>).created = function (data: { a: string }) { return data; }; } }',
       /created is an operation whose types cannot be read/,
+    ],
+    [
+      'a method that is taken away at run time',
+      'export default class XController { created(data: { a: string }) { return data; } index(query: { a: string }) { return query; } static { delete (XController.prototype as Partial<XController>).index; } }',
+      /index was read as an operation, but the loaded class has none of that name/,
     ],
     [
       'a second argument that is none',
@@ -307,6 +314,15 @@ describe('what says nothing about a request loads as ever', () => {
       assert.deepEqual([made.error, made.ok], [undefined, true]);
     });
   }
+});
+
+test('a file that is read for its types is read again when it has changed', () => {
+  const path = join(dir, 'changing.ts');
+  const { read } = createTypeFiles(() => {});
+  writeFileSync(path, 'export interface A { a: 1 }');
+  assert.equal(read(path), read(path));
+  writeFileSync(path, 'export interface Other { a: 1 }');
+  assert.deepEqual([...read(path).declarations.keys()], ['Other']);
 });
 
 test('files that are read for their types alone belong to what is watched, and so do those that are not there', async () => {

@@ -23,6 +23,8 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
 }
 
 const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};`;
+/** Of a dollar and another sign that means something in a regular expression. */
+const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
 const fields = (text: string): object => Object.assign(Object.create(null), JSON.parse(text));
 
 describe('a text becomes', () => {
@@ -65,6 +67,7 @@ describe('a text becomes', () => {
     ['number', '', 'must be a number'],
     ['number', ' 1', 'must be a number'],
     ['number', '0x10', 'must be a number'],
+    ['number', `0.${'0'.repeat(60)}`, 'must be a number'],
     ['number', '1_000', 'must be a number'],
     ['number', 'Infinity', 'must be a number'],
     ['number', '1e400', 'must be a number'],
@@ -126,6 +129,11 @@ describe('of JSON', () => {
     ],
     ['interface T { next?: T }', { next: { next: {} } }, []],
     ['interface N { next?: N }\ntype T = N[];', Array.from({ length: 300 }, () => ({ next: {} })), []],
+    ['{ a: string } & { a?: string }', {}, ['/a is missing']],
+    ['{ a?: string } & { a: string }', {}, ['/a is missing']],
+    ['{ a?: string } & { a?: string }', {}, []],
+    [TEMPLATE, 'a.$', []],
+    [TEMPLATE, 'abx', ['must match ^a\\.(?:x|\\$)$']],
     ['never', 1, ['must be left out']],
     ['{ a?: never }', { a: 1 }, ['/a must be left out']],
     ['string | { a: 1 }', 1, ['must be a string or an object']],

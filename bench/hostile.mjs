@@ -27,8 +27,8 @@ const table = [];
 for (const attack of ATTACKS) {
   if (only !== undefined && !only.includes(attack.name)) continue;
   const cells = await measure(attack).catch((error) => {
-    if (error instanceof Skip) return ['', '', '', '', '', '', '', `skipped: ${error.message}`];
-    throw error;
+    const [line = ''] = error.message.split('\n');
+    return ['', '', '', '', '', '', '', error instanceof Skip ? `skipped: ${line}` : `failed: ${line}`];
   });
   table.push([attack.name, attack.how, ...cells]);
   process.stderr.write(`${[attack.name, ...cells].join(' | ')}\n`);
@@ -164,12 +164,11 @@ function pause(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** @returns {Promise<number>} */
+/** Below those that the system gives to connections: an attack has thousands. @returns {Promise<number>} */
 function freePort() {
   return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-      server.close(() => resolve(port));
-    });
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    const server = createServer().once('error', () => resolve(freePort()));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(port)));
   });
 }

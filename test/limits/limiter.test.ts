@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseRate, type Rate } from '../../src/base/rate.ts';
 import { createBoundedMap } from '../../src/limits/bounded-map.ts';
-import { callerName } from '../../src/limits/bucket.ts';
+import { callerName, fullBucket, refill } from '../../src/limits/bucket.ts';
 import { createLedger } from '../../src/limits/ledger.ts';
-import { createRateLimiter, type RateLimiter } from '../../src/limits/rate-limiter.ts';
+import { createRateLimiter, type RateLimiter, type Spending } from '../../src/limits/rate-limiter.ts';
 
 describe('parseRate', () => {
   const rows: [text: string, rate: Rate | undefined][] = [
@@ -38,6 +38,28 @@ describe('createBoundedMap', () => {
     assert.equal(map.get('flood 1'), undefined);
     assert.equal(map.get('flood 9999'), 9999);
   });
+});
+
+test('a map that forgets counts a key once, however it has aged', () => {
+  const map = createBoundedMap<number>(100);
+  for (let i = 0; i < 60; i++) map.set(`key ${i}`, i);
+  for (let i = 0; i < 5; i++) map.set(`key ${i}`, -i);
+  for (let i = 5; i < 10; i++) assert.equal(map.get(`key ${i}`), i);
+  assert.equal(map.size(), 60);
+  assert.equal(map.get('key 4'), -4);
+  assert.equal(new Map(map.entries()).size, Array.from(map.entries()).length);
+});
+
+test('a bucket fills up to its burst, and loses nothing where the clock goes back', () => {
+  const rate = parseRate('60/m burst 3') as Rate;
+  const bucket = fullBucket(rate, 1000);
+  refill(bucket, rate, 3_600_000);
+  assert.equal(bucket.tokens, 3);
+  bucket.tokens = 1;
+  refill(bucket, rate, 3_599_000);
+  assert.equal(bucket.tokens, 1);
+  refill(bucket, rate, 3_600_500);
+  assert.equal(bucket.tokens, 2.5);
 });
 
 /** Workers, a supervisor, and a clock that only this test moves. */
@@ -89,6 +111,76 @@ function isAllowed(limiter: RateLimiter | undefined, rate: Rate, who = 'caller')
     return false;
   }
 }
+
+describe('a worker', () => {
+  /** With an account that has had `tokens` left when the supervisor said so last, and has spent `unreported` since. */
+  function workerWith(tokens: number, unreported: number, workers: number) {
+    const rate = parseRate('1/d burst 100') as Rate;
+    const waits: number[] = [];
+    const reports: (readonly Spending[])[] = [];
+    const due: (() => void)[] = [];
+    const limiter = createRateLimiter({
+      workers,
+      now: () => 0,
+      later: (work, milliseconds) => {
+        waits.push(milliseconds);
+        due.push(work);
+      },
+      report: (spendings) => void reports.push(spendings),
+    });
+    for (let i = 0; i < unreported; i++) assert.ok(isAllowed(limiter, rate));
+    limiter.settle([['address caller', tokens, rate.count, rate.seconds, rate.burst]]);
+    return { limiter, rate, reports, waits, tell: () => due.splice(0).forEach((work) => void work()) };
+  }
+  const allowedBy = ({ limiter, rate }: ReturnType<typeof workerWith>) => {
+    let allowed = 0;
+    while (allowed < 200 && isAllowed(limiter, rate)) allowed++;
+    return allowed;
+  };
+
+  for (const [name, tokens, unreported, workers, allowed] of [
+    ['has what is left', 10, 0, 1, 10],
+    ['has spent what it has not told', 10, 3, 1, 7],
+    ['takes no more than its share of the last tenth', 10, 0, 4, 2],
+    ['has spent of its share what it has not told', 10, 2, 4, 0],
+    ['takes nothing on credit', -5, 0, 1, 0],
+  ] as const) {
+    test(name, () => assert.equal(allowedBy(workerWith(tokens, unreported, workers)), allowed));
+  }
+
+  test('tells at once, then in intervals, each token once, with the rate as it is now', () => {
+    const worker = workerWith(100, 0, 1);
+    const other = parseRate('7/m burst 50') as Rate;
+    isAllowed(worker.limiter, worker.rate);
+    isAllowed(worker.limiter, other);
+    worker.tell();
+    isAllowed(worker.limiter, other);
+    worker.tell();
+    assert.deepEqual(worker.waits, [0, 4]);
+    assert.deepEqual(worker.reports, [[], [['address caller', 2, 7, 60, 50]], [['address caller', 1, 7, 60, 50]]]);
+  });
+});
+
+test('the ledger lets nobody owe more than two bursts, and tells a new worker of those alone who have spent most of theirs', () => {
+  const ledger = createLedger(() => 0);
+  assert.deepEqual(ledger.spend([['a', 1000, 1, 3600, 10]]), [['a', -20, 1, 3600, 10]]);
+  ledger.spend([
+    ['half', 5, 1, 3600, 10],
+    ['more', 6, 1, 3600, 10],
+  ]);
+  assert.deepEqual(
+    ledger.spend([]).map(([caller]) => caller),
+    ['a', 'more'],
+  );
+  // A rate that has changed holds from now on.
+  assert.deepEqual(ledger.spend([['more', 0, 1, 3600, 3]]), [['more', 3, 1, 3600, 3]]);
+  assert.deepEqual(
+    ledger.spend([]).map(([caller]) => caller),
+    ['a'],
+  );
+  ledger.spend(Array.from({ length: 2000 }, (_, i): Spending => [`caller ${i}`, 10, 1, 3600, 10]));
+  assert.equal(ledger.spend([]).length, 1000);
+});
 
 describe('several workers', () => {
   const rows: [name: string, text: string, workers: number, perMillisecond: number, seconds: number][] = [

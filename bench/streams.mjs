@@ -20,12 +20,14 @@ for (const server of servers) await download(server.port, GIB / 4);
 for (let round = 0; round < ROUNDS; round++) {
   for (const server of servers.toSorted(() => Math.random() - 0.5)) await measure(server);
 }
-const [bare] = servers;
+const [bare] = /** @type {[Server, Server]} */ (servers);
 for (const { name, seconds, cpu, memory, stop } of servers) {
-  const ratio = median(/** @type {Server} */ (bare).seconds) / median(seconds);
+  // Round by round: what the machine does meanwhile falls on neighbours alike.
+  const throughput = median(seconds.map((own, i) => Number(bare.seconds[i]) / own));
+  const work = median(cpu.map((own, i) => own / Number(bare.cpu[i])));
   const figures = [
-    `${(1024 / median(seconds)).toFixed(0)} MiB/s, ${ratio.toFixed(2)} of bare`,
-    `${(median(cpu) / 1e6).toFixed(0)} ms of CPU`,
+    `${(1024 / median(seconds)).toFixed(0)} MiB/s, ${throughput.toFixed(2)} of bare`,
+    `${(median(cpu) / 1e6).toFixed(0)} ms of CPU, ${work.toFixed(2)} of bare`,
     `${(Math.max(...memory) / 2 ** 20).toFixed(1)} MiB beyond idle`,
   ];
   console.log(`${name.padEnd(14)} ${figures.join('; ')}`);

@@ -14,7 +14,7 @@ export function createAccessLog(sink: LineSink): AccessLog {
       const path = quote(resolved?.path.raw ?? '');
       const who = credential === '' ? '' : `,"credential":${quote(credential)}`;
       sink.write(
-        `${lineStart()},"method":"${verb}","path":${path},"page":${quote(servingPage(exchange))},"operation":${quote(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${who},"request_id":"${requestId}"}\n`,
+        `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${who},"request_id":"${requestId}"}\n`,
       );
     },
   };
@@ -60,4 +60,16 @@ const UNUSUAL = /[^ !#-[\]-~]/;
 
 function quote(text: string): string {
   return UNUSUAL.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
+const names = new Map<string, string>();
+
+/** Of a group or an operation. There are no more of them than controllers have; to look at each for each line is a hundredth of a request. */
+function quoteName(name: string): string {
+  let known = names.get(name);
+  if (known === undefined) {
+    known = quote(name);
+    names.set(name, known);
+  }
+  return known;
 }

@@ -17,6 +17,8 @@ const REFUSED = /created is an operation whose types cannot be read/;
 const ELSEWHERE = {
   'impl.ts': `${USER}export default class XController { created(data: User) { return data; } }`,
   'object.ts': `${USER}export const impl = { created(data: User) { return data; } };`,
+  'stars.ts': "export * from './object.ts';\nexport * from 'shop';\nexport * from './two.ts';",
+  'two.ts': 'export interface Two { name: string }',
   'mine.ts': "import type { ControllerParams as Of } from 'gatefold';\nexport type ControllerParams = Of<{ query: { a: number } }>;",
 };
 
@@ -93,6 +95,11 @@ describe('an operation with types is checked', () => {
     ],
     ['a default', 'XController.ts', inClass("created(data: { a: string } = { a: 'x' }) { return data; }")],
     ['generators and async', 'XController.ts', USER + inClass('async created(data: User) { return data; }')],
+    [
+      'a type behind several export *',
+      'XController.ts',
+      `import type { Two } from './stars.ts';\n${inClass('created(data: Two) { return data; }')}`,
+    ],
     ['a parameter called this', 'XController.ts', USER + inClass('created(this: unknown, data: User) { return data; }')],
     ['JSDoc', 'XController.mjs', inClass('/** @param {{ name: string }} data */\ncreated(data) { return data; }')],
     [

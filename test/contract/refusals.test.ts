@@ -174,6 +174,7 @@ describe('a request type that is not understood refuses the file', () => {
       operation('T', 'type T = { a?: T; b: string } | { a?: T; c: string };'),
       /recursive union whose parts cannot be told apart/,
     ],
+    ['a recursive union of lists', operation('T', 'type T = T[] | (T | 1)[] | null;'), /recursive union whose parts cannot be told apart/],
     ['a misspelt tag', operation('A', 'interface A {\n  /** @minLenght 1 */\n  a: string }'), /@minLenght is not known/],
     [
       'a tag without effect',

@@ -104,6 +104,8 @@ const CONTROLLERS = {
         red: { body: schema(async (value) => ({ value: { late: value } })) },
         index: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
         patch: { body: schema(() => { throw new Error('broken schema'); }) },
+        free: { body: schema(() => ({ issues: [] })) },
+        plain: { body: schema((value) => ({ value, issues: null })) },
         find: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
         updated: { body: schema((value) => (value?.n ? { value } : { issues: [{ message: 'no number', path: ['n'] }] })), query: schema(() => ({ value: { page: 1 } })) },
       };
@@ -112,6 +114,8 @@ const CONTROLLERS = {
       index(data, params) { return { data, query: params.query }; }
       patch(data) { return data; }
       find(data) { return data; }
+      free(data) { return data; }
+      plain(data) { return data; }
       updated(data, params) { return { data, query: params.query }; }
     }`,
 };
@@ -181,6 +185,7 @@ describe('what fits is let in, and becomes what its type says', () => {
     ['one that takes its time', ['PUT', 'library', [1]], { late: [1] }],
     ['one for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
     ['one for the query of a name', ['GET', 'library/find?page=4'], { page: 4 }],
+    ['one that answers null for no issues', ['POST', 'library/plain', { a: 1 }], { a: 1 }],
     ['one for each', ['POST', 'library/updated', { n: 1 }], { data: { n: 1 }, query: { page: 1 } }],
   ];
   for (const [name, request, expected] of rows) {
@@ -260,6 +265,7 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['body /email must be an email address', 'body /age must be a whole number'],
     ],
     ['a schema of a library', ['POST', 'library', {}], ['body /n/a~1b no number']],
+    ['a schema that has issues and tells none', ['POST', 'library/free', {}], ['body  is not what it should be']],
     ['a query does not stand in for the body of a library’s schema', ['POST', 'library/updated'], ['query /n no number']],
   ];
   for (const [name, request, expected] of rows) {

@@ -8,6 +8,7 @@ import { createLog } from '../../src/base/log.ts';
 import { createGroups, type Groups } from '../../src/groups/registry.ts';
 
 const SOURCE = `
+import type { Reply } from 'gatefold';
 interface User { id: string; born: Date; tags?: string[] }
 export default class UserController {
   right(): User { return { id: 'a', born: new Date(0), more: 1 } as never; }
@@ -16,6 +17,9 @@ export default class UserController {
   scalar(): number { return 'x' as never; }
   nothing(): User | undefined { return undefined; }
   odd(): { a: string } { const a: { a?: unknown } = {}; a.a = a; return a as never; }
+  none(): User | null { return null; }
+  done(): User { return true as never; }
+  gone(): Reply<204, User> | Reply<201, number> { return undefined as never; }
   untyped() { return 1; }
 }`;
 
@@ -42,6 +46,9 @@ describe('a result is told of when it is not what its type says', () => {
     ['late', [['late', '/1/born', 'is missing']]],
     ['scalar', [['scalar', '/data', 'must be a number']]],
     ['nothing', []],
+    ['none', []],
+    ['done', []],
+    ['gone', []],
     ['odd', []],
     ['untyped', []],
   ];
@@ -52,6 +59,17 @@ describe('a result is told of when it is not what its type says', () => {
       assert.deepEqual(told, expected);
     });
   }
+});
+
+test('a status without a body has none, whatever its type', async () => {
+  const contract = await (await groups.find('user'))?.describe();
+  assert.deepEqual(
+    contract?.operations.get('gone')?.results.map(({ status, body }) => [status, body]),
+    [
+      [204, 'none'],
+      [201, 'json'],
+    ],
+  );
 });
 
 test('without an observer the operation is the controller’s own method', async () => {

@@ -200,6 +200,23 @@ describe('an app over TLS', () => {
     for (const socket of [other, third]) assert.match(await ask(socket, GET), /"value":1/);
   });
 
+  test('answers without a body, and one that ends its connection, are whole', async () => {
+    const socket = await open();
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('error', () => {});
+    const closed = once(socket, 'close');
+    const rest = '/api/test HTTP/1.1\r\nHost: x\r\n';
+    socket.write(`HEAD ${rest}\r\nOPTIONS ${rest}\r\nGET ${rest}Connection: close\r\n\r\n`);
+    await closed;
+    assert.deepEqual(text.match(/HTTP\/1\.1 \d+|^Content-Length: \d+/gm), [
+      ...['HTTP/1.1 200', 'Content-Length: 11', 'HTTP/1.1 200', 'Content-Length: 0', 'HTTP/1.1 200', 'Content-Length: 11'],
+    ]);
+    assert.ok(text.endsWith('\r\n\r\n{"value":1}'));
+  });
+
   test('pipelined requests, a body, an answer of megabytes and a malformed request: as without TLS', async () => {
     const socket = await open();
     const text = await ask(socket, `POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\n{"a":1}`);

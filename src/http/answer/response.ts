@@ -95,8 +95,7 @@ export function createResponder({
   function end(exchange: Exchange, body: string | Uint8Array): void {
     const { response } = exchange;
     if (!response.shouldKeepAlive && isStillSending(exchange)) endAfterRequest(exchange, body);
-    else if (isSecure) response.end(body);
-    else endWith(response, body);
+    else endWith(response, body, isSecure);
   }
 
   const replies = createReplies({
@@ -246,10 +245,10 @@ function isAnswerable(thrown: unknown): thrown is HttpError {
 
 /**
  * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and 22
- * gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one. With TLS it is the other
- * way round: OpenSSL is called for each write, the empty one too.
+ * gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one. With TLS no write is done
+ * at once, and an `end` right behind it would have the empty string written, too; so there the end waits for the write.
  */
-function endWith(response: ServerResponse, body: string | Uint8Array): void {
+function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
   // A pipelined request has no socket before those ahead of it have their answers.
   if (socket === null) {
@@ -257,9 +256,10 @@ function endWith(response: ServerResponse, body: string | Uint8Array): void {
     return;
   }
   socket.cork();
-  response.write(body);
+  if (isSecure) response.write(body, () => response.end());
+  else response.write(body);
   socket.uncork();
-  response.end();
+  if (!isSecure) response.end();
 }
 
 /** A 500 by the reference, but nothing is wrong with the service: the request asked for what is not there. */

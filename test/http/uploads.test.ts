@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { createBodyBudget } from '../../src/http/body/budget.ts';
+import { createBodyBudget, defaultBodyBudget } from '../../src/http/body/budget.ts';
 import { Pieces } from '../../src/http/body/pieces.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { parseRaw, type Service, startService } from '../support/service.ts';
@@ -287,6 +287,11 @@ describe('body budget', () => {
     for (const other of crowd) budget.release(other.made);
     t.mock.timers.tick(10_000);
     assert.deepEqual(evicted, []);
+  });
+
+  test('has room for two bodies by default, however long they may be', () => {
+    assert.equal(defaultBodyBudget(1e12), 2e12);
+    assert.ok(defaultBodyBudget(1000) <= 256 * KB * KB);
   });
 
   test('forgets what is released twice or was never begun', () => {

@@ -21,7 +21,7 @@ after(() => {
 let folders = 0;
 
 /** A folder with this pair in it, and a watch on it that tells of every event of its log. */
-function watch(first: TestPair | undefined, { mayComeLater = false, linked = false } = {}) {
+function watch(first: TestPair | undefined, { mayComeLater = false, linked = false, intervalMs = 20 } = {}) {
   const folder = join(root, String(++folders));
   mkdirSync(join(folder, 'a'), { recursive: true });
   if (first !== undefined) put(join(folder, 'a'), first);
@@ -40,7 +40,7 @@ function watch(first: TestPair | undefined, { mayComeLater = false, linked = fal
     mayComeLater,
     log: createLog({ level: 'debug', sink: { write, flush: () => {} } }),
     onPair: () => {},
-    intervalMs: 20,
+    intervalMs,
   });
   open.push(pair);
   const next = (event: string) => new Promise<void>((told) => waiting.push([event, told]));
@@ -136,6 +136,16 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
       assert.equal(events.filter(({ event }) => event === 'certificate-reload-failed').length, 1);
     });
   }
+
+  test('and not before three looks have found the same: whoever replaces two files takes a moment between them', () => {
+    const { at, pair } = watch(old, { intervalMs: 60_000 });
+    writeFileSync(join(at, 'cert.pem'), anew.cert);
+    const failures = [1, 2, 3, 4].map(() => {
+      pair.readNow();
+      return pair.reloadFailures;
+    });
+    assert.deepEqual(failures, [0, 0, 1, 1]);
+  });
 
   test('and forgets the failure when the old files are back', async () => {
     const { at, next, pair } = watch(old);

@@ -36,6 +36,10 @@ interface Bench {
   information: RenewalInfo | undefined;
   skew: number;
   locked: boolean;
+  /** What another process does before it lets go of the lock. */
+  onLock: () => void;
+  /** Locks that are held. */
+  held: number;
 }
 
 function createBench({
@@ -65,7 +69,12 @@ function createBench({
     folder,
     client,
     challenges: { types: ['http-01', 'tls-alpn-01'], present: async () => () => {} },
-    tryLock: async () => (bench.locked ? undefined : async () => {}),
+    async tryLock() {
+      if (bench.locked) return undefined;
+      bench.onLock();
+      bench.held++;
+      return async () => void bench.held--;
+    },
     onStored: () => {},
     log,
     now: () => START + passed,
@@ -81,6 +90,8 @@ function createBench({
     information: undefined,
     skew: 0,
     locked: false,
+    onLock: () => {},
+    held: 0,
     async tick() {
       renewals.tick();
       // Everything that it waits for is resolved.
@@ -207,6 +218,17 @@ test('while another process orders nothing is ordered, and it is looked again so
   assert.equal(bench.orders.length, 1);
 });
 
+test('what another process has ordered in the meantime is not ordered again; the lock is let go of either way', async () => {
+  const bench = createBench();
+  bench.onLock = () => store(bench.folder, 'a.example.com');
+  await bench.tick();
+  assert.deepEqual([bench.orders.length, bench.held], [0, 0]);
+  rmSync(bench.folder.certificatePath);
+  bench.onLock = () => {};
+  await bench.tick();
+  assert.deepEqual([bench.orders.length, bench.held], [1, 0]);
+});
+
 describe('with renewal information', {
   skip: spawnSync('openssl', ['version']).error === undefined ? false : 'openssl is not installed',
 }, () => {
@@ -231,6 +253,16 @@ describe('with renewal information', {
     const [, serial = ''] = bench.orders[0]?.replaces?.split('.') ?? [];
     assert.equal(BigInt(`0x${Buffer.from(serial, 'base64url').toString('hex')}`), BigInt(`0x${certificate.serialNumber}`));
     assert.match(String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason), /^the directory advises it$/);
+  });
+
+  test('another directory is not told which certificate it replaces', async () => {
+    const bench = createBench({ directory: 'https://other.example.com/dir' });
+    storeIssued(bench.folder);
+    await bench.tick();
+    assert.deepEqual(
+      bench.orders.map(({ replaces }) => replaces),
+      [undefined],
+    );
   });
 
   test('a window in the past, as before a revocation, is now; it is seen when the directory said to ask again', async () => {

@@ -1,7 +1,7 @@
 // The app over TLS in this process: versions and protocols, one certificate after the other, what never becomes a connection,
 // and that requests on a TLS connection are kept track of like any other.
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -137,6 +137,25 @@ describe('an app over TLS', () => {
       transport.use(stateOf(first));
     });
   }
+
+  test('while a challenge is under way only who asks for its protocol and its name gets its certificate', async () => {
+    const { cert, key } = makePair('first.example.com');
+    transport.use({ ...stateOf(first), challenge: { domain: 'first.example.com', cert, key } });
+    const seen = async (servername: string, protocol: string) => {
+      const socket = await open({ servername, ALPNProtocols: [protocol] }).catch((error: NodeJS.ErrnoException) => error);
+      if (socket instanceof Error) return socket.code;
+      const { raw } = socket.getPeerCertificate();
+      socket.destroy();
+      return raw.equals(new X509Certificate(cert).raw) ? 'the challenge' : raw.equals(new X509Certificate(first.cert).raw) ? 'ours' : 'odd';
+    };
+    const refused = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL';
+    assert.equal(await seen('FIRST.example.com', 'acme-tls/1'), 'the challenge');
+    assert.equal(await seen('other.example.com', 'acme-tls/1'), refused);
+    assert.equal(await seen('first.example.com', 'http/1.1'), 'ours');
+    assert.equal(await seen('first.example.com', 'h2'), refused);
+    transport.use(stateOf(first));
+    assert.equal(await seen('first.example.com', 'acme-tls/1'), refused);
+  });
 
   test('a request without TLS is refused in words', async () => {
     assert.equal(await sendRaw(service.port, GET), REFUSAL);

@@ -175,6 +175,17 @@ describe('a request type that is not understood refuses the file', () => {
       /recursive union whose parts cannot be told apart/,
     ],
     ['a recursive union of lists', operation('T', 'type T = T[] | (T | 1)[] | null;'), /recursive union whose parts cannot be told apart/],
+    [
+      'a name that goes round in a circle of files',
+      operation('Nope', "import type { Nope } from './types.ts';"),
+      /created\(data: Nope\): /,
+      { 'types.ts': "export { Nope } from './round.ts';", 'round.ts': "export { Nope } from './types.ts';" },
+    ],
+    [
+      'a multiple of nothing',
+      operation('A', 'interface A {\n  /** @multipleOf 0 */\n  a: number }'),
+      /@multipleOf: the value must be more than 0/,
+    ],
     ['a misspelt tag', operation('A', 'interface A {\n  /** @minLenght 1 */\n  a: string }'), /@minLenght is not known/],
     [
       'a tag without effect',

@@ -134,6 +134,7 @@ describe('of JSON', () => {
     ['{ a?: string } & { a?: string }', {}, []],
     [TEMPLATE, 'a.$', []],
     [TEMPLATE, 'abx', ['must match ^a\\.(?:x|\\$)$']],
+    [TEMPLATE, 'a.', ['must match ^a\\.(?:x|\\$)$']],
     [`'a.x' & ${TEMPLATE}`, 'a.x', []],
     [`'a.y' & ${TEMPLATE}`, 'a.y', ['must be left out']],
     ["Omit<{ [key: string]: number; a: number }, 'a'>", { b: 'x' }, ['/b must be a number']],
@@ -153,7 +154,7 @@ describe('of JSON', () => {
     [
       'email',
       ['a@b.de', "o'x+y@a-b.co.uk", `${'a'.repeat(64)}@b.de`],
-      ['a@b', 'a@-b.de', '@b.de', 'a.@b.de', 'a@b..de', `${'a'.repeat(65)}@b.de`, `a@${'b.'.repeat(130)}de`],
+      ['a@b', 'a@-b.de', '@b.de', 'a.@b.de', 'a@b..de', `${'a'.repeat(65)}@b.de`, `a@${'b.'.repeat(130)}de`, `abc@${'b.'.repeat(125)}de`],
     ],
     [
       'date',

@@ -22,6 +22,7 @@ export interface HttpPortOptions {
   readonly domains: readonly string[];
   /** Milliseconds that a request may take to come. */
   readonly timeoutMs?: number;
+  readonly mostConnections?: number;
 }
 
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
@@ -31,7 +32,14 @@ const TIMEOUT_MS = 5000;
 /** Each has one answer, so none is there for long but those that want none. */
 const MOST_CONNECTIONS = 1000;
 
-export function createHttpPort({ port, host, httpsPort, domains, timeoutMs = TIMEOUT_MS }: HttpPortOptions): HttpPort {
+export function createHttpPort({
+  port,
+  host,
+  httpsPort,
+  domains,
+  timeoutMs = TIMEOUT_MS,
+  mostConnections = MOST_CONNECTIONS,
+}: HttpPortOptions): HttpPort {
   const answers = new Map<string, string>();
   const server = createServer(
     {
@@ -43,7 +51,7 @@ export function createHttpPort({ port, host, httpsPort, domains, timeoutMs = TIM
     },
     answer,
   );
-  server.on('connection', createNewcomers(MOST_CONNECTIONS).add);
+  server.on('connection', createNewcomers(mostConnections).add);
   // No request has a body that anybody reads, and none is continued.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);

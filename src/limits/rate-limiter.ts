@@ -52,7 +52,9 @@ interface Account extends Bucket {
 
 /** A token, but for what adding up fractions loses. */
 const WHOLE = 1 - 1e-6;
-/** Milliseconds between two reports. */
+/** Tokens. */
+const FEWEST_SHARED = 8;
+/** Milliseconds between two reports, unless one is pressing. */
 const REPORT_INTERVAL = 4;
 
 export function createRateLimiter({
@@ -64,7 +66,10 @@ export function createRateLimiter({
   const refused = { credential: 0, address: 0, operation: 0 };
   let accounts: BoundedMap<Account> | undefined;
   let unreported: Account[] = [];
-  let isScheduled = false;
+  /** Milliseconds, of the report that is to come; infinite: none is. */
+  let waitOfNext = Number.POSITIVE_INFINITY;
+  /** The answer to the last report. */
+  let isAwaited = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
 
   function check(kind: LimitKind, who: string, rate: Rate): void {
@@ -87,23 +92,38 @@ export function createRateLimiter({
     if (report === undefined) return;
     account.spentSince++;
     if (account.spent++ === 0) unreported.push(account);
-    if (!isScheduled) schedule(time);
+    schedule(time, isPressing(account));
   }
 
-  /** Of the last tenth of a burst each worker takes only its share before it is told again: the others see the same tokens. */
+  /**
+   * Of what it was told that is left each worker takes only a part before it is told again: the others see the same tokens, and
+   * may have taken some that nobody has been told of. A part of a few tokens counts only where few are left of many: whoever has
+   * five an hour may take them in a row.
+   */
   function isBeyondShare({ tokens, spentSince, rate: { burst } }: Account): boolean {
     const left = tokens + spentSince;
-    return spentSince > 0 && left <= burst / 10 && spentSince + 1 > left / workers;
+    const share = workers === 1 ? left : left / (1.5 * workers);
+    return spentSince > 0 && spentSince + 1 > share && (share >= FEWEST_SHARED || left <= burst / 8);
+  }
+
+  /** A good part of its share is gone, and it should not have to refuse for want of news. */
+  function isPressing({ tokens, spentSince, rate: { burst } }: Account): boolean {
+    return burst >= FEWEST_SHARED * workers && spentSince * 4 * workers >= tokens + spentSince;
   }
 
   /** At once where nothing has been told lately, so that the first worker to see a caller does not stay alone with it. */
-  function schedule(time: number): void {
-    isScheduled = true;
-    later(tell, time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL);
+  function schedule(time: number, isPressing: boolean): void {
+    const wait = isPressing || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
+    if (wait >= waitOfNext) return;
+    waitOfNext = wait;
+    later(tell, wait);
   }
 
   function tell(): void {
-    isScheduled = false;
+    waitOfNext = Number.POSITIVE_INFINITY;
+    // One at a time: what is answered is then all that was told, and what has been spent since is all that is missing from it.
+    if (isAwaited || unreported.length === 0) return;
+    isAwaited = true;
     reportedAt = now();
     const spendings = unreported.map(
       ({ caller, spent, rate: { count, seconds, burst } }): Spending => [caller, spent, count, seconds, burst],
@@ -129,6 +149,8 @@ export function createRateLimiter({
           account.at = time;
         }
       }
+      isAwaited = false;
+      if (unreported.length > 0) schedule(time, unreported.some(isPressing));
     },
     status: () => ({ refused, callers: accounts?.size() ?? 0 }),
   };

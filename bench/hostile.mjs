@@ -111,8 +111,10 @@ async function start({ env = {}, descriptors, log }) {
   };
   try {
     await new Promise((resolve, reject) => {
-      child.stdout?.once('data', resolve);
-      child.once('exit', () => reject(new Error(`the service ended: ${typeof out === 'number' ? readFileSync(join(folder, 'log')) : ''}`)));
+      const fail = () => reject(new Error(`the service ended: ${typeof out === 'number' ? readFileSync(join(folder, 'log')) : ''}`));
+      child.once('exit', fail);
+      // From here on its log may be longer than a text can be.
+      child.stdout?.once('data', () => resolve(child.off('exit', fail)));
     });
   } catch (error) {
     await stop();

@@ -107,7 +107,9 @@ function isFromElsewhere(code: string): boolean {
   return /\bexport\b[^;'"]*\bfrom\s*['"]/.test(code) || (exported !== '' && importsOf(code).some(({ names }) => names.includes(exported)));
 }
 
-const exportedName = (code: string): string | undefined => /\bexport\s+default\s+([\w$]+)/.exec(code)?.[1];
+/** `export default a`, `export { a as default }`. */
+const exportedName = (code: string): string | undefined =>
+  /\bexport\s+default\s+([\w$]+)|\bexport\s*\{[^}]*?([\w$]+)\s+as\s+default\b/.exec(code)?.slice(1).find(Boolean);
 
 const hasComputedName = (code: string): boolean => /\]\s*(?:<[^>]*>)?\s*\([^)]*:/.test(code);
 

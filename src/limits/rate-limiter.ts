@@ -52,7 +52,7 @@ interface Account extends Bucket {
 
 /** A token, but for what adding up fractions loses. */
 const WHOLE = 1 - 1e-6;
-/** Tokens. */
+/** Tokens: nobody is held to a smaller share, nor are smaller bursts worth a report at once. */
 const FEWEST_SHARED = 8;
 /** Milliseconds between two reports, unless one is pressing. */
 const REPORT_INTERVAL = 4;
@@ -68,8 +68,7 @@ export function createRateLimiter({
   let unreported: Account[] = [];
   /** Milliseconds, of the report that is to come; infinite: none is. */
   let waitOfNext = Number.POSITIVE_INFINITY;
-  /** The answer to the last report. */
-  let isAwaited = false;
+  let isAnswerDue = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
 
   function check(kind: LimitKind, who: string, rate: Rate): void {
@@ -122,8 +121,8 @@ export function createRateLimiter({
   function tell(): void {
     waitOfNext = Number.POSITIVE_INFINITY;
     // One at a time: what is answered is then all that was told, and what has been spent since is all that is missing from it.
-    if (isAwaited || unreported.length === 0) return;
-    isAwaited = true;
+    if (isAnswerDue || unreported.length === 0) return;
+    isAnswerDue = true;
     reportedAt = now();
     const spendings = unreported.map(
       ({ caller, spent, rate: { count, seconds, burst } }): Spending => [caller, spent, count, seconds, burst],
@@ -149,7 +148,7 @@ export function createRateLimiter({
           account.at = time;
         }
       }
-      isAwaited = false;
+      isAnswerDue = false;
       if (unreported.length > 0) schedule(time, unreported.some(isPressing));
     },
     status: () => ({ refused, callers: accounts?.size() ?? 0 }),

@@ -149,6 +149,11 @@ describe('or its file is refused', () => {
       `${USER}const a: Record<string, unknown> = { created(data: unknown) { return data; } };\na.created = (data: User) => data;\nexport default a;`,
     ],
     [
+      'a method that is replaced, of what is exported by a list',
+      'XController.ts',
+      `${USER}const a: Record<string, unknown> = { created(data: unknown) { return data; } };\na.created = (data: User) => data;\nexport { a as default };`,
+    ],
+    [
       'a script’s method that is put there',
       'XController.mjs',
       'class X { index() {} }\n/** @param {{ name: string }} data */\nX.prototype.created = function (data) { return data; };\nexport default X;',

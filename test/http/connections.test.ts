@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -12,17 +12,23 @@ import { Exchange } from '../../src/http/exchange.ts';
 import { Request } from '../../src/http/head.ts';
 import { startService } from '../support/service.ts';
 
-test('of a connection that has closed, the server forgets the exchange', async (t) => {
+/** A server without an app, and a client that has connected to it. */
+async function startTracked(t: TestContext) {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
   server.on('clientError', (_error, socket) => socket.destroy());
   const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxUnread: 1000, maxConnections: 10 });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   t.after(() => {
+    client.destroy();
     server.close();
     server.closeAllConnections();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { server, connections, client };
+}
 
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+test('of a connection that has closed, the server forgets the exchange', async (t) => {
+  const { server, connections, client } = await startTracked(t);
   client.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1');
   const [request, response] = await once(server, 'request');
   const { socket } = request;
@@ -153,15 +159,7 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
 
 // Between the last byte of such an answer and the end of its connection Node goes on reading.
 test('what comes behind an answer that ends its connection is not begun', async (t) => {
-  const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
-  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxUnread: 1000, maxConnections: 10 });
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
-  t.after(() => client.destroy());
+  const { server, connections, client } = await startTracked(t);
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   const [request, response] = await once(server, 'request');
   assert.equal(connections.begin(new Exchange(request, response, 0)), true);

@@ -65,6 +65,7 @@ export function readBody<Call>(
     if (exchange.settled) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
+    // The whole of it, in one piece or because it had come before anybody read, takes no room that another waits for.
     if (!request.complete && chunk.length !== length && !budget.take(exchange, chunk.length)) return sink.fail(exchange, overloaded());
     receive(exchange, chunk);
   });

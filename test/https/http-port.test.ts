@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createHttpPort } from '../../src/https/http-port.ts';
-import { freePorts } from '../support/pebble.ts';
+import { freePorts } from '../support/ports.ts';
 
 const HOST = 'Host: api.example.com\r\n';
 const PATH = '/.well-known/acme-challenge';

@@ -11,7 +11,8 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { ask, json, startLoad } from '../support/cluster-client.ts';
 import { controller, createFolder, spawnService, startService, write } from '../support/cluster-server.ts';
-import { freePorts, type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
+import { type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
+import { freePorts } from '../support/ports.ts';
 import { makePair, type TestPair } from '../support/tls.ts';
 
 const FILES = { 'TestController.js': controller(0) };

@@ -8,7 +8,8 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
 import { controller, createFolder, spawnService } from '../support/cluster-server.ts';
-import { freePorts, startPebble, withoutPebble } from '../support/pebble.ts';
+import { startPebble, withoutPebble } from '../support/pebble.ts';
+import { freePorts } from '../support/ports.ts';
 
 const ROUNDS = 3;
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type Answer, openConnection } from './cluster-client.ts';
+import { freePorts } from './ports.ts';
 
 export const DEPLOY = resolve(import.meta.dirname, '../../deploy');
 
@@ -46,8 +47,7 @@ export type Behaviour = (request: { readonly count: number }) => 'answer' | 'ref
 export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', behave: Behaviour = () => 'answer'): Promise<RunningProxy> {
   const seen: string[] = [];
   const machines = await Promise.all([1, 2, 3].map(() => startMachine(t, seen, behave)));
-  const port = await freePort();
-  const peers = [await freePort(), await freePort()];
+  const [port = 0, ...peers] = await freePorts(3);
   const folder = createFolder(t);
   const config = read(proxy === 'haproxy' ? 'haproxy.cfg' : 'nginx.conf')
     .replace(/10\.0\.0\.1([123]):3000/g, (_, n: string) => `127.0.0.1:${machines[Number(n) - 1]}`)
@@ -57,6 +57,8 @@ export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', beh
     .replace('listen 80 ', `listen 127.0.0.1:${port} `)
     .replaceAll('/run/haproxy/', `${folder}/`)
     .replace('/dev/log local0', 'stdout format raw local0')
+    // It says that a port is taken, where it would share it with another haproxy.
+    .replace(/^global$/m, 'global\n    noreuseport')
     .replace(process.getuid?.() === 0 ? /^$/ : /^ *(user|group|chroot) .*$/gm, '');
   const path = join(folder, 'haproxy.cfg');
   if (proxy === 'haproxy') writeFileSync(path, config);
@@ -102,15 +104,6 @@ async function startMachine(t: TestContext, seen: string[], behave: Behaviour): 
   await once(server, 'listening');
   t.after(() => server.close());
   return (server.address() as AddressInfo).port;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function isListening(port: number): Promise<boolean> {

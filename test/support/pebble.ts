@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get, request } from 'node:http';
 import { get as getSecurely } from 'node:https';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
+import { freePorts } from './ports.ts';
 
 /** For `{ skip }`: false, or why. */
 export const withoutPebble =
@@ -106,15 +106,6 @@ export async function startPebble(env: Readonly<Record<string, string>> = {}): P
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** Free a moment ago; nobody else takes ports of the kernel's choice in the next one. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))));
-  return ports;
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { freePorts } from './ports.ts';
+
+const COUNT = 300;
+
+test('a port is one process’s alone, and nobody listens on it', async () => {
+  const script = `import { freePorts } from ${JSON.stringify(new URL('./ports.ts', import.meta.url).href)};
+    console.log(JSON.stringify(await freePorts(${COUNT})));`;
+  const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
+  const mine = await freePorts(COUNT);
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--input-type=module', '--eval', script]);
+  const others = JSON.parse(stdout) as number[];
+  // Of the same 6,000.
+  assert.equal(new Set([...mine, ...others]).size, 2 * COUNT);
+  for (const port of mine.slice(0, 10)) {
+    const server = createServer().listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    server.close();
+  }
+});

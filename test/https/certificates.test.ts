@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { createLog } from '../../src/base/log.ts';
 import { type Certificates, createCertificates } from '../../src/https/certificates.ts';
@@ -28,18 +29,23 @@ interface Bench {
   advance(ms: number): void;
   /** Sets the clock back. */
   setBack(ms: number): void;
+  /** Puts one into the files that is good for that many days from now, and waits until it is live. */
+  replace(days: number): Promise<void>;
 }
 
 /** With a certificate that is good for that many days from the start. */
 async function createBench(test: TestContext, days: number): Promise<Bench> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   const folder = mkdtempSync(join(root, String(++folders)));
-  const { cert, key } = makePair('localhost', { days, now: START });
   const [tlsCert, tlsKey] = ['cert.pem', 'key.pem'].map((name) => join(folder, name)) as [string, string];
-  writeFileSync(tlsCert, cert);
-  writeFileSync(tlsKey, key);
-  const events: Record<string, unknown>[] = [];
   let passed = 0;
+  const put = (days: number) => {
+    const { cert, key } = makePair('localhost', { days, now: START + passed });
+    writeFileSync(tlsCert, cert);
+    writeFileSync(tlsKey, key);
+  };
+  put(days);
+  const events: Record<string, unknown>[] = [];
   const certificates = createCertificates({
     settings: {
       ...{ tlsCert, tlsKey, domains: [], acmeDirectory: '', acmeContact: [] },
@@ -61,6 +67,11 @@ async function createBench(test: TestContext, days: number): Promise<Bench> {
     },
     setBack(ms) {
       passed -= ms;
+    },
+    async replace(days) {
+      put(days);
+      const before = certificates.status()?.reloads;
+      while (certificates.status()?.reloads === before) await sleep(20);
     },
   };
 }
@@ -132,6 +143,17 @@ describe('of a certificate that nobody renews', () => {
     assert.match(String(soon?.to_do), /TLS_CERT and TLS_KEY/);
     assert.equal(events.at(-1)?.level, 'error');
     assert.equal(certificates.status()?.names[0], 'localhost');
+  });
+
+  test('one in its place that ends as soon is told of at once', async (test) => {
+    const { events, advance, replace } = await createBench(test, 90);
+    advance(80 * DAY);
+    assert.deepEqual(told(events), [['certificate-expires-soon', 9]]);
+    await replace(-0.5);
+    assert.deepEqual(told(events).at(-1), ['certificate-expired', -1]);
+    await replace(90);
+    advance(HOUR);
+    assert.equal(told(events).length, 2);
   });
 
   test('one of six days is not told of before its last two', async (test) => {

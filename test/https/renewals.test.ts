@@ -1,7 +1,7 @@
 // When an order is made and what comes of a refusal, with a directory of our own making: no clock but the test's, no network.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { X509Certificate } from 'node:crypto';
+import { createPublicKey, X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { createLog } from '../../src/base/log.ts';
 import type { AcmeClient, CertificateOrder, RenewalInfo } from '../../src/https/acme-client.ts';
 import { AcmeError } from '../../src/https/acme-request.ts';
 import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
+import { readElements, sequence } from '../../src/https/der.ts';
 import { createRenewals } from '../../src/https/renewals.ts';
 import { createTlsFolder, type TlsFolder } from '../../src/https/tls-folder.ts';
 
@@ -31,8 +32,8 @@ interface Bench {
   advance(ms: number): Promise<void>;
   tick(): Promise<void>;
   readonly renewals: ReturnType<typeof createRenewals>;
-  /** What the next orders come to. */
-  outcome: Error | undefined;
+  /** What the next orders come to; 'issued': a certificate for the key of the request, good for 90 days from then. */
+  outcome: Error | 'issued';
   information: RenewalInfo | undefined;
   skew: number;
   locked: boolean;
@@ -57,8 +58,8 @@ function createBench({
   const client: AcmeClient = {
     async order(order) {
       orders.push(order);
-      // A real one would be for the key of the request, which is nobody's but the renewals'.
-      throw bench.outcome ?? new AcmeError('a real directory is needed for more', { type: 'malformed' });
+      if (bench.outcome !== 'issued') throw bench.outcome;
+      return issue(order, START + passed);
     },
     renewalInfo: async () => bench.information,
     clockSkew: () => bench.skew,
@@ -86,7 +87,7 @@ function createBench({
     events,
     orders,
     renewals,
-    outcome: undefined,
+    outcome: new AcmeError('the directory refuses', { type: 'malformed' }),
     information: undefined,
     skew: 0,
     locked: false,
@@ -103,6 +104,14 @@ function createBench({
     },
   };
   return bench;
+}
+
+/** As a directory does: by its own key, for the key of the request (RFC 2986: the third part of what is signed). */
+function issue({ domains: [domain = ''], request }: CertificateOrder, now: number): string {
+  const [content] = readElements(readElements(request)[0]?.content ?? Buffer.of());
+  const requested = readElements(content?.content ?? Buffer.of())[2]?.content ?? Buffer.of();
+  const publicKey = createPublicKey({ key: sequence(requested), format: 'der', type: 'spki' });
+  return createSelfSigned({ domain, keys: { publicKey, privateKey: createKeyPair().privateKey }, now, days: 90 }).cert;
 }
 
 /** Valid from the day before the start for 91 days. */
@@ -166,6 +175,22 @@ describe('after a refusal', () => {
     assert.match(String(line?.to_do), /firewall/);
     assert.equal(line?.next_attempt, new Date(START + 2 * MINUTE).toISOString());
     assert.deepEqual([bench.renewals.failures, bench.renewals.lastFailure()], [2, 'a.example.com: connection refused']);
+  });
+
+  test('a success ends the row: the pauses of the next one begin anew', async () => {
+    const bench = createBench();
+    const pauses = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE];
+    await bench.tick();
+    for (const pause of pauses) await bench.advance(pause);
+    assert.deepEqual([bench.orders.length, bench.renewals.failures], [4, 4]);
+    bench.outcome = 'issued';
+    await bench.advance(2 * HOUR);
+    assert.deepEqual([bench.orders.length, bench.renewals.failures, bench.renewals.lastFailure()], [5, 4, undefined]);
+    assert.ok(bench.events.some(({ event }) => event === 'certificate-obtained'));
+    bench.outcome = new AcmeError('the directory refuses', { type: 'malformed' });
+    await bench.advance(61 * DAY);
+    const [failed] = bench.events.filter(({ event }) => event === 'certificate-order-failed').slice(-1);
+    assert.equal(Date.parse(String(failed?.next_attempt)), START + 2 * HOUR + 52 * MINUTE + 61 * DAY + 2 * MINUTE);
   });
 
   test('a rate limit is obeyed to the second', async () => {

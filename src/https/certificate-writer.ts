@@ -42,12 +42,12 @@ export interface ChallengeCertificate {
 export function createChallengeCertificate(domain: string, keyAuthorization: string, now: number = Date.now()): ChallengeCertificate {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
   const acmeIdentifier = sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)));
-  return createSelfSigned({ domain, extensions: [acmeIdentifier], keys: createKeyPair(), now, days: 7 });
+  return createSelfSigned({ domains: [domain], extensions: [acmeIdentifier], keys: createKeyPair(), now, days: 7 });
 }
 
 export interface SelfSigned {
-  readonly domain: string;
-  /** DER, further ones beside the name. */
+  readonly domains: readonly string[];
+  /** DER, further ones beside the names. */
   readonly extensions?: readonly Uint8Array[];
   readonly keys: KeyPair;
   /** Unix milliseconds. It is valid a day before that already, for clocks that differ. */
@@ -55,7 +55,7 @@ export interface SelfSigned {
   readonly days: number;
 }
 
-export function createSelfSigned({ domain, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
+export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
   const serial = crypto().randomBytes(16);
   // Two that are trusted side by side are told apart by their names.
   const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
@@ -68,7 +68,7 @@ export function createSelfSigned({ domain, extensions = [], keys, now, days }: S
       sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),
       name,
       spki(keys.publicKey),
-      explicit(3, sequence(subjectAltName([domain]), ...extensions)),
+      explicit(3, sequence(subjectAltName(domains), ...extensions)),
     ),
     keys.privateKey,
   );

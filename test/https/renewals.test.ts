@@ -1,142 +1,43 @@
 // When an order is made and what comes of a refusal, with a directory of our own making: no clock but the test's, no network.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { createPublicKey, X509Certificate } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
-import { createLog } from '../../src/base/log.ts';
-import type { AcmeClient, CertificateOrder, RenewalInfo } from '../../src/https/acme-client.ts';
+import { describe, test } from 'node:test';
 import { AcmeError } from '../../src/https/acme-request.ts';
-import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
-import { readElements, sequence } from '../../src/https/der.ts';
-import { createRenewals } from '../../src/https/renewals.ts';
-import { createTlsFolder, type TlsFolder } from '../../src/https/tls-folder.ts';
+import { createCertificateRequest, createKeyPair } from '../../src/https/certificate-writer.ts';
+import { type Bench, createBench, issue, ONE, START, store } from '../support/renewals-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const START = Math.floor(Date.now() / 1000) * 1000;
-const DIRECTORY = 'https://ca.example.com/dir';
-
-const root = mkdtempSync(join(tmpdir(), 'gatefold-renewals-'));
-after(() => rmSync(root, { recursive: true, force: true }));
-let folders = 0;
-
-interface Bench {
-  readonly folder: TlsFolder;
-  readonly events: Record<string, unknown>[];
-  readonly orders: CertificateOrder[];
-  /** Passes time, and has done what is due. */
-  advance(ms: number): Promise<void>;
-  tick(): Promise<void>;
-  readonly renewals: ReturnType<typeof createRenewals>;
-  /** What the next orders come to; 'issued': a certificate for the key of the request, good for 90 days from then. */
-  outcome: Error | 'issued';
-  information: RenewalInfo | undefined;
-  skew: number;
-  locked: boolean;
-  /** What another process does before it lets go of the lock. */
-  onLock: () => void;
-  /** Locks that are held. */
-  held: number;
-}
-
-function createBench({
-  domains = ['a.example.com'],
-  dir = join(root, String(++folders)),
-  directory = DIRECTORY,
-  stored = false,
-} = {}): Bench {
-  const folder = createTlsFolder(dir);
-  if (stored) store(folder, domains[0] ?? '');
-  const events: Record<string, unknown>[] = [];
-  const orders: CertificateOrder[] = [];
-  const log = createLog({ level: 'debug', sink: { write: (line) => void events.push(JSON.parse(line)), flush: () => {} } });
-  let passed = 0;
-  const client: AcmeClient = {
-    async order(order) {
-      orders.push(order);
-      if (bench.outcome !== 'issued') throw bench.outcome;
-      return issue(order, START + passed);
-    },
-    renewalInfo: async () => bench.information,
-    clockSkew: () => bench.skew,
-  };
-  const renewals = createRenewals({
-    domains,
-    directory,
-    folder,
-    client,
-    challenges: { types: ['http-01', 'tls-alpn-01'], present: async () => () => {} },
-    async tryLock() {
-      if (bench.locked) return undefined;
-      bench.onLock();
-      bench.held++;
-      return async () => void bench.held--;
-    },
-    onStored: () => {},
-    log,
-    now: () => START + passed,
-    clock: () => passed,
-    random: () => 0.5,
-  });
-  const bench: Bench = {
-    folder,
-    events,
-    orders,
-    renewals,
-    outcome: new AcmeError('the directory refuses', { type: 'malformed' }),
-    information: undefined,
-    skew: 0,
-    locked: false,
-    onLock: () => {},
-    held: 0,
-    async tick() {
-      renewals.tick();
-      // Everything that it waits for is resolved.
-      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
-    },
-    advance(ms) {
-      passed += ms;
-      return bench.tick();
-    },
-  };
-  return bench;
-}
-
-/** As a directory does: by its own key, for the key of the request (RFC 2986: the third part of what is signed). */
-function issue({ domains: [domain = ''], request }: CertificateOrder, now: number): string {
-  const [content] = readElements(readElements(request)[0]?.content ?? Buffer.of());
-  const requested = readElements(content?.content ?? Buffer.of())[2]?.content ?? Buffer.of();
-  const publicKey = createPublicKey({ key: sequence(requested), format: 'der', type: 'spki' });
-  return createSelfSigned({ domain, keys: { publicKey, privateKey: createKeyPair().privateKey }, now, days: 90 }).cert;
-}
-
-/** Valid from the day before the start for 91 days. */
-function store(folder: TlsFolder, domain: string, directory = DIRECTORY): void {
-  const { cert, key } = createSelfSigned({ domain, keys: createKeyPair(), now: START, days: 90 });
-  folder.writeCertificate(directory, cert, key);
-}
 
 describe('an order is made', () => {
   const rows: [what: string, bench: () => Bench, reason: RegExp | undefined][] = [
     ['where there is no certificate', () => createBench(), /^there is none$/],
-    ['not where there is a young one', () => createBench({ stored: true }), undefined],
+    ['not where there is a young one', () => createBench({ stored: ONE }), undefined],
     [
       'where it is damaged',
       () => {
-        const bench = createBench({ stored: true });
+        const bench = createBench({ stored: ONE });
         writeFileSync(bench.folder.certificatePath, 'torn');
         return bench;
       },
       /^there is none$/,
     ],
-    ['for further names', () => createBench({ domains: ['a.example.com', 'b.example.com'], stored: true }), /^DOMAINS has changed$/],
+    [
+      'not where somebody has put one there who names no directory',
+      () => {
+        const bench = createBench({ stored: ONE });
+        writeFileSync(bench.folder.certificatePath, readFileSync(bench.folder.certificatePath, 'utf8').replace(/^Directory: .*\n/, ''));
+        return bench;
+      },
+      undefined,
+    ],
+    ['for further names', () => createBench({ domains: ['a.example.com', 'b.example.com'], stored: ONE }), /^DOMAINS has changed$/],
+    ['for fewer names', () => createBench({ stored: ['a.example.com', 'b.example.com'] }), /^DOMAINS has changed$/],
     [
       'at another directory',
-      () => createBench({ directory: 'https://other.example.com/dir', stored: true }),
+      () => createBench({ directory: 'https://other.example.com/dir', stored: ONE }),
       /^ACME_DIRECTORY has changed$/,
     ],
   ];
@@ -150,7 +51,7 @@ describe('an order is made', () => {
   }
 
   test('at two thirds of the lifetime, and not a day before', async () => {
-    const bench = createBench({ stored: true });
+    const bench = createBench({ stored: ONE });
     await bench.advance(59 * DAY);
     assert.equal(bench.orders.length, 0);
     await bench.advance(DAY);
@@ -165,16 +66,17 @@ describe('after a refusal', () => {
     await bench.tick();
     await bench.advance(MINUTE);
     assert.equal(bench.orders.length, 1);
-    await bench.advance(2 * MINUTE);
     await bench.advance(MINUTE);
+    await bench.advance(10 * MINUTE);
+    await bench.advance(40 * MINUTE);
     assert.deepEqual(
       bench.orders.map(({ challengeType }) => challengeType),
-      ['http-01', 'tls-alpn-01'],
+      ['http-01', 'tls-alpn-01', 'http-01', 'tls-alpn-01'],
     );
     const [line] = bench.events.filter(({ event }) => event === 'certificate-order-failed');
     assert.match(String(line?.to_do), /firewall/);
     assert.equal(line?.next_attempt, new Date(START + 2 * MINUTE).toISOString());
-    assert.deepEqual([bench.renewals.failures, bench.renewals.lastFailure()], [2, 'a.example.com: connection refused']);
+    assert.deepEqual([bench.renewals.failures, bench.renewals.lastFailure()], [4, 'a.example.com: connection refused']);
   });
 
   test('a success ends the row: the pauses of the next one begin anew', async () => {
@@ -183,7 +85,7 @@ describe('after a refusal', () => {
     await bench.tick();
     for (const pause of pauses) await bench.advance(pause);
     assert.deepEqual([bench.orders.length, bench.renewals.failures], [4, 4]);
-    bench.outcome = 'issued';
+    bench.outcome = issue;
     await bench.advance(2 * HOUR);
     assert.deepEqual([bench.orders.length, bench.renewals.failures, bench.renewals.lastFailure()], [5, 4, undefined]);
     assert.ok(bench.events.some(({ event }) => event === 'certificate-obtained'));
@@ -212,13 +114,18 @@ describe('after a refusal', () => {
     assert.equal(bench.orders.length, 2);
   });
 
-  test('a clock that is wrong is told of', async () => {
+  test('a clock that is wrong is told of, and after a success too', async () => {
     const bench = createBench();
     bench.skew = -2 * HOUR;
-    await bench.tick();
-    const line = bench.events.find(({ event }) => event === 'clock-wrong');
-    assert.deepEqual([line?.level, line?.seconds], ['error', -7200]);
-    assert.match(String(line?.to_do), /it is fast$/);
+    for (const outcome of [bench.outcome, issue]) {
+      bench.outcome = outcome;
+      bench.renewals.hurry();
+      await bench.tick();
+      const line = bench.events.find(({ event }) => event === 'clock-wrong');
+      assert.deepEqual([line?.level, line?.seconds], ['error', -7200]);
+      assert.match(String(line?.to_do), /it is fast$/);
+      bench.events.length = 0;
+    }
   });
 
   test('what cannot be written is known before anything is asked of the directory', async () => {
@@ -229,7 +136,17 @@ describe('after a refusal', () => {
     assert.equal(bench.orders.length, 0);
     assert.match(String(bench.events.at(-1)?.error), /^Cannot write /);
     assert.match(String(bench.events.at(-1)?.to_do), /DATA_DIR\/tls/);
+    assert.deepEqual(readdirSync(bench.folder.path), ['.probe']);
   });
+});
+
+test('a certificate for another key is not stored, and is a failure like any other', async () => {
+  const bench = createBench({ stored: ONE });
+  const { text } = bench.folder.readCertificate() as { text: string };
+  bench.outcome = (order, now) => issue({ ...order, request: createCertificateRequest(ONE, createKeyPair()) }, now);
+  await bench.advance(60 * DAY);
+  assert.deepEqual([bench.orders.length, bench.renewals.lastFailure()], [1, 'the key does not belong to the certificate']);
+  assert.equal(bench.folder.readCertificate()?.text, text);
 });
 
 test('while another process orders nothing is ordered, and it is looked again soon', async () => {
@@ -245,7 +162,7 @@ test('while another process orders nothing is ordered, and it is looked again so
 
 test('what another process has ordered in the meantime is not ordered again; the lock is let go of either way', async () => {
   const bench = createBench();
-  bench.onLock = () => store(bench.folder, 'a.example.com');
+  bench.onLock = () => void store(bench.folder);
   await bench.tick();
   assert.deepEqual([bench.orders.length, bench.held], [0, 0]);
   rmSync(bench.folder.certificatePath);
@@ -254,35 +171,24 @@ test('what another process has ordered in the meantime is not ordered again; the
   assert.deepEqual([bench.orders.length, bench.held], [1, 0]);
 });
 
-describe('with renewal information', {
-  skip: spawnSync('openssl', ['version']).error === undefined ? false : 'openssl is not installed',
-}, () => {
-  /** It names its issuer's key, as those of a directory do. */
-  function storeIssued(folder: TlsFolder): X509Certificate {
-    const [cert, key] = ['issued.pem', 'issued.key'].map((name) => join(root, name)) as [string, string];
-    const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '90', '-subj', '/CN=a.example.com'];
-    const names = ['-addext', 'subjectAltName=DNS:a.example.com'];
-    execFileSync('openssl', ['req', '-x509', ...options, ...names, '-keyout', key, '-out', cert], { stdio: 'ignore' });
-    folder.writeCertificate(DIRECTORY, readFileSync(cert, 'utf8'), readFileSync(key, 'utf8'));
-    return new X509Certificate(readFileSync(cert));
-  }
-
+describe('with renewal information', () => {
   test('the directory is asked by the name that RFC 9773 gives the certificate, and its moment counts', async () => {
     const bench = createBench();
-    const certificate = storeIssued(bench.folder);
+    const certificate = store(bench.folder);
     bench.information = { start: START + 10 * DAY, end: START + 12 * DAY, retryAfter: 6 * HOUR };
     await bench.advance(10 * DAY);
     assert.equal(bench.orders.length, 0);
     await bench.advance(DAY);
     assert.equal(bench.orders.length, 1);
-    const [, serial = ''] = bench.orders[0]?.replaces?.split('.') ?? [];
-    assert.equal(BigInt(`0x${Buffer.from(serial, 'base64url').toString('hex')}`), BigInt(`0x${certificate.serialNumber}`));
+    const [issuer = '', serial = ''] = (bench.orders[0]?.replaces ?? '').split('.').map((part) => Buffer.from(part, 'base64url'));
+    assert.equal(String(issuer), 'issuer');
+    assert.equal(BigInt(`0x${serial.toString('hex')}`), BigInt(`0x${certificate.serialNumber}`));
     assert.match(String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason), /^the directory advises it$/);
   });
 
   test('another directory is not told which certificate it replaces', async () => {
     const bench = createBench({ directory: 'https://other.example.com/dir' });
-    storeIssued(bench.folder);
+    store(bench.folder);
     await bench.tick();
     assert.deepEqual(
       bench.orders.map(({ replaces }) => replaces),
@@ -292,7 +198,7 @@ describe('with renewal information', {
 
   test('a window in the past, as before a revocation, is now; it is seen when the directory said to ask again', async () => {
     const bench = createBench();
-    storeIssued(bench.folder);
+    store(bench.folder);
     bench.information = { start: START + 50 * DAY, end: START + 60 * DAY, retryAfter: HOUR };
     await bench.tick();
     bench.information = { start: START - DAY, end: START, retryAfter: HOUR };
@@ -303,11 +209,35 @@ describe('with renewal information', {
   });
 
   test('a directory that has none, or is away, leaves it to the lifetime', async () => {
-    const bench = createBench();
-    storeIssued(bench.folder);
-    await bench.advance(59 * DAY);
-    assert.equal(bench.orders.length, 0);
-    await bench.advance(2 * DAY);
+    for (const information of [undefined, new AcmeError('it is away')]) {
+      const bench = createBench({ stored: ONE });
+      bench.information = information;
+      await bench.advance(59 * DAY);
+      assert.equal(bench.orders.length, 0);
+      await bench.advance(2 * DAY);
+      assert.equal(bench.orders.length, 1);
+    }
+  });
+
+  test('a directory that does not answer is asked no more often than one that does, and its last answer counts', async () => {
+    const bench = createBench({ stored: ONE });
+    bench.information = { start: START + 9 * HOUR, end: START + 9 * HOUR, retryAfter: HOUR };
+    await bench.tick();
+    bench.information = new AcmeError('it is away', { retryAfter: 3 * HOUR });
+    for (let hour = 1; hour < 9; hour++) await bench.advance(HOUR);
+    assert.deepEqual([bench.asked, bench.orders.length], [4, 0]);
+    await bench.advance(HOUR);
     assert.equal(bench.orders.length, 1);
+  });
+
+  test('what was advised for one certificate is not for the next', async () => {
+    const bench = createBench({ stored: ONE });
+    bench.information = { start: START - DAY, end: START, retryAfter: DAY };
+    bench.outcome = issue;
+    await bench.tick();
+    assert.deepEqual([bench.asked, bench.orders.length], [1, 1]);
+    bench.information = { start: START + 50 * DAY, end: START + 60 * DAY, retryAfter: DAY };
+    await bench.advance(30_000);
+    assert.deepEqual([bench.asked, bench.orders.length], [2, 1]);
   });
 });

@@ -45,7 +45,7 @@ export async function startPebble(env: Readonly<Record<string, string>> = {}): P
     number,
     number,
   ];
-  const own = createSelfSigned({ domain: 'localhost', keys: createKeyPair(), now: Date.now(), days: 7 });
+  const own = createSelfSigned({ domains: ['localhost'], keys: createKeyPair(), now: Date.now(), days: 7 });
   const caFile = join(folder, 'cert.pem');
   writeFileSync(caFile, own.cert);
   writeFileSync(join(folder, 'key.pem'), own.key, { mode: 0o600 });

@@ -4,8 +4,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { startService } from '../support/cluster-server.ts';
+import { followEvents } from '../support/event-source.ts';
 import { createFolder, write } from '../support/folder.ts';
 
+/** Piece `i` of a stream. */
+const piece = (code: string, i: number) => `${code} ${i} ${'.'.repeat(i % 1000)}\n`;
 const GATEFOLD = new URL('../../dist/controller.js', import.meta.url).href;
 
 it('a stream survives a roll whole, an event stream goes on from the new code, and what a controller holds is closed', async (test) => {
@@ -17,10 +20,14 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
     import { Readable } from 'node:stream';
     import { setTimeout as sleep } from 'node:timers/promises';
     import { eventStream } from ${JSON.stringify(GATEFOLD)};
+    const piece = ${piece};
     export default class {
       code = '${code}';
       index() { return { code: this.code } }
-      long() { const code = this.code; return Readable.from((async function* () { yield code; while (!existsSync(${JSON.stringify(gate)})) { await sleep(5); yield '.'.repeat(1000) } yield 'end' })()) }
+      long() {
+        const code = this.code;
+        return Readable.from((async function* () { let i = 0; for (; !existsSync(${JSON.stringify(gate)}); i++) { yield piece(code, i); await sleep(5) } yield 'end ' + i })());
+      }
       feed(data, { lastEventId, signal }) {
         const code = this.code;
         return eventStream((async function* () { for (let id = Number(lastEventId ?? 0) + 1; ; id++) { yield { id: String(id), data: code }; await sleep(5, undefined, { signal }) } })(), { retry: 20 });
@@ -31,14 +38,18 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
   const service = await startService(test, { files: { 'AController.mjs': controller('old') }, env: { WORKERS: '1' } });
   const url = `http://127.0.0.1:${service.port}/api/a`;
 
-  const long = fetch(`${url}/long`).then((answer) => answer.text());
-  const seen: { id: number; code: string }[] = [];
+  // Its head comes with its first piece.
+  const long = await fetch(`${url}/long`);
+  const seen: { id: number; code: string; isFirst: boolean }[] = [];
   const stop = new AbortController();
-  const reconnects = follow(`${url}/feed`, seen, stop.signal);
+  const reconnects = followEvents(`${url}/feed`, stop.signal, ({ id, data, reconnected }) => {
+    seen.push({ id: Number(id), code: JSON.parse(data), isFirst: reconnected !== undefined });
+  });
   await until(() => seen.length > 3);
 
   write(service.dir, 'AController.mjs', controller('new'));
   await until(() => seen.at(-1)?.code === 'new');
+  assert.equal(seen.find(({ isFirst }) => isFirst)?.code, 'new', 'its stream has ended once, and then it was on the new code');
   assert.deepEqual(
     seen.map(({ id }) => id),
     seen.map((_, i) => i + 1),
@@ -46,8 +57,12 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
   );
   // The old worker still has its stream, and nothing else.
   writeFileSync(gate, '');
-  const text = await long;
-  assert.ok(text.startsWith('old') && text.endsWith('end'));
+  const text = await long.text();
+  const pieces = Number(/end (\d+)$/.exec(text)?.[1]);
+  assert.ok(
+    text === `${Array.from({ length: pieces }, (_, i) => piece('old', i)).join('')}end ${pieces}`,
+    'every byte of the old code, in order',
+  );
   await until(() => existsSync(closed));
   assert.equal(readFileSync(closed, 'utf8'), 'closed-old ');
 
@@ -62,27 +77,6 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
   );
   await reconnects;
 });
-
-/** What a browser's EventSource does. */
-async function follow(url: string, seen: { id: number; code: string }[], signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      const answer = await fetch(url, { signal, headers: seen.length === 0 ? {} : { 'Last-Event-ID': String(seen.at(-1)?.id) } });
-      let text = '';
-      for await (const piece of answer.body as unknown as AsyncIterable<Uint8Array>) {
-        text += Buffer.from(piece).toString('latin1');
-        const events = text.split('\n\n');
-        text = events.pop() ?? '';
-        for (const event of events) {
-          const [, id, code] = /^id: (\d+)\ndata: "(\w+)"$/.exec(event) ?? [];
-          if (id !== undefined && code !== undefined) seen.push({ id: Number(id), code });
-        }
-      }
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
-  }
-}
 
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((later) => setTimeout(later, 5));

@@ -1,0 +1,54 @@
+// What a browser's EventSource does: it follows a stream of events, and when that ends it waits as long as the stream has said and
+// asks again, with the id of the last event that it has seen. A connection that is cut is an error here, and not a reason to reconnect.
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface SeenEvent {
+  readonly id: string | undefined;
+  /** As it was sent: JSON. */
+  readonly data: string;
+  /** The first of its connection comes `reconnected` milliseconds after the end of the stream before it; else undefined. */
+  readonly reconnected: number | undefined;
+}
+
+/** @returns when the signal is aborted */
+export async function followEvents(url: string, signal: AbortSignal, onEvent: (event: SeenEvent) => void): Promise<void> {
+  let lastId: string | undefined;
+  let ended: number | undefined;
+  while (!signal.aborted) {
+    let retry = 3000;
+    try {
+      let text = '';
+      for await (const piece of await open(url, lastId, signal)) {
+        text += piece;
+        const blocks = text.split('\n\n');
+        text = blocks.pop() ?? '';
+        for (const block of blocks) {
+          const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]));
+          retry = Number(fields.get('retry') ?? retry);
+          lastId = fields.get('id') ?? lastId;
+          const data = fields.get('data');
+          if (data === undefined) continue;
+          onEvent({ id: fields.get('id'), data, reconnected: ended === undefined ? undefined : performance.now() - ended });
+          ended = undefined;
+        }
+      }
+      if (text !== '') throw new Error(`the stream ended within an event: ${JSON.stringify(text)}`);
+      ended = performance.now();
+      await sleep(retry, undefined, { signal });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+function open(url: string, lastId: string | undefined, signal: AbortSignal): Promise<AsyncIterable<string>> {
+  return new Promise((resolve, reject) => {
+    const headers = { Accept: 'text/event-stream', ...(lastId !== undefined && { 'Last-Event-ID': lastId }) };
+    const asked = request(url, { agent: false, signal, headers }, (answer) => {
+      if (answer.statusCode === 200) resolve(answer.setEncoding('utf8'));
+      else reject(new Error(`an event stream was asked for, and status ${answer.statusCode} came`));
+    });
+    asked.on('error', reject).end();
+  });
+}

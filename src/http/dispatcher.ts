@@ -8,6 +8,7 @@ import type { RequestCheck, RequestParts } from '../contract/request-check.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import type { Admission } from './admission.ts';
+import { letGo } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
 import { type DataSink, type Intake, readBody } from './body/body.ts';
 import { parseQuery, type Query, withoutPrototype } from './body/form.ts';
@@ -108,8 +109,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           exchange,
           problems.then((found) => {
             if (found !== undefined) throw invalidData(found);
+            // Its client has been told that it took too long.
+            if (exchange.settled) return undefined;
             exchange.path = parts.path as Exchange['path'];
-            return perform(work.operation, parts.data, new Params(exchange, parts.query as Query, paramsParts, bytes));
+            return perform(work.operation, parts.data, new Params(exchange, parts.query as Query, paramsParts, bytes), exchange);
           }),
           work,
         );
@@ -128,8 +131,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     try {
       const params = new Params(exchange, query, paramsParts, bytes) satisfies ControllerParams;
       const result = atHand.follows(method)
-        ? atHand.run(exchange, () => perform(operation, data, params))
-        : perform(operation, data, params);
+        ? atHand.run(exchange, () => perform(operation, data, params, exchange))
+        : perform(operation, data, params, exchange);
       if (!isThenable(result)) {
         work.answer(exchange, result);
         // A stream whose first byte has not come.
@@ -147,7 +150,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     limitTime(exchange, operation.settings.timeout ?? operationTimeout);
     work.then(
       (result) => {
-        if (exchange.settled) return finishedLate(exchange);
+        if (exchange.settled) {
+          letGo(result);
+          return finishedLate(exchange);
+        }
         try {
           answer(exchange, result);
         } catch (error) {

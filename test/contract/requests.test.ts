@@ -103,6 +103,7 @@ const CONTROLLERS = {
         created: { body: schema((value) => (typeof value?.n === 'number' ? { value: { n: value.n + 1 } } : { issues: [{ message: 'no number', path: ['n', { key: 'a/b' }] }] })) },
         red: { body: schema(async (value) => ({ value: { late: value } })) },
         index: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
+        lateOne: { timeout: 20, body: schema(async (value) => { await globalThis.schemaGate; return { value } }) },
         patch: { body: schema(() => { throw new Error('broken schema'); }) },
         free: { body: schema(() => ({ issues: [] })) },
         plain: { body: schema((value) => ({ value, issues: null })) },
@@ -111,6 +112,7 @@ const CONTROLLERS = {
       };
       created(data) { return data; }
       red(data) { return data; }
+      lateOne() { globalThis.lateOneRan = true; return {}; }
       index(data, params) { return { data, query: params.query }; }
       patch(data) { return data; }
       find(data) { return data; }
@@ -285,6 +287,18 @@ describe('what does not fit is 422, and nothing has run', () => {
 
   test('a schema that throws is a 500 of the service', async () => {
     assert.equal((await ask('PATCH', 'library', {})).status, 500);
+  });
+
+  test('a schema that is done when the time is over: the operation does not run any more', async () => {
+    const shared = globalThis as unknown as { schemaGate: Promise<void>; lateOneRan?: true };
+    let open = () => {};
+    shared.schemaGate = new Promise((resolve) => {
+      open = resolve;
+    });
+    assert.equal((await ask('POST', 'library/lateOne', {})).status, 503);
+    open();
+    while (!service.lines.some(({ event }) => event === 'operation-finished-late')) await new Promise((later) => setTimeout(later, 5));
+    assert.equal(shared.lateOneRan, undefined);
   });
 
   test('no value of the client is echoed, and there are at most 50 mistakes', async () => {

@@ -47,6 +47,7 @@ before(async () => {
           if (guard === 'refuse') throw new HttpError(403, 'NOT_YOURS', 'It is not yours');
           if (guard === 'throw') throw new Error('guard broke');
           if (guard === 'hang') await new Promise(() => {});
+          if (guard === 'late') await globalThis.work;
           if (guard === 'answer') return new Reply(202, { answered: 'by the guard' });
           if (guard === 'false') return false;
         }
@@ -248,6 +249,19 @@ describe('guards', () => {
       assert.equal(ran.ran, hasRun);
     });
   }
+
+  test('that let a call through when its time is over: it does not run any more', async () => {
+    let letThrough = () => {};
+    (globalThis as unknown as { work: Promise<void> }).work = new Promise((resolve) => {
+      letThrough = resolve;
+    });
+    ran.ran = false;
+    assertEnvelope(await asRaw(await call('guarded?guard=late')), 503, 'OPERATION_TIMEOUT');
+    letThrough();
+    while (!service.lines.some(({ event, group }) => event === 'operation-finished-late' && group === 'Guarded'))
+      await new Promise((later) => setTimeout(later, 5));
+    assert.equal(ran.ran, false);
+  });
 
   test('stand around routes, too', async () => {
     assert.deepEqual(await (await call('guarded/7?wrap=1')).json(), { wrapped: { path: { id: '7' } } });

@@ -14,7 +14,17 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   if (noneMatch !== undefined) return matches(noneMatch, etag);
   const since = headers['if-modified-since'];
   if (since === undefined || lastModified === undefined) return false;
-  return Date.parse(lastModified) <= Date.parse(since);
+  return Date.parse(lastModified) <= parseDate(since);
+}
+
+/** RFC 9110, 5.6.7: the form of today, and the two that clients must not send any more. JavaScript reads many others, each in its own way. */
+const HTTP_DATE =
+  /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;
+
+/** NaN: it is no HTTP date. */
+function parseDate(text: string): number {
+  if (!HTTP_DATE.test(text)) return Number.NaN;
+  return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
 }
 
 /** Weak comparison: W/"a" and "a" stand for the same. */

@@ -2,11 +2,12 @@
 // events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through response.ts.
 import { refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
+import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
-import { type Answer, type AnswerBody, answerOf } from './result.ts';
+import { type Answer, type AnswerBody, answerOf, isJson } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
@@ -36,9 +37,10 @@ export function createReplies({ log, send, open, close, fail }: ReplyParts): Rep
       made = answerOf(value, exchange.status);
       for (const header of made.dropped) drop(exchange, header);
       give(exchange, made);
+      if (made.body.kind === 'none') letGo(value);
     } catch (error) {
+      letGo(value);
       if (made === undefined) return fail(exchange, error);
-      cancel(made.body);
       fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
     }
   }
@@ -49,6 +51,10 @@ export function createReplies({ log, send, open, close, fail }: ReplyParts): Rep
 
   function give(exchange: Exchange, made: Answer): void {
     const { status, body, contentType } = made;
+    if (exchange.response.destroyed) {
+      cancel(body);
+      return close(exchange, status, 0);
+    }
     if (isKnownToClient(exchange, made)) {
       cancel(body);
       return send(exchange, 304, withoutContent(made.headers), '');
@@ -141,6 +147,17 @@ function addMissing(headers: string[], further: readonly string[]): void {
   const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
   for (let i = 0; i < further.length; i += 2) {
     if (!names.has((further[i] as string).toLowerCase())) headers.push(...further.slice(i, i + 2));
+  }
+}
+
+/** A result that nobody is sent, or whose status never has a body: what it holds must not stay open, and must not fail unheard. */
+export function letGo(value: unknown): void {
+  const content = isReply(value) ? value.body : value;
+  if (typeof content !== 'object' || content === null || isJson(content)) return;
+  try {
+    cancel(answerOf(content, 200).body);
+  } catch {
+    // It stands for no answer, so it holds nothing that is known here.
   }
 }
 

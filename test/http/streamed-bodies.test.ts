@@ -23,6 +23,7 @@ before(async () => {
           'POST pictures': { body: 'stream', accepts: ['image/png'] },
           'POST hold': { body: 'stream', bodyLimit: 50_000_000 },
           'POST ignore': { body: 'stream', bodyLimit: 50_000_000 },
+          'POST echo': { body: 'stream' },
         };
         async created(data, { bytes }) { return data instanceof Blob ? { type: data.type, text: await data.text(), bytes: bytes.length } : { data } }
         red(data) { return { length: data.length } }
@@ -31,6 +32,7 @@ before(async () => {
         async 'POST pictures'(data) { return digest(data) }
         async 'POST hold'(data) { await data.getReader().read(); await new Promise((done) => process.once('test:let-go', done)); return {} }
         'POST ignore'() { return { ignored: true } }
+        'POST echo'(data) { return data }
       }`,
   };
   service = await startService({ controllers, settings: { BODY_LIMIT: '2000' }, expectedErrors: ['request-failed'] });
@@ -175,6 +177,31 @@ describe('a stream', () => {
     const status = service.lines.findLast(({ event, request_id }) => event === 'request' && request_id === 'leaves')?.status;
     assert.ok(status === 400 || status === 499, String(status));
   });
+
+  const breaks: [name: string, breakOff: (socket: Socket) => void][] = [
+    ['the client ends', (socket) => socket.end()],
+    ['the client resets', (socket) => socket.resetAndDestroy()],
+    ['what comes is no chunk', (socket) => socket.write('no chunk')],
+  ];
+  for (const [name, breakOff] of breaks) {
+    test(`that breaks off under way while its answer is: ${name}`, async () => {
+      service.lines.length = 0;
+      const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
+      socket.on('error', () => {});
+      let text = '';
+      socket.on('data', (piece) => {
+        text += piece;
+      });
+      socket.write('POST /api/upload/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n');
+      while (!text.includes('half')) await once(socket, 'data');
+      breakOff(socket);
+      await once(socket, 'close');
+      assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
+      const line = () => service.lines.find(({ event }) => event === 'request');
+      while (line() === undefined) await new Promise((later) => setTimeout(later, 5));
+      assert.equal(line()?.status, 499);
+    });
+  }
 
   test('that nobody reads is thrown away, and the connection goes on', async () => {
     const post = `POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n${'x'.repeat(2000)}`;

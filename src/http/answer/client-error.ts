@@ -33,6 +33,11 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     // It is we who do not read on.
     if (refused.has(socket) || (isLate && isHeld)) return;
+    // The answer to a body that breaks off has begun and says nothing more: it may wait for that body, and is not whole without it.
+    if (exchange?.streaming && last === exchange.response && !exchange.request.complete) {
+      if (!isLate) socket.destroy();
+      return;
+    }
     refused.add(socket);
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();

@@ -51,7 +51,7 @@ function lineOf(naming: LogFields, fields: LogFields): string {
 
 /** What the log says of a thrown value: its message, where it was thrown, and what caused it. Never throws, whatever was thrown. */
 export function describeError(thrown: unknown): LogFields {
-  const fields: Record<string, unknown> = { error: textOf(isError(thrown) ? read(thrown, 'message') : thrown).slice(0, 1000) };
+  const fields: Record<string, unknown> = { error: messageOf(thrown) };
   if (!isError(thrown)) return fields;
   fields.error_name = textOf(read(thrown, 'name')).slice(0, 100);
   const code = read(thrown, 'code');
@@ -59,8 +59,29 @@ export function describeError(thrown: unknown): LogFields {
   const stack = read(thrown, 'stack');
   if (typeof stack === 'string') fields.stack = stack.slice(0, 4000);
   const cause = read(thrown, 'cause');
-  if (cause !== undefined) fields.cause = textOf(isError(cause) ? read(cause, 'message') : cause).slice(0, 1000);
+  if (cause !== undefined) fields.cause = messageOf(cause);
   return fields;
+}
+
+function messageOf(thrown: unknown): string {
+  if (typeof thrown !== 'object' || thrown === null) return textOf(thrown).slice(0, 1000);
+  // `throw { code: 7, message: 'no such user' }`, and an AggregateError of Node's network has nothing but a code.
+  const text = [read(thrown, 'message'), isError(thrown) ? read(thrown, 'code') : undefined].find(
+    (said) => said !== undefined && said !== '',
+  );
+  if (text !== undefined) return textOf(text).slice(0, 1000);
+  if (isError(thrown)) return '';
+  const whole = textOf(thrown);
+  return (whole === '[object Object]' ? `an object with ${fieldNamesOf(thrown) || 'no fields'}` : whole).slice(0, 1000);
+}
+
+/** Their values may be secrets. */
+function fieldNamesOf(object: object): string {
+  try {
+    return Object.keys(object).slice(0, 20).join(', ');
+  } catch {
+    return '';
+  }
 }
 
 function isError(value: unknown): value is Error {

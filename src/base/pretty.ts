@@ -1,8 +1,9 @@
 // The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places first, and a file
 // that does not load a piece of its source with a caret. It invents nothing: what it shows stands in the line or in the file.
 import { readFileSync } from 'node:fs';
-import { type Ink, type Paint, plain, shortPlace } from '../base/ink.ts';
+import { type Ink, type Paint, plain, shortPlace, widthOf } from '../base/ink.ts';
 import { isOwnFile } from '../own-files.ts';
+import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
 
 interface Line {
@@ -16,6 +17,8 @@ export interface PrettyOptions {
   readonly ink: Ink;
   /** Paths below it are shown without it. */
   readonly cwd: string;
+  /** How wide the terminal is, where that is known. */
+  readonly columns?: () => number | undefined;
 }
 
 /** Writes each line as it is for people. */
@@ -25,17 +28,19 @@ export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): L
 }
 
 /** @param line with its line feed, as is the result; what is no JSON stays as it is */
-export function prettyLine(line: string, { ink, cwd }: PrettyOptions): string {
+export function prettyLine(line: string, options: PrettyOptions): string {
   let fields: Line;
   try {
     fields = JSON.parse(line) as Line;
   } catch {
     return line;
   }
-  const [first, ...more] = (BODIES[fields.event] ?? anyEvent)(fields, { ink, cwd });
+  const [first, ...more] = (BODIES[fields.event] ?? anyEvent)(fields, options);
   if (first === undefined) return '';
-  return [`${ink.dim(clock(fields.time))}  ${first}`, ...more.map((text) => `          ${text}`), ''].join('\n');
+  return [`${options.ink.dim(clock(fields.time))}  ${first}`, ...more.map((text) => MARGIN + text), ''].join('\n');
 }
+
+const MARGIN = ' '.repeat(10);
 
 /** The first line of what is shown, and those below it; none: nobody wants to know. */
 type Body = (line: Line, options: PrettyOptions) => string[];
@@ -47,13 +52,13 @@ const BODIES: Readonly<Record<string, Body>> = {
     const who = typeof credential === 'string' && credential !== '' ? `  ${ink.dim(plain(credential))}` : '';
     return [`${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${took.padStart(10)}${who}`];
   },
-  'request-failed'({ page, operation, error_code, request_id, error, error_name, stack }, options) {
+  'request-failed'({ page, operation, error_code, request_id, ...thrown }, options) {
     const { ink } = options;
     const what = [page, operation].filter((name) => name !== '').join('.');
     const named = [ink.bold(plain(what)), plain(String(error_code)), ink.dim(`request ${plain(String(request_id))}`)];
     const head = `${ink.red('error')}   ${named.slice(what === '' ? 1 : 0).join('  ')}`;
     // Why the group does not load has been said.
-    return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(error, error_name, stack, options)];
+    return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(thrown, options)];
   },
   'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
     const what = cause === 'start' ? `${String(groups)} ${groups === 1 ? 'group' : 'groups'}` : plain(shortPlace(String(cause), cwd));
@@ -75,18 +80,29 @@ const BODIES: Readonly<Record<string, Body>> = {
 /** Fields that every line has, or that are shown otherwise. */
 const APART = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
 
-const anyEvent: Body = ({ level, event, error, error_name, stack, ...fields }, options) => {
+const anyEvent: Body = (fields, options) => {
+  const { level, event } = fields;
   const { ink } = options;
   const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
-  const facts = Object.entries(fields).filter(([name, value]) => !APART.has(name) && value !== '');
+  const facts = Object.entries(fields).filter(
+    ([name, value]) => value !== '' && !APART.has(name) && !(name === 'cause' && 'error' in fields),
+  );
   const told = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`);
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${told.join('  ')}`.trimEnd();
-  return [head, ...(error === undefined ? [] : describeThrown(error, error_name, stack, options))];
+  return [head, ...describeThrown(fields, options)];
 };
 
-function describeThrown(error: unknown, name: unknown, stack: unknown, options: PrettyOptions): string[] {
-  const title = name === undefined || name === 'Error' ? '' : `${wordOf(name)}: `;
-  return [...textLines(title + wordOf(error)).map(options.ink.red), ...stackLines(stack, options)];
+/** An error with its stack and its cause; a text among the fields of a controller may be all of it. */
+function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
+  const title = error_name === undefined || error_name === 'Error' ? '' : `${wordOf(error_name)}: `;
+  const text = error === undefined ? '' : title + wordOf(error);
+  const within = text.search(/\n\s+at /);
+  const message = within < 0 ? text : text.slice(0, within);
+  return [
+    ...(message === '' ? [] : textLines(message).map(options.ink.red)),
+    ...(error === undefined || cause === undefined || cause === '' ? [] : textLines(`because ${wordOf(cause)}`).map(options.ink.red)),
+    ...stackLines(stack ?? text.slice(message.length), options),
+  ];
 }
 
 /** A controller may log an object by any name, and one out of JSON need not have a text. */
@@ -141,32 +157,45 @@ interface Failure {
   readonly column?: unknown;
 }
 
-function describeFailure({ file, error, at, column }: Failure, { ink, cwd }: PrettyOptions): string[] {
+function describeFailure({ file, error, at, column }: Failure, options: PrettyOptions): string[] {
+  const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const named = typeof column === 'number' ? `${place}:${column}` : place;
-  return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(String(error)).map(ink.red), ...sourceFrame(at, column, ink)];
+  return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(String(error)).map(ink.red), ...sourceFrame(at, column, options)];
 }
 
 /** Lines of the source above the one that is meant, and below. */
 const ABOVE = 2;
 const BELOW = 1;
-/** A line that is longer was written by no hand. */
+/** Columns of the source: what is longer was written by no hand; less shows nothing. */
 const WIDEST = 160;
+const NARROWEST = 20;
 
-function sourceFrame(at: unknown, column: unknown, ink: Ink): string[] {
+function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
   const [, path = '', number = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
   const meant = Number(number);
-  const lines = readLines(path);
-  if (meant < 1 || meant > lines.length) return [];
+  const lines = readLines(path).map((line) => line.replaceAll('\t', ' '));
+  const line = lines[meant - 1];
+  if (line === undefined) return [];
   const first = Math.max(1, meant - ABOVE);
   const width = String(meant + BELOW).length;
+  const indent = typeof column === 'number' ? Math.min(column - 1, line.length) : line.length - line.trimStart().length;
+  const room = Math.max(NARROWEST, Math.min(WIDEST, (columns?.() ?? WIDEST) - MARGIN.length - width - 5));
+  // All of them begin where the caret is still in sight.
+  const from = widthOf(line.slice(0, indent)) < room ? 0 : indent - Math.floor(room / 4);
   return lines.slice(first - 1, meant + BELOW).flatMap((text, i) => {
-    const shown = plain(text.replaceAll('\t', ' ')).slice(0, WIDEST);
+    const shown = cutTo(room, plain(text.slice(from)));
     const margin = String(first + i).padStart(width);
     if (first + i !== meant) return [ink.dim(`  ${margin} │ ${shown}`)];
-    const indent = typeof column === 'number' ? column - 1 : shown.length - shown.trimStart().length;
-    return [`${ink.red('>')} ${margin} │ ${shown}`, `  ${' '.repeat(width)} │ ${' '.repeat(indent)}${ink.red('^')}`];
+    const before = ' '.repeat(widthOf(plain(text.slice(from, indent))));
+    return [`${ink.red('>')} ${margin} │ ${shown}`, `  ${' '.repeat(width)} │ ${before}${ink.red('^')}`];
   });
+}
+
+function cutTo(columns: number, text: string): string {
+  const letters = Array.from(text.slice(0, columns));
+  while (widthOf(letters.join('')) > columns) letters.pop();
+  return letters.join('');
 }
 
 function readLines(path: string): string[] {

@@ -35,7 +35,10 @@ function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undef
   const isTTY = isatty(2);
   if (logFormat === 'json' || (logFormat === 'auto' && !isTTY)) return { writer, ink: undefined };
   const ink = createInk({ isTTY, env: process.env });
-  return { writer: createPrettyWriter(writer, { ink, cwd: process.cwd() }), ink };
+  return {
+    writer: createPrettyWriter(writer, { ink, cwd: process.cwd(), columns: () => (isTTY ? process.stderr.columns : undefined) }),
+    ink,
+  };
 }
 
 function readSettings(): Settings | undefined {

@@ -118,10 +118,15 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
   return {
     json: { ...shown, token: token.token },
     text: `Issued ${token.id} (${request.name}), ${untilWhen(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
-    complaints: missingGroups(request.groups === undefined ? [request.handler ?? 'Sdk'] : request.groups, settings.controllersDir),
+    complaints: missingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir).map((complaint) =>
+      handler === undefined && groups === undefined ? `${complaint}, ${WITHOUT_SDK}` : complaint,
+    ),
     ifUnprinted: `the row ${token.id} was made: revoke it`,
   };
 }
+
+/** What most people want who do not say what they want. */
+const WITHOUT_SDK = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
 function limitOf(text: string): string {
   if (parseRate(text) === undefined) throw new UsageError(`--limit must be ${RATE_FORM}`);

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
-import { plain, shortPlace } from '../base/ink.ts';
+import { plain } from '../base/ink.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { packagePath } from '../own-files.ts';
 import { type Answer, type Call, type Command, Refused } from './command.ts';
@@ -47,7 +47,7 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   for (const [path, text] of files) (makeFile(join(folder, path), text) ? made : left).push(path);
   const missing = left.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
   const next = [
-    ...(folder === io.cwd ? [] : [`cd ${quoted(shortPlace(folder, io.cwd))}`]),
+    ...(folder === io.cwd ? [] : [`cd ${quoted(given)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
     'npm install',
     'npm run dev',
@@ -55,8 +55,8 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   return {
     json: { folder, made, left, next },
     text: [
-      ...made.map((path) => `Made ${shortPlace(join(folder, path), io.cwd)}`),
-      ...left.map((path) => `Left ${shortPlace(join(folder, path), io.cwd)} as it is`),
+      ...made.map((path) => `Made ${join(given, path)}`),
+      ...left.map((path) => `Left ${join(given, path)} as it is`),
       '',
       missing.length === 0 ? 'Next:' : 'Next, the first line for what your package.json lacks:',
       ...next.map((line) => `  ${line}`),

@@ -6,16 +6,22 @@ import type { TypeFiles } from './type-files.ts';
 export class ContractError extends Error {
   /** `/path/UserController.ts:12` */
   readonly at: string;
+  /** Of that line, from 1, where known. */
+  readonly column: number | undefined;
+  /** @param place `/path/UserController.ts:12`, or with a column behind */
   constructor(place: string, message: string) {
-    super(`${place.replace(/^.*[\\/]/, '')}: ${message}`);
-    this.at = place;
+    const [, at = place, column] = /^(.*:\d+):(\d+)$/.exec(place) ?? [];
+    super(`${at.replace(/^.*[\\/]/, '')}: ${message}`);
+    this.at = at;
+    this.column = column === undefined ? undefined : Number(column);
   }
 }
 
-/** `/path/UserController.ts:12` */
+/** `/path/UserController.ts:12:5` */
 export function placeOf(path: string, at: number, files: TypeFiles): string {
   try {
-    return `${path}:${lineOf(files.read(path).source, at)}`;
+    const { source } = files.read(path);
+    return `${path}:${lineOf(source, at)}:${at - source.lastIndexOf('\n', at - 1)}`;
   } catch {
     return path;
   }

@@ -75,7 +75,9 @@ export function createGateway({ groups, credentials, admission, dispatcher, resp
     // The row's group serves the request, never the group in the URL; there the first segment may name the operation.
     withGroup(exchange, handler, (group) => {
       if (group === undefined) {
-        throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(`the row's handler is ${handler}`) });
+        throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, {
+          cause: new Error(`there is no ${handler}Controller in the folder, and the calls of a credential without groups go there`),
+        });
       }
       dispatcher.dispatch(exchange, group, exchange.page);
     });

@@ -2,6 +2,7 @@
 // line, obeys signals. How generations are made and kept is supervisor.ts; what a worker is made of is not known here.
 import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { isatty } from 'node:tty';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { createHints } from '../groups/hints.ts';
@@ -59,7 +60,10 @@ export async function serve({ settings, early, log, flush, operations, certifica
 
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  process.on('SIGHUP', () => {
+  const isOnTerminal = isatty(2);
+  process.on('SIGHUP', (signal) => {
+    // Its terminal was closed: nobody sees it any more, and it would hold the port.
+    if (isOnTerminal && !isatty(2)) return stop(signal);
     certificates?.hurry();
     supervisor?.renew();
   });

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { createInk } from '../../src/base/ink.ts';
+import { createInk, widthOf } from '../../src/base/ink.ts';
 import { describeError } from '../../src/base/log.ts';
 import { createPrettyWriter, prettyLine } from '../../src/base/pretty.ts';
 
@@ -121,6 +121,48 @@ describe('prettyLine', () => {
     assert.match(never, /UserController\.ts does not load, and answers 500\n(?:.*\n)*.*> 3 │ {2}return [^\n]*\n +│ {2}\^\n/);
     assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: undefined }), /│/);
     assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: '/gone:3' }), /│/);
+  });
+
+  it('shows the caret below what it means, whatever stands before it', (test) => {
+    const wide = `\tx = '価格😀ü'; a(.b); /* ${'y'.repeat(300)} */ c(.d);`;
+    const dir = sourceFile(test, `class A {\n${wide}\n}\n`);
+    const failure = { event: 'group-not-loadable', file: 'UserController.ts', error: 'no', at: join(dir, 'UserController.ts:2') };
+    const caretOf = (mark: string, columns: number) => {
+      const lines = show({ ...failure, column: wide.indexOf(mark) + 1 }, { ...options, columns: () => columns } as typeof options).split(
+        '\n',
+      );
+      const [source = '', caret = ''] = lines.slice(lines.findIndex((line) => line.includes('> 2')));
+      for (const line of lines.filter((text) => text.includes('│'))) assert.ok(widthOf(line) <= columns, line);
+      // What stands below the caret, by columns of the terminal.
+      const before = caret.indexOf('^');
+      return Array.from(source).find((_, i, letters) => widthOf(letters.slice(0, i).join('')) === before);
+    };
+    for (const columns of [40, 80, 400])
+      for (const mark of ['.b', '.d']) assert.equal(caretOf(mark, columns), '.', `${mark} in ${columns}`);
+  });
+
+  it('shows what caused an error, and the stack that a controller logs as an error', () => {
+    const line = { level: 'error', page: 'user', operation: 'index', error_code: 'INTERNAL_ERROR', request_id: 'r-1' };
+    const stack = 'Error: query failed\n    at load (/srv/app/controllers/UserController.ts:6:9)\n    at run (node:internal/x:1:2)';
+    assert.deepEqual(
+      show({ event: 'request-failed', ...line, error: 'query failed', cause: 'connect ECONNREFUSED', stack })
+        .split('\n')
+        .slice(1),
+      [
+        '          query failed',
+        '          because connect ECONNREFUSED',
+        '          at load (controllers/UserController.ts:6:9)',
+        '          … and 1 more of Node and packages',
+        '',
+      ],
+    );
+    assert.deepEqual(show({ event: 'operation-error', message: 'no', error: stack }).split('\n').slice(1), [
+      '          Error: query failed',
+      '          at load (controllers/UserController.ts:6:9)',
+      '          … and 1 more of Node and packages',
+      '',
+    ]);
+    assert.match(show({ event: 'x', cause: 'a change' }), /cause a change\n$/);
   });
 
   it('says of a generation what it was made for and how long that took', () => {

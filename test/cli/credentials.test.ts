@@ -88,11 +88,14 @@ test('issue prints the token alone on its line, and the table has its hash and n
 });
 
 test('issue --json prints one value with id, name and token, and no hash', async (t) => {
-  const { run } = bench(t);
+  const { folder, run } = bench(t);
   const { code, json } = await run('issue --name Orders --json');
   assert.equal(code, 0);
   assert.match(String(json.token), TOKEN);
   assert.deepEqual(Object.keys(json), ['id', 'name', 'handler', 'created_at', 'token']);
+  // A newcomer's first key, in a project without a group for it.
+  const first = await run('issue --name first', { env: { CONTROLLERS_DIR: folder } });
+  assert.match(first.err, /no handler group Sdk in .* yet, so each call .* is a 500\. .*--groups '\*'\n$/);
   const times: [string, string][] = [
     ['2030-01-31', '2030-01-31T00:00:00.000Z'],
     ['2030-01-31T12:00:00Z', '2030-01-31T12:00:00.000Z'],

@@ -52,6 +52,7 @@ test('init says where to go as a shell reads it, and nothing in a name steers th
     ['a$(id)', "cd 'a$(id)'"],
     ['a\u001b[2J', "cd 'a\ufffd[2J'"],
     ['plain-1', 'cd plain-1'],
+    ['../beside', 'cd ../beside'],
   ] as const) {
     const { code, out } = await runHere(init, [folder], { cwd });
     assert.equal(code, 0);

@@ -1,0 +1,46 @@
+// Where a controller does not load: the line, and in it the column in UTF-16 units, whoever has found the mistake and however
+// it counts.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+import { createFolder } from '../support/folder.ts';
+
+const WIDE = "\t\tx = '価格😀ü';\t";
+
+describe('a file that does not load', () => {
+  // The mistake is at the first letter of the third.
+  const rows: [name: string, file: string, lines: string[], mistake: string][] = [
+    ['a syntax error in TypeScript', 'UserController.ts', ['export default class {', `${WIDE} a() { f(.b); }`, '}'], '.b'],
+    ['what cannot be stripped', 'UserController.ts', [`/* ${WIDE} */ enum A { B }`, 'export default class { index() {} }'], 'enum'],
+    ['a syntax error in JavaScript', 'UserController.mjs', ['export default class {', `${WIDE} a() { f(.b); }`, '}'], '.b'],
+    ['a throw at the top', 'UserController.ts', ['', "/* 価格😀ü\t*/ throw new Error('no database');"], 'new Error'],
+    [
+      'a type that is not read',
+      'UserController.ts',
+      ["import type { T } from 'zod';", 'export default class {', '/* 価格😀ü\t*/ created(data: T) {} }'],
+      'T) {}',
+    ],
+    [
+      'an import of what is not there',
+      'UserController.ts',
+      ["import { a } from 'node:fs';", "/* 価格😀ü */ import './none/there.ts';"],
+      "'./none",
+    ],
+    ['a package that is not there', 'UserController.mjs', ["/* 価格😀ü */ import { b } from 'no-such-package';"], "'no-such"],
+    ['an export that is not there', 'UserController.mjs', ["/* 価格😀ü\t*/ import { none } from 'node:fs';"], 'none'],
+  ];
+  for (const [name, file, lines, mistake] of rows) {
+    // Else tsx has made plain JavaScript of it.
+    if (mistake === 'enum' && !process.features.typescript) continue;
+    it(`has the place of ${name}`, async (test) => {
+      const dir = createFolder(test, { [file]: lines.join('\n') });
+      const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+      const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+      const line = lines.findIndex((text) => text.includes(mistake));
+      const { at, column, error } = { column: undefined, ...user };
+      assert.deepEqual([at, column], [join(dir, `${file}:${line + 1}`), String(lines[line]).indexOf(mistake) + 1], String(error));
+    });
+  }
+});

@@ -43,11 +43,9 @@ export function createHttpPort({
   const answers = new Map<string, string>();
   const server = createServer(
     {
-      headersTimeout: timeoutMs,
       requestTimeout: timeoutMs,
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16_384,
-      requireHostHeader: false,
     },
     answer,
   );

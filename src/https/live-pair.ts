@@ -73,7 +73,7 @@ export function createLivePair({ certPath, keyPath, mayComeLater, log, onPair, i
     suspectKey = key;
     // What has been found bad stays bad until it changes.
     if (seen > CONFIRMATIONS) return;
-    const reason = seen === 1 ? take(texts) : whyNot(texts);
+    const reason = take(texts);
     if (reason === undefined || seen < CONFIRMATIONS) return;
     if (texts === MISSING && mayComeLater && pair === undefined) return;
     failure = reason;
@@ -96,11 +96,6 @@ export function createLivePair({ certPath, keyPath, mayComeLater, log, onPair, i
     log.info('certificate-loaded', { file: certPath, names, issuer, expires: new Date(notAfter).toISOString(), reloads });
     onPair(result);
     return undefined;
-  }
-
-  function whyNot(texts: Texts | string): string | undefined {
-    const result = evaluate(texts);
-    return typeof result === 'string' ? result : undefined;
   }
 
   function evaluate(texts: Texts | string): CertificatePair | string {

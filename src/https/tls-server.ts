@@ -58,7 +58,7 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
       const before = state;
       state = next;
       if (server === undefined) return;
-      if (before?.cert !== next.cert || before.key !== next.key || before.ticketKeys[0] !== next.ticketKeys[0]) {
+      if (before?.cert !== next.cert || before.ticketKeys[0] !== next.ticketKeys[0]) {
         server.setSecureContext(contextOptions(next));
         acceptTickets(server, ticketKeysOf(next));
       }

@@ -4,104 +4,264 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { describe, test } from 'node:test';
-import { createAcmeClient } from '../../src/https/acme-client.ts';
-import { type AcmeRequest, createSend } from '../../src/https/acme-request.ts';
+import { describe, type TestContext, test } from 'node:test';
+import { type AcmeClient, createAcmeClient } from '../../src/https/acme-client.ts';
+import { AcmeError, type AcmeRequest, type AcmeResponse, createSend } from '../../src/https/acme-request.ts';
 import { createKeyPair } from '../../src/https/certificate-writer.ts';
 import { makePair } from '../support/tls.ts';
 
 const AT = 'https://ca.example.com';
 const { privateKey } = createKeyPair();
 
-/** An order at a directory that answers as these say, over what a good one does. What was asked, and what was shown. */
-async function order(changes: Readonly<Record<string, unknown>>, contact: readonly string[] = []) {
+type Answer = Partial<Omit<AcmeResponse, 'text'>> & { readonly body?: unknown };
+/** Those of a path in their turn, the last one for good. */
+type Answers = Readonly<Record<string, readonly Answer[]>>;
+
+const body = (...bodies: unknown[]): Answer[] => bodies.map((body) => ({ body }));
+const IDENTIFIER = { identifier: { type: 'dns', value: 'a.example.com' } };
+const offering = (challenge: object) => body({ status: 'pending', ...IDENTIFIER, challenges: [challenge] }, { status: 'valid' });
+
+/** A directory that gives whoever asks a certificate. */
+const GOOD: Answers = {
+  '/dir': body({ newNonce: `${AT}/nonce`, newAccount: `${AT}/account`, newOrder: `${AT}/new-order`, renewalInfo: `${AT}/renewal` }),
+  '/nonce': body({}),
+  '/account': body({ status: 'valid' }),
+  '/me': body({ status: 'valid' }),
+  '/new-order': body({ status: 'pending', authorizations: [`${AT}/authorization`] }),
+  '/authorization': offering({ type: 'http-01', url: `${AT}/challenge`, token: 'token' }),
+  '/challenge': body({}),
+  '/order': body({ status: 'ready', finalize: `${AT}/finalize` }, { status: 'valid', certificate: `${AT}/certificate` }),
+  '/finalize': body({}),
+  '/certificate': body('the chain'),
+};
+const LOCATIONS: Readonly<Record<string, string>> = { '/account': '/me', '/new-order': '/order' };
+
+/** A client of a directory that answers as these say, over what a good one does; and what it was asked. */
+function createBench(changes: Answers, contact: readonly string[] = []): { client: AcmeClient; asked: AcmeRequest[] } {
   const asked: AcmeRequest[] = [];
-  const shown: string[] = [];
-  const answers: Record<string, unknown> = {
-    '/dir': { newNonce: `${AT}/nonce`, newAccount: `${AT}/account`, newOrder: `${AT}/order` },
-    '/nonce': {},
-    '/account': { status: 'valid' },
-    '/me': { status: 'valid' },
-    '/order': { status: 'pending', authorizations: [`${AT}/authorization`] },
-    '/authorization': {
-      status: 'pending',
-      identifier: { type: 'dns', value: 'a.example.com' },
-      challenges: [{ type: 'http-01', url: `${AT}/challenge`, token: 'token' }],
-    },
-    '/challenge': {},
-    ...changes,
-  };
+  const answers = { ...GOOD, ...changes };
   const client = createAcmeClient({
     directory: `${AT}/dir`,
     contact,
     accountKey: () => privateKey,
+    pollInterval: 1,
     async send(request) {
+      if (asked.length === 1000) throw new Error('it asks without end');
       asked.push(request);
       const path = request.url.replace(AT, '');
-      const headers = { 'replay-nonce': 'nonce', location: `${AT}${path === '/account' ? '/me' : path}` };
-      return { status: 200, headers, text: JSON.stringify(answers[path] ?? {}) };
+      const [answer, ...rest] = answers[path] ?? [];
+      if (rest.length > 0) answers[path] = rest;
+      const { status = answer === undefined ? 404 : 200, headers, body } = answer ?? {};
+      const location = LOCATIONS[path];
+      return {
+        status,
+        headers: {
+          ...(path === '/dir' ? {} : { 'replay-nonce': 'nonce' }),
+          ...(location === undefined ? {} : { location: `${AT}${location}` }),
+          ...headers,
+        },
+        text: JSON.stringify(body ?? {}),
+      };
     },
   });
+  return { client, asked };
+}
+
+/** An order, and all that was asked and shown for it. */
+async function order(changes: Answers, contact?: readonly string[], { client, asked } = createBench(changes, contact)) {
+  const shown: string[] = [];
   const present = async ({ token }: { token: string }) => {
     shown.push(token);
-    throw new Error('it is shown');
+    return () => {};
   };
   const outcome = client.order({ domains: ['a.example.com'], challengeType: 'http-01', present, request: Buffer.of() });
   const error = await outcome.then(
-    () => 'none',
+    (chain) => chain,
     (thrown: Error) => thrown.message,
   );
   return { asked, shown, error };
 }
 
 describe('the ACME client', () => {
-  const authorization = (challenge: object) => ({
-    '/authorization': { status: 'pending', identifier: { type: 'dns', value: 'a.example.com' }, challenges: [challenge] },
-  });
-  const rows: [what: string, changes: Readonly<Record<string, unknown>>, error: RegExp][] = [
-    ['shows a token', {}, /^it is shown$/],
-    ['shows none with a slash', authorization({ type: 'http-01', url: `${AT}/c`, token: '../x' }), /offers no http-01 challenge for a\./],
-    ['shows none with a line break', authorization({ type: 'http-01', url: `${AT}/c`, token: 'x\r\nA: b' }), /offers no http-01/],
-    ['shows none without end', authorization({ type: 'http-01', url: `${AT}/c`, token: 'x'.repeat(257) }), /offers no http-01/],
-    ['shows none that is empty', authorization({ type: 'http-01', url: `${AT}/c`, token: '' }), /offers no http-01/],
+  const problem = (type: string, detail: string) => ({ type: `urn:ietf:params:acme:error:${type}`, detail });
+  const rows: [what: string, changes: Answers, error: RegExp, shown: number][] = [
+    ['shows a token', {}, /^"the chain"$/, 1],
+    ['shows none where none is wanted', { '/authorization': body({ status: 'valid' }) }, /^"the chain"$/, 0],
+    [
+      'shows none with a slash',
+      { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: '../x' }) },
+      /offers no http-01 challenge for a\./,
+      0,
+    ],
+    [
+      'shows none with a line break',
+      { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: 'x\r\nA: b' }) },
+      /offers no http-01/,
+      0,
+    ],
+    [
+      'shows none without end',
+      { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: 'x'.repeat(257) }) },
+      /offers no http-01/,
+      0,
+    ],
+    ['shows none that is empty', { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: '' }) }, /offers no http-01/, 0],
+    ['shows none of another kind', { '/authorization': offering({ type: 'dns-01', url: `${AT}/c`, token: 'x' }) }, /offers no http-01/, 0],
     [
       'goes to no address without TLS',
-      { '/dir': { newNonce: `${AT}/nonce`, newAccount: 'http://ca.example.com/account' } },
+      { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: 'http://ca.example.com/account' }) },
       /has no address of newAccount$/,
+      0,
     ],
-    ['goes to none that is no text', { '/dir': { newNonce: `${AT}/nonce`, newAccount: [`${AT}/account`] } }, /no address of newAccount$/],
-    ['believes no account that is not valid', { '/account': { status: 'revoked' } }, /the account is revoked/],
+    [
+      'goes to none that is no text',
+      { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: [`${AT}/account`] }) },
+      /no address of newAccount$/,
+      0,
+    ],
+    ['believes no account that is not valid', { '/account': body({ status: 'revoked' }) }, /the account is revoked/, 0],
+    ['passes on why there is no nonce', { '/nonce': [{ status: 503, body: problem('rateLimited', 'slow down') }] }, /^slow down$/, 0],
+    ['takes no nonce that is none', { '/nonce': [{ headers: { 'replay-nonce': 'a b' } }] }, /^it gives no nonce$/, 0],
+    [
+      'passes on why an order came to nothing',
+      { '/order': body({ status: 'invalid', error: problem('caa', 'not by us') }) },
+      /^not by us$/,
+      1,
+    ],
+    ['says so where it is not told why', { '/order': body({ status: 'invalid' }) }, /^the order is invalid$/, 1],
+    [
+      'asks a nonce that is refused for no longer than it must',
+      { '/new-order': [{ status: 400, body: problem('badNonce', 'no') }] },
+      /^no$/,
+      0,
+    ],
   ];
-  for (const [what, changes, error] of rows) {
+  for (const [what, changes, error, shown] of rows) {
     test(what, async () => {
       const outcome = await order(changes);
       assert.match(outcome.error, error);
-      assert.equal(outcome.shown.length, error.source.includes('it is shown') ? 1 : 0);
+      assert.equal(outcome.shown.length, shown);
     });
   }
+
+  test('asks for the chain in PEM form', async () => {
+    const { asked } = await order({});
+    assert.deepEqual([asked.at(-1)?.url, asked.at(-1)?.accept], [`${AT}/certificate`, 'application/pem-certificate-chain']);
+  });
+
+  test('goes by the addresses that the directory has when an order is made', async () => {
+    const moved = { newNonce: `${AT}/nonce`, newAccount: `${AT}/moved` };
+    const bench = createBench({ '/dir': [...(GOOD['/dir'] ?? []), ...body(moved)], '/moved': body({ status: 'gone' }) });
+    assert.equal((await order({}, [], bench)).error, '"the chain"');
+    assert.equal((await order({}, [], bench)).error, 'the account is gone');
+  });
+
+  test('asks again when it is told to, and not sooner', async () => {
+    const processing = { body: { status: 'processing' }, headers: { 'retry-after': '1' } };
+    const { '/order': [ready, valid] = [] } = GOOD;
+    const begun = performance.now();
+    const { error, asked } = await order({ '/order': [ready, ...Array(5).fill(processing), valid] as Answer[] });
+    assert.equal(error, '"the chain"');
+    // Ten of its own intervals at most, which the test sets to 1 ms.
+    assert.ok(performance.now() - begun > 45);
+    assert.equal(asked.filter(({ url }) => url.endsWith('/order')).length, 7);
+  });
+
+  test('waits for no order without end', async (test) => {
+    let time = 0;
+    test.mock.method(performance, 'now', () => (time += 10_000));
+    const { error } = await order({ '/order': body({ status: 'pending' }) });
+    assert.equal(error, 'it is still pending after 180 s');
+  });
 
   test('tells an account its addresses only where they differ', async () => {
     const contact = ['mailto:a@example.com'];
     const told = async (known: unknown) =>
-      (await order({ '/account': { status: 'valid', contact: known } }, contact)).asked.filter(({ url }) => url.endsWith('/me')).length;
+      (await order({ '/account': body({ status: 'valid', contact: known }) }, contact)).asked.filter(({ url }) => url.endsWith('/me'))
+        .length;
     assert.deepEqual([await told(contact), await told(['mailto:b@example.com']), await told(undefined)], [0, 1, 1]);
   });
 
-  test('asks nobody without TLS, and reads no answer without end', async (test) => {
-    const { cert, key } = makePair('localhost');
-    const server = createServer({ cert, key }, (_request, response) => {
-      const more = () => response.write('x'.repeat(65_536), (error) => error == null && more());
-      more();
+  test('knows how far the clock of the directory is ahead', async () => {
+    const at = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000);
+    const bench = createBench({ '/certificate': [{ headers: { date: at.toUTCString() } }] });
+    assert.equal(bench.client.clockSkew(), 0);
+    await order({}, [], bench);
+    assert.ok(Math.abs(bench.client.clockSkew() - 3_600_000) < 60_000);
+  });
+
+  describe('asks when to renew', () => {
+    const [start, end] = ['2026-01-02T00:00:00Z', '2026-01-03T00:00:00Z'];
+    const windows: [what: string, answer: Answer, outcome: unknown][] = [
+      [
+        'a window',
+        { body: { suggestedWindow: { start, end } }, headers: { 'retry-after': '60' } },
+        { start: Date.parse(start), end: Date.parse(end), retryAfter: 60_000 },
+      ],
+      ['one that ends before it begins', { body: { suggestedWindow: { start: end, end: start } } }, /RFC 9773/],
+      ['one without an end', { body: { suggestedWindow: { start } } }, /RFC 9773/],
+      ['none', { body: {} }, /RFC 9773/],
+      ['a refusal', { status: 404, body: problem('malformed', 'no such certificate') }, /no such certificate/],
+    ];
+    for (const [what, answer, outcome] of windows) {
+      test(what, async () => {
+        const { client, asked } = createBench({ '/renewal/id': [answer] });
+        const told = client.renewalInfo('id');
+        if (outcome instanceof RegExp) await assert.rejects(told, outcome);
+        else assert.deepEqual(await told, outcome);
+        assert.deepEqual(
+          asked.map(({ method, url }) => [method, url]),
+          ['/dir', '/renewal/id'].map((path) => ['GET', `${AT}${path}`]),
+        );
+      });
+    }
+
+    test('not where the directory has no such thing', async () => {
+      assert.equal(await createBench({ '/dir': body({}) }).client.renewalInfo('id'), undefined);
     });
+  });
+});
+
+describe('a request to an ACME server', () => {
+  const { cert, key } = makePair('localhost');
+
+  async function listen(test: TestContext, answer: Parameters<typeof createServer>[1]): Promise<string> {
+    const server = createServer({ cert, key }, answer);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     test.after(() => {
       server.closeAllConnections();
       server.close();
     });
-    const { port } = server.address() as AddressInfo;
+    return `https://localhost:${(server.address() as AddressInfo).port}/`;
+  }
+
+  test('goes nowhere without TLS, and reads no answer without end', async (test) => {
+    const url = await listen(test, (_request, response) => {
+      const more = () => response.write('x'.repeat(65_536), (error) => error == null && more());
+      more();
+    });
     const send = createSend({ userAgent: 'test', ca: cert });
-    await assert.rejects(send({ method: 'GET', url: `http://localhost:${port}/` }), /its address is not https/);
-    await assert.rejects(send({ method: 'GET', url: `https://localhost:${port}/` }), /the answer is longer than 524288 bytes/);
+    await assert.rejects(send({ method: 'GET', url: url.replace('https', 'http') }), /its address is not https/);
+    await assert.rejects(send({ method: 'GET', url }), /the answer is longer than 524288 bytes/);
+  });
+
+  test('waits for no answer without end, and follows no redirect', async (test) => {
+    const url = await listen(test, (request, response) => {
+      if (request.url === '/moved') response.writeHead(302, { Location: '/' }).end();
+    });
+    const send = createSend({ userAgent: 'test', ca: cert, timeoutMs: 100 });
+    await assert.rejects(send({ method: 'GET', url }), (error: AcmeError) => {
+      assert.ok(error instanceof AcmeError);
+      assert.match(error.message, /^Cannot reach localhost:\d+: no answer within 0\.1 s$/);
+      return error.type === undefined;
+    });
+    const patient = createSend({ userAgent: 'test', ca: cert });
+    assert.equal((await patient({ method: 'GET', url: `${url}moved` })).status, 302);
+  });
+
+  test('trusts nobody whose certificate it has no root for', async (test) => {
+    const url = await listen(test, (_request, response) => response.end('{}'));
+    await assert.rejects(createSend({ userAgent: 'test' })({ method: 'GET', url }), /self-signed certificate/);
   });
 });

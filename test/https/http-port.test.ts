@@ -114,6 +114,20 @@ describe('createHttpPort', () => {
     assert.match(String(body), to('/a'));
   });
 
+  test('a connection that is open when the service ends is no reason to go on', async () => {
+    const [brief = 0] = await freePorts(1);
+    const ending = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, domains: [], timeoutMs: 600_000 });
+    await ending.listen();
+    const socket = connect(brief, '127.0.0.1').on('error', () => {});
+    socket.resume().write('GET /a HTTP/1.1\r\nHost: api.exa');
+    await once(socket, 'connect');
+    // Whoever comes later is answered, so this one has been accepted.
+    await send(`GET /a HTTP/1.1\r\n${HOST}\r\n`, brief);
+    const closed = once(socket, 'close');
+    ending.close();
+    await closed;
+  });
+
   test('a challenge that is withdrawn is gone', async () => {
     const withdraw = httpPort.present({ ...challenge, token: 'second' });
     withdraw();

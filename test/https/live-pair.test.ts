@@ -147,6 +147,12 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
     assert.deepEqual(failures, [0, 0, 1, 1]);
   });
 
+  test('one that may come later and has not is none', () => {
+    const { pair, events } = watch(undefined, { mayComeLater: true, intervalMs: 60_000 });
+    for (let look = 0; look < 5; look++) pair.readNow();
+    assert.deepEqual([pair.reloadFailures, pair.failure(), events], [0, undefined, []]);
+  });
+
   test('and forgets the failure when the old files are back', async () => {
     const { at, next, pair } = watch(old);
     const failed = next('certificate-reload-failed');

@@ -2,7 +2,7 @@
 // is renewed and a failed order made again, the files, the lock of orders.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { adviceFor } from '../../src/https/advice.ts';
 import { createCertificateRequest, createChallengeCertificate, createKeyPair } from '../../src/https/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/der.ts';
 import { createTryLock } from '../../src/https/order-lock.ts';
-import { readPair } from '../../src/https/pair.ts';
+import { factsOf, readPair } from '../../src/https/pair.ts';
 import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/renewal.ts';
 import { createTlsFolder } from '../../src/https/tls-folder.ts';
 import { makePair } from '../support/tls.ts';
@@ -22,6 +22,16 @@ const withoutOpenssl = spawnSync('openssl', ['version']).error === undefined ? f
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const RFC_9773 = `-----BEGIN CERTIFICATE-----
+MIIBQzCB66ADAgECAgUAh2VDITAKBggqhkjOPQQDAjAVMRMwEQYDVQQDEwpFeGFt
+cGxlIENBMCIYDzAwMDEwMTAxMDAwMDAwWhgPMDAwMTAxMDEwMDAwMDBaMBYxFDAS
+BgNVBAMTC2V4YW1wbGUuY29tMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEeBZu
+7cbpAYNXZLbbh8rNIzuOoqOOtmxA1v7cRm//AwyMwWxyHz4zfwmBhcSrf47NUAFf
+qzLQ2PPQxdTXREYEnKMjMCEwHwYDVR0jBBgwFoAUaYhba4dGQEHhs3uEe6CuLN4B
+yNQwCgYIKoZIzj0EAwIDRwAwRAIge09+S5TZAlw5tgtiVvuERV6cT4mfutXIlwTb
++FYN/8oCIClDsqBklhB9KAelFiYt9+6FDj3z4KGVelYM5MdsO3pK
+-----END CERTIFICATE-----
+`;
 
 describe('DER', () => {
   const rows: [what: string, bytes: Uint8Array, hex: string][] = [
@@ -77,11 +87,9 @@ describe('what openssl reads', { skip: withoutOpenssl }, () => {
 
 describe('readPair', () => {
   const pair = makePair('api.example.com');
-  const encrypted = generateKeyPairSync('ec', {
-    namedCurve: 'P-256',
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem', cipher: 'aes-128-cbc', passphrase: 'secret' },
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-  }).privateKey;
+  const [encrypted = '', encryptedOnce = ''] = (['pkcs8', 'sec1'] as const).map((type) =>
+    String(createKeyPair().privateKey.export({ type, format: 'pem', cipher: 'aes-128-cbc', passphrase: 'secret' })),
+  );
 
   test('says what is known of it', () => {
     const { facts } = readPair(pair.cert, pair.key);
@@ -89,6 +97,12 @@ describe('readPair', () => {
     assert.equal(facts.notAfter - facts.notBefore, 91 * DAY);
     assert.match(facts.issuer, /^CN=gatefold /);
     assert.equal(facts.renewalId, undefined);
+    const { cert, key } = makePair('API.Example.com');
+    assert.deepEqual(readPair(cert, key).facts.names, ['api.example.com']);
+  });
+
+  test('knows by which name renewal information is asked for: the example of RFC 9773, appendix A', () => {
+    assert.equal(factsOf(new X509Certificate(RFC_9773)).renewalId, 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE');
   });
 
   const rows: [what: string, cert: string, key: string, reason: RegExp][] = [
@@ -96,6 +110,7 @@ describe('readPair', () => {
     ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
     ['no key', pair.cert, pair.cert, /^there is no private key in PEM form in it$/],
     ['a torn key', pair.cert, pair.key.slice(0, 100), /^the private key is damaged or incomplete$/],
+    ['a key with a passphrase, as OpenSSL wrote it once', pair.cert, encryptedOnce, /^the private key has a passphrase$/],
     ['a key with a passphrase', pair.cert, encrypted, /^the private key has a passphrase$/],
     ['the key of another certificate', pair.cert, makePair('api.example.com').key, /^the key does not belong to the certificate$/],
     ['a torn certificate behind the first', `${pair.cert}${pair.cert.slice(0, 200)}`, pair.key, /^OpenSSL refuses them \(\w+\)$/],
@@ -137,7 +152,12 @@ describe('when', () => {
     assert.ok(pauses.slice(0, 4).reduce((sum, pause) => sum + pause) > HOUR);
     assert.equal(pauses.at(-1), 12 * HOUR);
     for (const asked of [3 * HOUR, 6 * DAY]) assert.equal(retryPause(1, asked, 0), asked);
-    assert.ok(retryPause(1, 365 * DAY, 0) <= 7 * DAY);
+    assert.equal(retryPause(1, 365 * DAY, 0), 7 * DAY);
+    // Machines that failed together do not try together.
+    assert.deepEqual(
+      [0, 1].map((share) => Math.round(retryPause(2, undefined, share))),
+      [8 * MINUTE, 12 * MINUTE],
+    );
   });
 
   test('Retry-After is seconds or a date', () => {
@@ -161,6 +181,15 @@ test('a refusal is one line with its type, the time to wait, and what to do', ()
   assert.match(adviceFor(error), /next attempt waits/);
   assert.match(adviceFor(new AcmeError('Cannot reach it')), /ACME_DIRECTORY/);
   assert.match(adviceFor(new Error('Cannot write')), /DATA_DIR\/tls/);
+  const subproblems = [
+    { type: 'urn:ietf:params:acme:error:caa', detail: 'the record forbids it' },
+    { type: 'urn:ietf:params:acme:error:dns', detail: 'no record' },
+  ];
+  const compound = { type: 'urn:ietf:params:acme:error:compound', detail: 'two errors', subproblems };
+  const many = errorOf({ status: 400, headers: {}, text: JSON.stringify(compound) }, 'https://ca.example.com/order');
+  assert.deepEqual([many.type, many.message], ['caa', 'two errors; the record forbids it; no record']);
+  const long = JSON.stringify({ type: 'urn:ietf:params:acme:error:dns', detail: 'x'.repeat(100_000) });
+  assert.equal(errorOf({ status: 400, headers: {}, text: long }, 'https://ca.example.com/order').message.length, 600);
   const page = errorOf({ status: 502, headers: {}, text: '<html>' }, 'https://ca.example.com/order');
   assert.equal(page.message, 'ca.example.com answers with status 502');
 });
@@ -216,6 +245,23 @@ describe('the files of DATA_DIR/tls', () => {
     for (clock of [0, 4 * MINUTE, 6 * MINUTE]) assert.equal(await patient('x'), undefined);
     assert.deepEqual(waits.slice(0, 2), [0, 0]);
     assert.ok((waits[2] ?? 0) > 1000);
+
+    // Five minutes of one holder after the other are not five minutes of one.
+    let isHeld = true;
+    const asked: number[] = [];
+    const often = createTryLock(
+      async (_path, { waitMs }) => {
+        asked.push(waitMs);
+        if (isHeld) throw new Error('held');
+        return { release: async () => {} };
+      },
+      () => clock,
+    );
+    for (clock of [0, 4 * MINUTE, 8 * MINUTE, 12 * MINUTE]) {
+      isHeld = clock !== 4 * MINUTE;
+      await often('x');
+    }
+    assert.deepEqual(asked, [0, 0, 0, 0]);
     const full = createTryLock(async () => {
       throw Object.assign(new Error('full'), { code: 'ENOSPC' });
     });

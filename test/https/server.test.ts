@@ -5,7 +5,7 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { type ConnectionOptions, connect, createServer as createServerOfNode, type TLSSocket } from 'node:tls';
 import type { SecureState } from '../../src/https/secure-state.ts';
 import { createTlsServer, type TlsServer } from '../../src/https/tls-server.ts';
 import { type Service, sendRaw, startService } from '../support/service.ts';
@@ -18,6 +18,8 @@ const CONTROLLERS = {
     created(data) { return { received: data }; }
   }`,
 };
+/** How OpenSSL writes down with a session that it may be resumed for 3600 s: `[9]`, an INTEGER. */
+const FOR_AN_HOUR = Buffer.from('a90402020e10', 'hex');
 const REFUSAL = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
 describe('an app over TLS', () => {
@@ -119,6 +121,8 @@ describe('an app over TLS', () => {
     test(`keys of session tickets change: that before opens its own and hands out new ones, one before that is refused (${version})`, async () => {
       const [second, third] = [randomBytes(48), randomBytes(48)].map((key) => key.toString('base64')) as [string, string];
       const { ticket: oldest } = await visit();
+      // Keys live longer.
+      assert.ok(oldest?.includes(FOR_AN_HOUR));
       transport.use(stateOf(first, [second, ticketKey]));
       const after = await visit(oldest);
       assert.equal(after.resumed, true);
@@ -137,6 +141,19 @@ describe('an app over TLS', () => {
       transport.use(stateOf(first));
     });
   }
+
+  test('tickets are of the keys that Node itself would use: a server with its option opens them', async (test) => {
+    const socket = await open();
+    const [ticket] = await once(socket, 'session');
+    socket.destroy();
+    const other = createServerOfNode({ ...first, ticketKeys: Buffer.from(ticketKey, 'base64'), sessionIdContext: 'gatefold' });
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    test.after(() => other.close());
+    const resumed = await open({ port: (other.address() as AddressInfo).port, session: ticket });
+    assert.equal(resumed.isSessionReused(), true);
+    resumed.destroy();
+  });
 
   test('while a challenge is under way only who asks for its protocol and its name gets its certificate', async () => {
     const { cert, key } = makePair('first.example.com');
@@ -178,6 +195,8 @@ describe('an app over TLS', () => {
     const patient = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => REFUSAL });
     patient.use(stateOf(first));
     const server = patient.createServer({}, (_request, response) => response.end('{}'));
+    // A handshake that came to nothing is no malformed request.
+    server.on('clientError', assert.ifError);
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
     const { port } = server.address() as AddressInfo;
     const standing = await open({ port });

@@ -168,7 +168,13 @@ describe('a file that does not load', () => {
       /TypeError: no/,
       /XController\.mjs:2$/,
     ],
-    ['imports what is not there', 'XController.mjs', 'import "./absent.mjs"; export default {}', /Cannot find module/, /XController\.mjs:1$/],
+    [
+      'imports what is not there',
+      'XController.mjs',
+      'import "./absent.mjs"; export default {}',
+      /Cannot find module/,
+      /XController\.mjs:1$/,
+    ],
     [
       'imports a name that is not there',
       'XController.mjs',

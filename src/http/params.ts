@@ -67,7 +67,7 @@ export class Params implements ControllerParams {
 
   get lastEventId(): string | undefined {
     const id = this.#exchange.request.headers['last-event-id'];
-    return Array.isArray(id) ? id[0] : id;
+    return typeof id === 'string' ? utf8Of(id) : id?.[0];
   }
 
   get request(): IncomingMessage {
@@ -85,6 +85,12 @@ export class Params implements ControllerParams {
     }
     return this.#abort.signal;
   }
+}
+
+/** Of a header that is sent in UTF-8, which Node reads byte by byte; what is no UTF-8 stays as it is. */
+function utf8Of(header: string): string {
+  const text = Buffer.from(header, 'latin1').toString();
+  return text.includes('\ufffd') ? header : text;
 }
 
 /** The client's: of the connection, or what trusted proxies say. */

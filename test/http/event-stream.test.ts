@@ -114,6 +114,20 @@ describe('an event stream', () => {
     assert.equal(service.app.inFlight(), 0);
   });
 
+  test('gets the id of a client as the client has it: in UTF-8', async () => {
+    for (const id of ['é 日本', '41', '\xe9']) {
+      const last = once(bus, 'last');
+      const abort = new AbortController();
+      // What is no UTF-8 is left as it is.
+      const bytes = id === '\xe9' ? id : Buffer.from(id).toString('latin1');
+      const answer = await call('waiting', { headers: { 'Last-Event-ID': bytes }, signal: abort.signal });
+      assert.deepEqual([answer.status, ...(await last)], [200, id]);
+      const over = once(bus, 'over');
+      abort.abort();
+      await over;
+    }
+  });
+
   for (const [operation, cause] of [
     ['failsAtOnce', /no feed/],
     ['noSource', /must be an async iterable/],

@@ -36,6 +36,8 @@ before(async () => {
         bytes: () => Buffer.alloc(1000),
         blob: () => new Blob(['x'.repeat(1000)]),
         json: () => ({ a: 1 }),
+        trap: () => { over(); return new Proxy(() => {}, { get(_, key) { if (key !== 'then') throw new Error('no') } , getPrototypeOf() { throw new Error('no') } }) },
+        broken: () => { over(); return new Proxy({}, { get(_, key) { if (key !== 'then') throw new Error('no') } , getPrototypeOf() { throw new Error('no') } }) },
       };
       export default class {
         static operations = { late: { timeout: 20 } };
@@ -81,7 +83,7 @@ describe('the client has left before there is a result', () => {
 });
 
 describe('the time is over', () => {
-  for (const kind of STREAMS) {
+  for (const kind of [...STREAMS, 'trap', 'broken']) {
     test(kind, async () => {
       assert.equal((await fetch(url('late', kind))).status, 503);
       const over = once(bus(), 'over');

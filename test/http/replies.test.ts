@@ -40,6 +40,12 @@ before(async () => {
         text() { return new Reply(200, 'x') }
         nil() { return new Reply(200, null) }
         typed() { return new Reply(200, { a: 1 }, { 'content-type': 'application/hal+json' }) }
+        typedByList() { return new Reply(200, { a: 1 }, { 'content-type': ['application/hal+json'], etag: ['"1"'] }) }
+        twoTypes() { return new Reply(200, { a: 1 }, { 'Content-Type': ['text/plain', 'text/csv'] }) }
+        headersObject() { return new Reply(201, {}, new Headers({ Location: '/api/book/7' })) }
+        headersMap() { return new Reply(201, {}, new Map([['Location', '/api/book/7']])) }
+        headersList() { return new Reply(201, {}, [['Location', '/api/book/7']]) }
+        notAwaited() { return new Reply(201, Promise.reject(new Error('the table is locked'))) }
         redirect() { return Reply.redirect('/api/book') }
         moved() { return Reply.redirect(new URL('http://a.example/b'), 308) }
         own() { return new Reply(200, {}, { 'Content-Length': '1', 'Transfer-Encoding': 'chunked', Connection: 'close', 'X-Request-Id': 'a', 'Access-Control-Allow-Origin': 'x', 'X-Mine': 'yes' }) }
@@ -152,6 +158,7 @@ describe('what is answered', () => {
     accepted: { status: 202, body: '', headers: { 'content-length': '0', 'content-type': undefined } },
     text: { status: 200, body: '{"data":"x"}' },
     typed: { status: 200, body: '{"a":1}', headers: { 'content-type': 'application/hal+json' } },
+    typedByList: { status: 200, body: '{"a":1}', headers: { 'content-type': 'application/hal+json', etag: '"1"' } },
     redirect: { status: 302, body: '', headers: { location: '/api/book', 'content-length': '0' } },
     moved: { status: 308, body: '', headers: { location: 'http://a.example/b' } },
     own: { status: 200, body: '{}', headers: { 'content-length': '2', 'transfer-encoding': undefined, 'x-mine': 'yes' } },
@@ -220,6 +227,11 @@ describe('what is refused', () => {
     crlfStream: ['UNENCODABLE_RESULT', /X-Bad/],
     badName: ['UNENCODABLE_RESULT', /x y/],
     badValue: ['UNENCODABLE_RESULT', /header X-Bad as an object of class Object: return a text/],
+    twoTypes: ['UNENCODABLE_RESULT', /Content-Type as a list of 2: return one text/],
+    headersObject: ['UNENCODABLE_RESULT', /headers are an object of class Headers: return .*Object\.fromEntries/],
+    headersMap: ['UNENCODABLE_RESULT', /headers are an object of class Map/],
+    headersList: ['UNENCODABLE_RESULT', /headers are an object of class Array/],
+    notAwaited: ['UNENCODABLE_RESULT', /class Promise: await it/],
     status99: ['INTERNAL_ERROR', /the status is 99, it must be a whole number from 200 to 399/],
     status404: ['INTERNAL_ERROR', /throw an HttpError to refuse/],
     forgedStatus: ['UNENCODABLE_RESULT', /a Reply whose status is 99/],
@@ -360,6 +372,7 @@ describe('conditional requests', () => {
     ['tagged', {}, 200],
     ['tagged', { 'If-None-Match': '"v1"' }, 304],
     ['tagged', { 'If-None-Match': 'W/"v1"' }, 304],
+    ['typedByList', { 'If-None-Match': '"1"' }, 304],
     ['tagged', { 'If-None-Match': '"v0", ,\t"v1"' }, 304],
     ['tagged', { 'If-None-Match': '*' }, 304],
     ['tagged', { 'If-None-Match': '"v2"' }, 200],

@@ -31,6 +31,5 @@ export function findLost(result: unknown): Lost | undefined {
 }
 
 function instead(value: object): string {
-  if (value instanceof Error) return 'return its message';
-  return typeof (value as { then?: unknown }).then === 'function' ? 'await it' : whatInstead(value);
+  return value instanceof Error ? 'return its message' : whatInstead(value);
 }

@@ -152,10 +152,11 @@ function addMissing(headers: string[], further: readonly string[]): void {
 
 /** A result that nobody is sent, or whose status never has a body: what it holds must not stay open, and must not fail unheard. */
 export function letGo(value: unknown): void {
-  const content = isReply(value) ? value.body : value;
-  if (typeof content !== 'object' || content === null || isJson(content)) return;
   try {
-    cancel(answerOf(content, 200).body);
+    const content = isReply(value) ? value.body : value;
+    if (typeof content !== 'object' || content === null || isJson(content)) return;
+    if ('then' in content) Promise.resolve(content).catch(() => {});
+    else cancel(answerOf(content, 200).body);
   } catch {
     // It stands for no answer, so it holds nothing that is known here.
   }

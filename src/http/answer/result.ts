@@ -48,6 +48,9 @@ function answerOfReply(status: number, value: unknown, given: ReplyHeaders | und
   // The brand can be forged or be of another version.
   if (!Number.isInteger(status) || status < 200 || status > 399)
     throw unencodable(`a Reply whose status is ${String(status)}`, 'one from 200 to 399');
+  // Of these Object.entries() would make no headers at all, or others.
+  if (typeof given === 'object' && given !== null && Symbol.iterator in given)
+    throw unencodable(`a Reply whose headers are ${nameOf(given)}`, 'a plain object of them, such as Object.fromEntries(headers)');
   const lines = readHeaders(Object.entries(given ?? {}));
   if (value === undefined || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
   const { body, type } = bodyOf(value);
@@ -84,11 +87,12 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
   let contentType: string | undefined;
   let etag: string | undefined;
   let lastModified: string | undefined;
-  for (const [name, value] of entries) {
-    if (value === undefined) continue;
+  for (const [name, given] of entries) {
+    if (given === undefined) continue;
     const lower = name.toLowerCase();
+    const value: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given;
     if (isServersOwn(lower)) dropped.push(name);
-    else if (Array.isArray(value)) for (const one of value) headers.push(name, headerText(name, one));
+    else if (Array.isArray(value) && lower !== 'content-type') for (const one of value) headers.push(name, headerText(name, one));
     else {
       const text = headerText(name, value);
       if (lower === 'content-type') contentType = text;
@@ -103,6 +107,7 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
 function headerText(name: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return String(value);
+  if (Array.isArray(value)) throw unencodable(`the header ${name} as a list of ${value.length}`, 'one text');
   throw unencodable(`the header ${name} as ${nameOf(value)}`, 'a text, or a list of texts');
 }
 
@@ -175,6 +180,7 @@ export function isJson(value: object): boolean {
 /** For what is neither JSON nor bytes. */
 export function whatInstead(value: object): string {
   if (value instanceof Error) return 'throw it instead of returning it';
+  if (typeof (value as { then?: unknown }).then === 'function') return 'await it';
   if (value instanceof Map) return 'return Object.fromEntries(map), or [...map]';
   if (value instanceof Set) return 'return [...set]';
   if (ArrayBuffer.isView(value)) return 'return Array.from(numbers) for JSON, or a Uint8Array for bytes';
@@ -186,7 +192,7 @@ export function whatInstead(value: object): string {
 
 function unencodable(what: string, instead: string): Error {
   return refusal('UNENCODABLE_RESULT', undefined, {
-    cause: new TypeError(`the operation returned ${what}: ${/^(?:throw|return)/.test(instead) ? instead : `return ${instead}`}`),
+    cause: new TypeError(`the operation returned ${what}: ${/^(?:throw|return|await)/.test(instead) ? instead : `return ${instead}`}`),
   });
 }
 

@@ -78,8 +78,9 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
   let onFirst: (() => void) | undefined;
   let httpsPort = settings.port;
   let warnedAt = 0;
+  const isServed = (host: string) => (isOrdered ? domains.includes(host) : live?.current()?.isFor(host) === true);
   const httpPort =
-    settings.httpPort === undefined ? undefined : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, domains });
+    settings.httpPort === undefined ? undefined : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, isServed });
 
   return {
     async start() {

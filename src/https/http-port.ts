@@ -18,8 +18,8 @@ export interface HttpPortOptions {
   readonly host: string | undefined;
   /** Where HTTPS is served. */
   readonly httpsPort: () => number;
-  /** Empty: any host name is sent to HTTPS. */
-  readonly domains: readonly string[];
+  /** Whether HTTPS is served for this host: a name, or an address as it stands in a URL; in lower case. */
+  readonly isServed: (host: string) => boolean;
   /** Milliseconds that a request may take to come. */
   readonly timeoutMs?: number;
   readonly mostConnections?: number;
@@ -36,7 +36,7 @@ export function createHttpPort({
   port,
   host,
   httpsPort,
-  domains,
+  isServed,
   timeoutMs = TIMEOUT_MS,
   mostConnections = MOST_CONNECTIONS,
 }: HttpPortOptions): HttpPort {
@@ -88,7 +88,7 @@ export function createHttpPort({
     const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
     if (name === undefined || !target.startsWith('/')) return end(response, 400, {});
     // Nobody is sent to a name that this service has no certificate for.
-    if (domains.length > 0 && !domains.includes(name)) return end(response, 404, {});
+    if (!isServed(name)) return end(response, 404, {});
     const at = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
     end(response, 308, { Location: `https://${at}${target}` });
   }

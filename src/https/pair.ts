@@ -1,6 +1,7 @@
 // A certificate and its private key, as PEM texts: whether they can be served, and what is known of them. Nothing it says
 // holds a byte of the key.
 import type { KeyObject, X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
 import { readElements } from './der.ts';
 
@@ -26,6 +27,8 @@ export interface CertificatePair {
   /** PEM. */
   readonly key: string;
   readonly facts: CertificateFacts;
+  /** Whether it is good for this host, as clients see it: a name, or an address as it stands in a URL. */
+  isFor(host: string): boolean;
 }
 
 /**
@@ -42,7 +45,7 @@ export function readPair(certText: string, keyText: string): CertificatePair {
   } catch (error) {
     throw new Error(`OpenSSL refuses them (${(error as NodeJS.ErrnoException).code ?? 'no code'})`);
   }
-  return { cert: certText, key: keyText, facts: factsOf(leaf) };
+  return { cert: certText, key: keyText, facts: factsOf(leaf), isFor: (host) => isFor(leaf, host) };
 }
 
 /** @throws Error one line, when the text does not begin with a certificate */
@@ -78,8 +81,11 @@ export function factsOf(leaf: X509Certificate): CertificateFacts {
   };
 }
 
-export function coversAll({ names }: CertificateFacts, domains: readonly string[]): boolean {
-  return domains.every((domain) => names.includes(domain));
+function isFor(leaf: X509Certificate, host: string): boolean {
+  const address = host.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(address) !== 0) return leaf.checkIP(address) !== undefined;
+  // OpenSSL takes a leading dot for any name below.
+  return !host.startsWith('.') && leaf.checkHost(host) !== undefined;
 }
 
 /** Node gives a line an attribute. */

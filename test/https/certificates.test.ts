@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { connect } from 'node:tls';
 import { createLog } from '../../src/base/log.ts';
 import { type Certificates, createCertificates } from '../../src/https/certificates.ts';
 import { createTlsServer } from '../../src/https/tls-server.ts';
+import { freePorts } from '../support/ports.ts';
 import { makePair } from '../support/tls.ts';
 
 const HOUR = 3_600_000;
@@ -30,17 +32,17 @@ interface Bench {
   /** Sets the clock back. */
   setBack(ms: number): void;
   /** Puts one into the files that is good for that many days from now, and waits until it is live. */
-  replace(days: number): Promise<void>;
+  replace(days: number, name?: string): Promise<void>;
 }
 
 /** With a certificate that is good for that many days from the start. */
-async function createBench(test: TestContext, days: number): Promise<Bench> {
+async function createBench(test: TestContext, days: number, httpPort?: number): Promise<Bench> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   const folder = mkdtempSync(join(root, String(++folders)));
   const [tlsCert, tlsKey] = ['cert.pem', 'key.pem'].map((name) => join(folder, name)) as [string, string];
   let passed = 0;
-  const put = (days: number) => {
-    const { cert, key } = makePair('localhost', { days, now: START + passed });
+  const put = (days: number, name = 'localhost') => {
+    const { cert, key } = makePair(name, { days, now: START + passed });
     writeFileSync(tlsCert, cert);
     writeFileSync(tlsKey, key);
   };
@@ -49,7 +51,7 @@ async function createBench(test: TestContext, days: number): Promise<Bench> {
   const certificates = createCertificates({
     settings: {
       ...{ tlsCert, tlsKey, domains: [], acmeDirectory: '', acmeContact: [] },
-      ...{ httpPort: undefined, port: 0, host: undefined, dataDir: folder },
+      ...{ httpPort, port: 443, host: undefined, dataDir: folder },
     },
     version: '0',
     log: createLog({ level: 'debug', sink: { write: (line) => void events.push(JSON.parse(line)), flush: () => {} } }),
@@ -68,8 +70,8 @@ async function createBench(test: TestContext, days: number): Promise<Bench> {
     setBack(ms) {
       passed -= ms;
     },
-    async replace(days) {
-      put(days);
+    async replace(days, name) {
+      put(days, name);
       const before = certificates.status()?.reloads;
       while (certificates.status()?.reloads === before) await sleep(20);
     },
@@ -122,6 +124,21 @@ test('keys of session tickets change every twelve hours, for all workers: nobody
     assert.equal((await visit(worker, first.ticket)).resumed, false, 'the key of a day ago still opens a ticket');
     assert.equal((await visit(worker, second.ticket)).resumed, true);
   }
+});
+
+test('plain HTTP is sent to the names of the certificate that is live, whichever that is, and to no other', async (test) => {
+  const [port = 0] = await freePorts(1);
+  const { replace } = await createBench(test, 90, port);
+  const ask = async (host: string) => {
+    const request = get({ port, host: '127.0.0.1', path: '/a', headers: { Host: host }, agent: false });
+    const [{ statusCode, headers }] = await once(request, 'response');
+    request.destroy();
+    return headers.location ?? statusCode;
+  };
+  const hosts = ['localhost', 'LOCALHOST:80', 'a.example.com', '127.0.0.1'];
+  assert.deepEqual(await Promise.all(hosts.map(ask)), ['https://localhost/a', 'https://localhost/a', 404, 404]);
+  await replace(90, '*.example.com');
+  assert.deepEqual(await Promise.all(hosts.map(ask)), [404, 404, 'https://a.example.com/a', 404]);
 });
 
 describe('of a certificate that nobody renews', () => {

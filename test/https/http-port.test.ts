@@ -17,6 +17,8 @@ const NOTHING = /^$/;
 const to = (path: string) =>
   new RegExp(`^HTTP/1\\.1 308 [^\\r]*\\r\\nLocation: https://api\\.example\\.com${path.replaceAll(/[\\.?+|^${}()[\]]/g, '\\$&')}\\r\\n`);
 
+const isServed = (host: string) => host === 'api.example.com';
+
 describe('createHttpPort', () => {
   let port = 0;
   const challenge = { type: 'http-01', domain: 'api.example.com', token: 'to-ken_1', keyAuthorization: 'to-ken_1.thumb' } as const;
@@ -24,7 +26,7 @@ describe('createHttpPort', () => {
 
   before(async () => {
     [port = 0] = await freePorts(1);
-    httpPort = createHttpPort({ port, host: '127.0.0.1', httpsPort: () => 443, domains: ['api.example.com'], timeoutMs: 60_000 });
+    httpPort = createHttpPort({ port, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 60_000 });
     await httpPort.listen();
     httpPort.present(challenge);
   });
@@ -105,7 +107,7 @@ describe('createHttpPort', () => {
 
   test('half a head and half a body are not waited for without end, nor is a client that says nothing', async (test) => {
     const [brief = 0] = await freePorts(1);
-    const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, domains: [], timeoutMs: 500 });
+    const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 500 });
     await hasty.listen();
     test.after(() => hasty.close());
     const answers = ['GET /a HTTP/1.1\r\nHost: api.exa', '', `POST /a HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\nhalf`];
@@ -116,7 +118,7 @@ describe('createHttpPort', () => {
 
   test('a connection that is open when the service ends is no reason to go on', async () => {
     const [brief = 0] = await freePorts(1);
-    const ending = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, domains: [], timeoutMs: 600_000 });
+    const ending = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 600_000 });
     await ending.listen();
     const socket = connect(brief, '127.0.0.1').on('error', () => {});
     socket.resume().write('GET /a HTTP/1.1\r\nHost: api.exa');
@@ -137,7 +139,7 @@ describe('createHttpPort', () => {
   test('of connections that say nothing only the latest are kept, and the next one is answered', async () => {
     const most = 100;
     const [crowded = 0] = await freePorts(1);
-    const options = { host: '127.0.0.1', httpsPort: () => 443, domains: ['api.example.com'], timeoutMs: 60_000 };
+    const options = { host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 60_000 };
     const httpPort = createHttpPort({ ...options, port: crowded, mostConnections: most });
     await httpPort.listen();
     httpPort.present(challenge);

@@ -1,5 +1,5 @@
-// The parts of HTTPS without a service: what is written in DER as openssl reads it, what a pair must be, when a certificate
-// is renewed and a failed order made again, the files, the lock of orders.
+// The parts of HTTPS without a service: what is written in DER as openssl reads it, when a certificate is renewed and a failed
+// order made again, the files, the lock of orders.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -13,7 +13,7 @@ import { adviceFor } from '../../src/https/advice.ts';
 import { createCertificateRequest, createChallengeCertificate, createKeyPair } from '../../src/https/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/der.ts';
 import { createTryLock } from '../../src/https/order-lock.ts';
-import { factsOf, readPair } from '../../src/https/pair.ts';
+import { readPair } from '../../src/https/pair.ts';
 import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/renewal.ts';
 import { createTlsFolder } from '../../src/https/tls-folder.ts';
 import { makePair } from '../support/tls.ts';
@@ -22,16 +22,6 @@ const withoutOpenssl = spawnSync('openssl', ['version']).error === undefined ? f
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const RFC_9773 = `-----BEGIN CERTIFICATE-----
-MIIBQzCB66ADAgECAgUAh2VDITAKBggqhkjOPQQDAjAVMRMwEQYDVQQDEwpFeGFt
-cGxlIENBMCIYDzAwMDEwMTAxMDAwMDAwWhgPMDAwMTAxMDEwMDAwMDBaMBYxFDAS
-BgNVBAMTC2V4YW1wbGUuY29tMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEeBZu
-7cbpAYNXZLbbh8rNIzuOoqOOtmxA1v7cRm//AwyMwWxyHz4zfwmBhcSrf47NUAFf
-qzLQ2PPQxdTXREYEnKMjMCEwHwYDVR0jBBgwFoAUaYhba4dGQEHhs3uEe6CuLN4B
-yNQwCgYIKoZIzj0EAwIDRwAwRAIge09+S5TZAlw5tgtiVvuERV6cT4mfutXIlwTb
-+FYN/8oCIClDsqBklhB9KAelFiYt9+6FDj3z4KGVelYM5MdsO3pK
------END CERTIFICATE-----
-`;
 
 describe('DER', () => {
   const rows: [what: string, bytes: Uint8Array, hex: string][] = [
@@ -83,46 +73,6 @@ describe('what openssl reads', { skip: withoutOpenssl }, () => {
     assert.equal(new Set(serials).size, 20);
     for (const serial of serials) assert.doesNotMatch(serial, /^-/);
   });
-});
-
-describe('readPair', () => {
-  const pair = makePair('api.example.com');
-  const [encrypted = '', encryptedOnce = ''] = (['pkcs8', 'sec1'] as const).map((type) =>
-    String(createKeyPair().privateKey.export({ type, format: 'pem', cipher: 'aes-128-cbc', passphrase: 'secret' })),
-  );
-
-  test('says what is known of it', () => {
-    const { facts } = readPair(pair.cert, pair.key);
-    assert.deepEqual(facts.names, ['api.example.com']);
-    assert.equal(facts.notAfter - facts.notBefore, 91 * DAY);
-    assert.match(facts.issuer, /^CN=gatefold /);
-    assert.equal(facts.renewalId, undefined);
-    const { cert, key } = makePair('API.Example.com');
-    assert.deepEqual(readPair(cert, key).facts.names, ['api.example.com']);
-  });
-
-  test('knows by which name renewal information is asked for: the example of RFC 9773, appendix A', () => {
-    assert.equal(factsOf(new X509Certificate(RFC_9773)).renewalId, 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE');
-  });
-
-  const rows: [what: string, cert: string, key: string, reason: RegExp][] = [
-    ['nothing', '', '', /^there is no certificate in PEM form in it$/],
-    ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
-    ['no key', pair.cert, pair.cert, /^there is no private key in PEM form in it$/],
-    ['a torn key', pair.cert, pair.key.slice(0, 100), /^the private key is damaged or incomplete$/],
-    ['a key with a passphrase, as OpenSSL wrote it once', pair.cert, encryptedOnce, /^the private key has a passphrase$/],
-    ['a key with a passphrase', pair.cert, encrypted, /^the private key has a passphrase$/],
-    ['the key of another certificate', pair.cert, makePair('api.example.com').key, /^the key does not belong to the certificate$/],
-    ['a torn certificate behind the first', `${pair.cert}${pair.cert.slice(0, 200)}`, pair.key, /^OpenSSL refuses them \(\w+\)$/],
-  ];
-  for (const [what, cert, key, reason] of rows) {
-    test(`refuses ${what}, without a byte of the key`, () => {
-      assert.throws(
-        () => readPair(cert, key),
-        (error: Error) => reason.test(error.message) && !error.message.includes('\n'),
-      );
-    });
-  }
 });
 
 describe('when', () => {

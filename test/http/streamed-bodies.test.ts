@@ -203,6 +203,24 @@ describe('a stream', () => {
     });
   }
 
+  test('that passes its limit when its answer is under way cuts it, which is no error of the service', async () => {
+    const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
+    socket.on('error', () => {});
+    let text = '';
+    socket.on('data', (piece) => {
+      text += piece;
+    });
+    const chunk = `${(1500).toString(16)}\r\n${'x'.repeat(1500)}\r\n`;
+    socket.write(`POST /api/upload/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`);
+    while (!text.includes('x')) await once(socket, 'data');
+    socket.write(`${chunk}0\r\n\r\n`);
+    await once(socket, 'close');
+    assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
+    const line = service.lines.find(({ event }) => event === 'stream-refused');
+    assert.equal(line?.operation, 'POST echo');
+    assert.match(String(line?.error), /the limit is 2000/);
+  });
+
   test('that nobody reads is thrown away, and the connection goes on', async () => {
     const post = `POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n${'x'.repeat(2000)}`;
     const text = await service.raw(post + post, 2);

@@ -1,6 +1,6 @@
 // Answers whatever an operation returns that is no plain object: replies with a status and headers, bytes, streams, server-sent
 // events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through response.ts.
-import { refusal } from '../../base/errors.ts';
+import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
@@ -104,7 +104,10 @@ export function createReplies({ log, send, open, close, fail }: ReplyParts): Rep
       left: (bytes) => close(exchange, status, bytes),
       fail(error, bytes, hasBegun) {
         if (!hasBegun) return fail(exchange, error);
-        log.error('stream-failed', { ...factsOf(exchange), ...describeError(error) });
+        const facts = { ...factsOf(exchange), ...describeError(error) };
+        // A body that is refused under way fails the answer that is made of it.
+        if (isHttpError(error) && error.status < 500) log.info('stream-refused', facts);
+        else log.error('stream-failed', facts);
         close(exchange, status, bytes);
         cut(exchange);
       },

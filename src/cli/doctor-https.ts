@@ -36,7 +36,8 @@ function reportPair(cert: string, key: string, path: string, now: number, report
     const { facts } = readPair(cert, key);
     const { subject, names, issuer, notBefore, notAfter } = facts;
     const days = Math.floor((notAfter - now) / DAY);
-    const about = `for ${names.join(', ') || subject}, by ${issuer}`;
+    // Directories that name hosts in the extension alone leave the subject empty.
+    const about = `for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const end = new Date(notAfter).toISOString().slice(0, 10);
     if (now < notBefore)
       report('wrong', `certificate ${about}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`, path);
@@ -45,7 +46,7 @@ function reportPair(cert: string, key: string, path: string, now: number, report
       const isSoon = notAfter - now <= warningTime(facts);
       report(isSoon ? 'warning' : 'note', `certificate ${about}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`, path);
     }
-    if (names.length === 0) report('warning', `certificate ${subject}: it names no host as clients read it (subjectAltName)`, path);
+    if (names.length === 0) report('warning', 'it names no host as clients read it (subjectAltName)', path);
     return facts;
   } catch (error) {
     report('wrong', (error as Error).message, path);

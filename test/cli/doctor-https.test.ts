@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import type { Installation } from '../../src/cli/doctor.ts';
 import { checkHttps } from '../../src/cli/doctor-https.ts';
+import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
 import { makePair, type TestPair } from '../support/tls.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -45,14 +46,19 @@ describe('doctor on HTTPS', () => {
   const rows: [what: string, settings: Record<string, unknown>, lines: RegExp[]][] = [
     ['says nothing without HTTPS', {}, []],
     [
-      'names, issuer and days left',
+      'names, subject, issuer and days left',
       files(sound),
-      [/^note cert\.pem: certificate for a\.example\.com, by CN=gatefold \w+: 90 days left, until 2026-04-01$/],
+      [/^note cert\.pem: certificate for a\.example\.com \(CN=gatefold \w+\), by CN=gatefold \w+: 90 days left, until 2026-04-01$/],
     ],
     [
       'what ends soon',
       files(makePair('a.example.com', { now: NOW - 80 * 86_400_000, days: 90 })),
       [/^warning cert\.pem: .*: 10 days left/],
+    ],
+    [
+      'that no client would take it for any host',
+      files(createSelfSigned({ domains: [], keys: createKeyPair(), now: NOW, days: 90 })),
+      [/^note cert\.pem: certificate for no host \(CN=gatefold \w+\), by /, /^warning cert\.pem: it names no host as clients read it/],
     ],
     ['what has ended', files(makePair('a.example.com', { now: NOW, days: -1 })), [/^wrong cert\.pem: .*: expired on 2025-12-31$/]],
     [

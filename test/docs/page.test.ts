@@ -9,10 +9,26 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { createDocument, type DocumentedGroup } from '../../src/docs/openapi.ts';
 import { startTest, type TestApi } from '../../src/testing.ts';
 import { launchChromium, noChromium } from '../support/chromium.ts';
+import { createFolder } from '../support/folder.ts';
 
 const BOOKSHOP = join(import.meta.dirname, 'bookshop');
 /** Not in step with this process, which is the service. */
 const runInShell = async (line: string) => (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
+const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
+const ODD = `import { Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
+type Shape = { kind: 'pair'; one: Shape; two: Shape } | { kind: 'leaf' };
+interface Tree { name: string; left: Tree | null; right: Tree | null; shape: Shape | null; pair?: [number, string] }
+export default class OddController {
+  'POST tree'(tree: Tree) { return tree; }
+  'POST long'(data: { ${LONG}?: '${LONG}' }) { return data; }
+  'GET broken'() {
+    const half = new TextEncoder().encode('{"a":');
+    return new Reply(200, new ReadableStream({ start: (to) => { to.enqueue(half); this.breakOff = () => to.error(new Error('broken')); } }));
+  }
+  private breakOff = () => {};
+  'POST broken'() { this.breakOff(); }
+  'GET torn'() { return new Reply(200, new Blob(['{"a":'], { type: 'application/json' })); }
+}`;
 const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl is installed';
 
 describe('the page', { skip: noChromium }, () => {
@@ -33,21 +49,21 @@ describe('the page', { skip: noChromium }, () => {
     await api?.close();
   });
 
-  async function open(hash: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
+  async function open(hash: string, options: Parameters<Browser['newContext']>[0] = {}, url = api.url): Promise<Page> {
     const context = await browser.newContext({
       viewport: { width: 1280, height: 860 },
       permissions: ['clipboard-read', 'clipboard-write'],
       ...options,
     });
     const made = await context.newPage();
-    made.setDefaultTimeout(15_000);
+    made.setDefaultTimeout(60_000);
     made.on('pageerror', (error) => complaints.push(error.message));
     made.on('console', (message) => {
       // The answers that the tests below provoke are errors to the browser, too.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) complaints.push(message.text());
     });
-    made.on('request', (request) => asked.add(new URL(request.url()).origin));
-    await made.goto(`${api.url}/api/docs${hash}`);
+    made.on('request', (request) => asked.add(new URL(request.url()).origin.replace(url, 'its own')));
+    await made.goto(`${url}/api/docs${hash}`);
     await made.waitForSelector('h1');
     return made;
   }
@@ -233,6 +249,40 @@ describe('the page', { skip: noChromium }, () => {
     await page.unroute('**/api/openapi.json');
   });
 
+  test('holds with types that contain themselves, long names, an answer that breaks off and an address that is none', async (t) => {
+    const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }), expectedErrors: ['stream-failed'] });
+    t.after(() => odd.close());
+    const phone = await open('#/%', { viewport: { width: 360, height: 740 } }, odd.url);
+    const opened = async (id: string) => {
+      await phone.goto(`${odd.url}/api/docs#/odd/odd_${id}`);
+      const found = phone.locator(`details.panel[open]#odd_${id}`);
+      await found.locator('form').waitFor();
+      return found;
+    };
+    const body = (found: Locator) => found.locator('.answer pre').first().innerText();
+    const tree = await opened('POST_tree');
+    await tree.getByRole('button', { name: 'Fill in an example' }).click();
+    await send(tree, 2);
+    assert.deepEqual(JSON.parse(await body(tree)).pair, [1, 'text']);
+    // What may be null and must be there is null when it is left out.
+    await phone.reload();
+    await tree.locator('[data-key="name"] input').fill('none');
+    await tree.getByRole('button', { name: 'as JSON' }).click();
+    assert.deepEqual(JSON.parse(await tree.locator('textarea').inputValue()), { name: 'none', left: null, right: null, shape: null });
+    assert.match(await tree.locator('[data-key="body"] h3').innerText(), /as fields/i);
+    await opened('POST_long');
+    assert.ok((await phone.evaluate<number>('document.documentElement.scrollWidth')) <= 360);
+    const broken = await opened('GET_broken');
+    await broken.getByRole('button', { name: 'Send' }).click();
+    await broken.locator('.status b.s2').waitFor();
+    await odd.fetch('/odd/broken', { method: 'POST' });
+    await broken.getByText(/^Broken off: /).waitFor();
+    const torn = await opened('GET_torn');
+    await send(torn, 2);
+    assert.equal(await body(torn), '{"a":');
+    await phone.context().close();
+  });
+
   test('says that it needs a credential where the service shows its document to nobody else', async () => {
     await page.route('**/api/openapi.json', (route) => route.fulfill({ status: 401, json: { message: 'A credential is needed' } }));
     await page.goto('about:blank');
@@ -248,7 +298,7 @@ describe('the page', { skip: noChromium }, () => {
   test('asks nobody but its own service, and breaks no rule of its policy', () => {
     assert.deepEqual(
       [...asked].filter((origin) => origin !== 'null'),
-      [api.url],
+      ['its own'],
     );
     assert.deepEqual(complaints, []);
   });

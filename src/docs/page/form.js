@@ -30,11 +30,13 @@ export function say(form, where, pointer, message) {
 }
 
 const withRead = (element, get) => Object.assign(element, { read: () => get(element) });
+const orNull = (element, get = element.read) => withRead(element, () => get() ?? null);
 
 export function control(schema, isRequired, label, value) {
   const { kinds, values, isNullable, type, items, properties, ...own } = read(schema);
   if (values !== undefined) return choice(isNullable ? [...values, null] : values, label, value);
-  if (kinds.length > 1) return union(kinds, label, value);
+  if (isNullable && isRequired) return orNull(control(schema, false, label, value));
+  if (kinds.length > 1) return union(kinds, label, value ?? undefined);
   if (isNullable) return control(kinds[0], false, label, value ?? undefined);
   if (isFile(own)) return withRead(h('input', { type: 'file', 'aria-label': label }), (input) => input.files[0]);
   if (properties !== undefined) return isRequired ? object(schema, value) : union([schema], label, value);
@@ -107,9 +109,7 @@ function union(kinds, label, value) {
 }
 
 /** An object of a tagged union is called by its tag. */
-function nameOf(kind) {
-  return Object.values(read(kind).properties ?? {}).find((property) => typeof property.const === 'string')?.const ?? typeOf(kind);
-}
+const nameOf = (kind) => Object.values(read(kind).properties ?? {}).find((one) => typeof one.const === 'string')?.const ?? typeOf(kind);
 
 function fits(value, { type, properties = {} }) {
   const isType = (Array.isArray(value) ? 'array' : typeof value) === String(type).replace('integer', 'number');

@@ -3,20 +3,19 @@
 import { h, prose } from './element.js';
 import { badge, panelOf } from './operation.js';
 import { base } from './request.js';
-import { useDocument } from './schema.js';
+import { root } from './schema.js';
 
 const [main, nav, filter, token, menu] = ['main', 'nav', 'filter', 'token', 'menu'].map((id) => document.getElementById(id));
 let groups = new Map();
 
 async function load() {
   const headers = token.value === '' ? {} : { Authorization: token.value };
-  const ask = async () => (await fetch(`${base}/api/openapi.json`, { headers })).json();
-  const found = await ask().catch(() => undefined);
+  const found = await fetch(`${base}/api/openapi.json`, { headers }).then(jsonOf, () => undefined);
   if (found?.paths === undefined) {
     main.replaceChildren(h('h1', 'No document'), h('p', `${found?.message ?? 'The service does not answer'}. A credential goes above.`));
     return token.focus();
   }
-  useDocument(found);
+  Object.assign(root, found);
   groups = groupsOf(found);
   for (const name of ['title', 'version']) document.getElementById(name).textContent = found.info[name];
   document.title = found.info.title;
@@ -55,20 +54,21 @@ function list() {
     return [h('a.group', { href: linkTo({ group: name }), 'aria-current': isHere && 'page' }, h('span', name), count), ...inside];
   }).flat();
   const note = left === 0 ? `The first ${LISTED}; one more word helps.` : '';
-  nav.replaceChildren(...links, links.length === 0 ? 'Nothing has these words.' : note);
+  nav.replaceChildren(...links, links.length === 0 && groups.size > 0 ? 'Nothing has these words.' : note);
 }
 
-const linkTo = ({ group, id = '' }) => `#/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
+const jsonOf = (answer) => answer.json().catch(() => undefined);
+const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
 const shortPath = ({ path, group }) => path.replace(`/api/${group}`, '') || '/';
 
 function here() {
-  const [, group, id] = location.hash.split('/').map(decodeURIComponent);
+  const [, group, id] = location.hash.split('/');
   return { group: groups.has(group) ? group : groups.keys().next().value, id };
 }
 
 function show() {
   const { group, id } = here();
-  const { name = 'Empty', description = '', operations = [] } = groups.get(group) ?? {};
+  const { name = 'Nothing answers yet', description = '', operations = [] } = groups.get(group) ?? {};
   if (main.dataset.group !== name) {
     main.dataset.group = name;
     const panels = operations.map((one) => panelOf(one, token, () => history.replaceState(null, '', linkTo(one))));

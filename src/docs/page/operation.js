@@ -10,8 +10,7 @@ export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, me
 export function panelOf(operation, token, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
   const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary));
-  const panel = h('details.panel', { id: operation.id }, line);
-  panel.classList.toggle('deprecated', operation.deprecated === true);
+  const panel = h(`details.panel${operation.deprecated ? '.deprecated' : ''}`, { id: operation.id }, line);
   panel.addEventListener('toggle', () => {
     if (panel.open && panel.childElementCount === 1) panel.append(contentOf(operation, token));
     if (panel.open) onOpen();

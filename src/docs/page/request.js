@@ -13,7 +13,7 @@ export function requestOf({ path, method, bodyType }, values, authorization) {
   if (values.body === undefined) return request;
   if (bodyType === 'multipart/form-data') {
     const body = new FormData();
-    for (const [key, value] of entriesOf(values.body)) body.append(key, value);
+    for (const [key, value] of entriesOf(values.body)) if (value !== undefined) body.append(key, value);
     return { ...request, body };
   }
   const isFile = values.body instanceof File;
@@ -52,12 +52,13 @@ export async function send({ url, ...request }, into, signal) {
     if (type.startsWith('text/event-stream')) return await showEvents(response, body, measure);
     const blob = await response.blob();
     measure(blob.size);
-    if (/json|text|xml$/.test(type)) return showText(await blob.text(), type, body);
+    const value = type.includes('json') ? await new Response(blob).json().catch(() => undefined) : undefined;
+    if (/json|text|xml$/.test(type)) return showText(await blob.text(), value, body);
     const link = h('a', { href: URL.createObjectURL(blob), download: url.split(/[?/]/).at(-1) }, 'Save the file');
     const image = type.startsWith('image/') ? h('img', { src: link.href, alt: '' }) : '';
     body.append(...(blob.size === 0 ? ['no body'] : [image, link]));
   } catch (error) {
-    into.append(h('p.status', h('b.s5', signal.aborted ? 'Stopped' : `No answer: ${error.message}`)));
+    into.append(h('p.status', h('b.s5', signal.aborted ? 'Stopped' : `${into.firstChild ? 'Broken off' : 'No answer'}: ${error.message}`)));
   }
 }
 
@@ -77,8 +78,7 @@ async function showEvents(response, body, measure) {
 const LONG = 200_000;
 const TOKENS = /("(?:[^"\\]|\\.)*":?|\b(?:true|false|null)\b|-?\d[\d.e+-]*)/;
 
-function showText(text, type, body) {
-  const value = type.includes('json') && text !== '' ? JSON.parse(text) : undefined;
+function showText(text, value, body) {
   const pretty = value === undefined ? text : JSON.stringify(value, null, 2);
   const kindOf = (part) => (part.endsWith('":') ? 'key' : part.startsWith('"') ? 'text' : 'value');
   const parts = value === undefined || pretty.length > LONG ? [pretty.slice(0, LONG)] : pretty.split(TOKENS);

@@ -1,9 +1,6 @@
 // JSON Schema as people read it: what kind of value, within which bounds, for example what.
 
-let root = {};
-export const useDocument = (document) => {
-  root = document;
-};
+export const root = {};
 
 /** What a `$ref` stands for, or the thing itself. */
 export function follow(thing = {}) {
@@ -26,13 +23,14 @@ const inBrackets = (text) => (/^[^{]* \| /.test(text) ? `(${text})[]` : `${text}
 
 /** As TypeScript would say it: a name, or with `describe` what is behind it. */
 export function typeOf(schema, describe = typeOf) {
-  const { name, kinds, isNullable, values, type = 'any', items, additionalProperties: rest, properties, ...own } = read(schema);
+  const { name, kinds, isNullable, values, type = 'any', items, properties, ...own } = read(schema);
   if (name !== undefined && describe === typeOf) return name;
   if (values?.length > 8) return `one of ${values.length}`;
   if (values !== undefined && type !== 'boolean') return values.map((value) => JSON.stringify(value)).join(' | ');
   if (kinds.length > 1 || isNullable) return [...kinds.map((kind) => describe(kind)), ...(isNullable ? ['null'] : [])].join(' | ');
   if (type === 'array' && items) return inBrackets(describe(items));
-  if (type === 'object' && !properties && rest) return `{ [key]: ${describe(rest)} }`;
+  if (own.prefixItems) return `[${own.prefixItems.map((item) => describe(item)).join(', ')}]`;
+  if (!properties && own.additionalProperties) return `{ [key]: ${describe(own.additionalProperties)} }`;
   return isFile(own) ? 'file' : type;
 }
 
@@ -76,13 +74,16 @@ export function facts(schema) {
 const TEXTS = { email: 'ada@example.com', uuid: '123e4567-e89b-42d3-a456-426614174000', date: '2030-01-31', uri: 'https://example.com' };
 TEXTS['date-time'] = `${TEXTS.date}T12:00:00Z`;
 
+const needs = (kind) => read(kind).required?.length ?? 0;
 /** A value that ought to pass. */
 export function sample(schema, depth = 0) {
   const { kinds, values, isNullable, type, properties = {}, required = [], items, ...own } = read(schema);
   const given = own.examples?.[0] ?? own.default ?? values?.[0];
   if (given !== undefined || isFile(own)) return given;
-  if (kinds.length > 1 || isNullable) return sample(kinds[0], depth);
-  if (type === 'array') return Array.from({ length: Math.max(own.minItems ?? 0, depth > 3 ? 0 : 1) }, () => sample(items, depth + 1));
+  // A type may contain itself.
+  if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
+  if (kinds.length > 1 || isNullable) return sample(depth > 2 ? kinds.toSorted((a, b) => needs(a) - needs(b))[0] : kinds[0], depth);
+  if (type === 'array') return [...Array(own.minItems || +(depth < 4))].map((_, i) => sample(own.prefixItems?.[i] ?? items, depth + 1));
   if (type === 'string') return (TEXTS[own.format] ?? 'text').padEnd(own.minLength ?? 0, 'x');
   const step = own.multipleOf ?? 1;
   if (type === 'integer' || type === 'number') return Math.ceil((own.minimum ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;

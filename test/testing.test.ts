@@ -41,6 +41,16 @@ declare class BookController {
   created(book: Book): Book & { made: boolean };
 }
 
+it('throws the ApiError of gatefold/client, as installed', async (test) => {
+  const load = (name: string) => import(pathToFileURL(resolve(import.meta.dirname, '../dist', name)).href);
+  const { ApiError } = (await load('client.js')) as typeof import('../src/client.ts');
+  const installed = (await load('testing.js')) as typeof import('../src/testing.ts');
+  const api = await installed.startTest({ controllers: folder(test) });
+  const absent = api.client<{ absent: typeof BookController }>().absent;
+  await assert.rejects(absent.created({ title: 'Emma' }), ApiError);
+  await api.close();
+});
+
 describe('startTest', async () => {
   const controllers = folder({ after });
   const api = await startTest({ controllers });

@@ -82,10 +82,12 @@ function bindSafely(
 /** A method, or a function in the place of one. */
 export interface FoundMethod {
   readonly params: FunctionNode['params'];
+  readonly open: number | undefined;
   readonly result: FunctionNode['result'];
   readonly doc: string | undefined;
   readonly at: number;
   readonly scope: Scope;
+  /** It has several signatures, and types in one of them. */
   readonly isOverloaded: boolean;
 }
 
@@ -95,15 +97,20 @@ export function findMethod(levels: readonly Level[], name: string, evaluator: Ev
     const found = members.filter((member) => member.name === name && !member.modifiers.includes('static') && isCallable(member));
     const [first] = found;
     if (first === undefined) continue;
-    const isOverloaded = found.filter(({ kind }) => kind === 'method').length > 1;
+    const methods = found.filter(({ kind }) => kind === 'method');
+    const isOverloaded = methods.length > 1 && methods.some(isAnnotated);
     const doc = found.find((member) => member.doc !== undefined)?.doc;
-    if (first.kind === 'method') return { params: first.params, result: first.type, doc, at: first.at, scope, isOverloaded };
+    if (first.kind === 'method') {
+      const { open } = methods.find(({ body }) => body) ?? first;
+      return { params: first.params, open, result: first.type, doc, at: first.at, scope, isOverloaded };
+    }
     if (first.value?.kind === 'function') return { ...first.value, doc, at: first.at, scope, isOverloaded: false };
     return first.value === undefined ? undefined : behindName(first, first.value.name, scope, evaluator);
   }
   return undefined;
 }
 
+const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean => params.some(({ type }) => type !== undefined);
 const isCallable = ({ kind, value }: Member): boolean => kind === 'method' || (kind === 'property' && value !== undefined);
 
 /** `{ created: createUser }`, where the function stands beside it or in another file. */
@@ -113,6 +120,7 @@ function behindName(member: Member, name: string, scope: Scope, evaluator: Evalu
   if (found === undefined || callable === undefined || found.rest.length > 0) return undefined;
   const { declaration } = found;
   const all = found.scope.module.declarations.get(declaration.inside + declaration.name) ?? [];
-  const isOverloaded = all.filter(({ kind }) => kind === 'function').length > 1;
+  const functions = all.flatMap(({ kind, callable: one }) => (kind === 'function' && one !== undefined ? [one] : []));
+  const isOverloaded = functions.length > 1 && functions.some(isAnnotated);
   return { ...callable, doc: member.doc ?? declaration.doc, at: declaration.at, scope: found.scope, isOverloaded };
 }

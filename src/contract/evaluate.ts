@@ -176,7 +176,7 @@ export function createEvaluator(load: Loader): Evaluator {
     if (first.kind === 'alias') return constrain(evaluate(first.type as TypeNode, scope), keywords, fail);
     const [tag] = Object.keys(keywords);
     if (tag !== undefined) fail(`@${tag} can have no effect here`);
-    if (first.kind === 'enum') return enumShape(first, home.module);
+    if (first.kind === 'enum') return enumShape(declarations, home.module) ?? fail(`a value of the enum ${first.name} is no literal`);
     if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and no type`);
     let base: RecordShape | undefined;
     for (const declaration of declarations) {

@@ -70,10 +70,10 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
   const { tags } = readDoc(doc);
   const given = tags.filter(([tag]) => tag === 'param' || tag === 'arg' || tag === 'argument').map(([, text]) => readParam(text, at));
   const whole = given.filter(({ path }) => !path.includes('.'));
-  const typed = tags.find(([tag, text]) => tag === 'type' && text.startsWith('{'));
-  if (typed !== undefined) throw new SourceError('@type of an operation is not read: write @param', at);
-  if (whole.every(({ type }) => type === undefined)) return params;
-  const made: Param[] = [...params];
+  const typed = tags.find(([tag, text]) => tag === 'overload' || (tag === 'type' && text.startsWith('{')));
+  if (typed !== undefined) throw new SourceError(`@${typed[0]} of an operation is not read: write @param`, at);
+  const made = params.map(withOwnType);
+  if (whole.every(({ type }) => type === undefined)) return made;
   for (const [i, { path, type, optional }] of whole.entries()) {
     const named = params.findIndex(({ name }) => name === path);
     // A pattern has no name; its tag is found by its place.
@@ -86,6 +86,13 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
     made[index] = { ...(params[index] as Param), type: of, optional };
   }
   return made;
+}
+
+/** `created(/** @type {T} *\/ data)` */
+function withOwnType(param: Param): Param {
+  const text = readDoc(param.doc).tags.find(([tag]) => tag === 'type')?.[1];
+  const type = text === undefined ? undefined : splitType(text).type;
+  return type === undefined ? param : { ...param, type: typeAt(type, 0) };
 }
 
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
@@ -103,9 +110,11 @@ interface DocParam {
   readonly tags?: string;
 }
 
-/** `{T} name - text`, `{T} [name=1]`, `{T=} name` */
+/** `{T} name - text`, `{T} [name=1]`, `{T=} name`, `name {T}` */
 function readParam(text: string, at: number): DocParam {
-  const { type, rest } = splitType(text);
+  const [, name, behind = ''] = /^([\w$.]+)\s+(\{[\s\S]*)$/.exec(text.trim()) ?? [];
+  const split = splitType(name === undefined ? text : behind);
+  const { type, rest } = name === undefined ? split : { ...split, rest: `${name} ${split.rest}` };
   const match = /^\[?\s*([\w$.]*)[^\]\s]*\]?\s*-?\s*([\s\S]*)$/.exec(rest);
   const optional = rest.startsWith('[') || type?.endsWith('=') === true;
   return {

@@ -39,9 +39,9 @@ function lookUp(name: string, scope: Scope, load: Loader, steps: number): FoundT
     if (inside === '') break;
   }
   const [head, ...rest] = name.split('.') as [string, ...string[]];
-  const here = scope.module.declarations.get(head)?.[0];
-  if (here?.kind === 'enum') {
-    const value = enumValues(here, scope.module).get(rest.join('.'));
+  const here = scope.module.declarations.get(head) ?? [];
+  if (here[0]?.kind === 'enum') {
+    const value = enumValues(here, scope.module)?.get(rest.join('.'));
     if (value !== undefined) return { value };
   }
   const from = scope.module.imports.get(head);
@@ -111,26 +111,35 @@ export function findExport(name: string, scope: Scope, load: Loader, steps = 0):
 
 // Values
 
-export function enumShape(declaration: Declaration, module: Module): Shape {
-  return unite([...enumValues(declaration, module).values()].map((value): Shape => ({ kind: 'const', value })));
+/** Undefined when a member is worked out by code. */
+export function enumShape(declarations: readonly Declaration[], module: Module): Shape | undefined {
+  const values = enumValues(declarations, module);
+  return values === undefined ? undefined : unite([...values.values()].map((value): Shape => ({ kind: 'const', value })));
 }
 
-function enumValues({ value }: Declaration, { source }: Module): Map<string, string | number> {
-  const { list } = tokenize(source.slice(value?.[0], value?.[1]));
+function enumValues(declarations: readonly Declaration[], { source }: Module): Map<string, string | number> | undefined {
   const values = new Map<string, string | number>();
-  let next = 0;
-  for (let i = 1; i < list.length - 2; i++) {
-    const key = (list[i] as Token).value;
-    let of: string | number = next;
-    if (list[i + 1]?.text === '=') {
-      const minus = list[i + 2]?.text === '-' ? 1 : 0;
-      const token = list[i + 2 + minus] as Token;
-      of = token.kind === Kind.string ? token.value : Number(token.text) * (minus === 1 ? -1 : 1);
-      i += 2 + minus;
+  for (const { value: place } of declarations) {
+    const { list } = tokenize(source.slice(place?.[0], place?.[1]));
+    let next: number | undefined = 0;
+    for (let i = 1; i < list.length - 2; i++) {
+      const key = (list[i] as Token).value;
+      let of: string | number | undefined = next;
+      if (list[i + 1]?.text === '=') {
+        const minus = list[i + 2]?.text === '-' ? 1 : 0;
+        i += 2 + minus;
+        const { kind, text, value } = list[i] as Token;
+        of =
+          kind === Kind.string || text === '`'
+            ? value
+            : kind === Kind.number
+              ? Number(text.replaceAll('_', '')) * (minus ? -1 : 1)
+              : undefined;
+      }
+      if (of === undefined || !/^[,}]$/.test(list[++i]?.text ?? '')) return undefined;
+      values.set(key, of);
+      next = typeof of === 'number' ? of + 1 : undefined;
     }
-    values.set(key, of);
-    if (typeof of === 'number') next = of + 1;
-    i++;
   }
   return values;
 }
@@ -138,8 +147,10 @@ function enumValues({ value }: Declaration, { source }: Module): Map<string, str
 /** The type of a literal: exact under `as const`, widened otherwise; undefined when it is more than literals. */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
-    const props = Array.from(enumValues(declaration, module), ([key, value]) => [key, prop({ kind: 'const', value })] as const);
-    return { kind: 'record', props: new Map(props), index: undefined };
+    const all = module.declarations.get(declaration.inside + declaration.name) ?? [];
+    const values = enumValues(all, module);
+    const props = Array.from(values ?? [], ([key, value]) => [key, prop({ kind: 'const', value })] as const);
+    return values === undefined ? undefined : { kind: 'record', props: new Map(props), index: undefined };
   }
   if (declaration.value === undefined) return undefined;
   const { list, partner } = tokenize(module.source.slice(...declaration.value));
@@ -150,7 +161,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
 
   function literal(isWhole: boolean): Shape | undefined {
     const token = list[i] as Token;
-    const keep = exact || (isWhole && closing === 0);
+    const keep = exact || (isWhole && closing === 0 && declaration.isVariable !== true);
     const minus = token.text === '-' && list[i + 1]?.kind === Kind.number;
     if (token.kind === Kind.string || token.text === '`') return scalar(token.value, keep);
     if (token.kind === Kind.number || minus) {

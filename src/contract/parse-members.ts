@@ -52,11 +52,11 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
   const optional = c.is('?');
   if (!c.take('?')) c.take('!');
   if (c.is('(') || c.is('<')) {
-    const { params, result } = parseSignature(c);
+    const { params, result, open } = parseSignature(c);
     const body = c.is('{');
     if (body) c.skip();
     const kind = modifiers.includes('get') || modifiers.includes('set') ? 'other' : 'method';
-    return { ...base, kind, name: name ?? '', optional, params, type: result, body };
+    return { ...base, kind, name: name ?? '', optional, params, open, type: result, body };
   }
   return property(c, end, holder, base, name, optional);
 }
@@ -102,8 +102,9 @@ export function functionAt(c: Cursor, end: number): Member['value'] {
       const made = parseFunction(c);
       if (c.is('=>')) return made;
     } else if (c.isName() && c.is('=>', 1)) {
+      const open = c.token().at;
       const params = [{ name: c.name(), optional: false, rest: false, type: undefined }];
-      return { kind: 'function', params, result: undefined, typeParams: [] };
+      return { kind: 'function', params, open, result: undefined, typeParams: [] };
     }
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
@@ -112,10 +113,21 @@ export function functionAt(c: Cursor, end: number): Member['value'] {
   return undefined;
 }
 
+/** Where the literal that begins here stands, with its `as const`; nothing of it when it has another type, or is part of more. */
+export function literalAt(c: Cursor): [number, number] {
+  const { at } = c.token();
+  const partner = c.partner[c.i] as number;
+  const isConst = (at: number) => c.list[at]?.text === 'as' && c.list[at + 1]?.text === 'const';
+  const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
+  const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
+  // A type that it must satisfy may narrow what is in it.
+  const isWhole = end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
+  const isNext = end.fresh && end.kind !== Kind.punctuation && end.kind !== Kind.template && !/^(?:in|instanceof|as)$/.test(end.text);
+  return [at, isWhole || isNext || end.text === '@' ? end.at : at];
+}
+
 export function parseFunction(c: Cursor): FunctionNode {
-  const typeParams = parseTypeParams(c);
-  const params = parseParams(c);
-  return { kind: 'function', typeParams, params, result: c.take(':') ? c.type() : undefined };
+  return { kind: 'function', ...parseSignature(c) };
 }
 
 export function skipDecorators(c: Cursor): void {
@@ -149,10 +161,11 @@ function memberName(c: Cursor): string | undefined {
   return isPlain ? inner.value : undefined;
 }
 
-export function parseSignature(c: Cursor): { params: Param[]; result: TypeNode | undefined } {
-  parseTypeParams(c);
+export function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
+  const typeParams = parseTypeParams(c);
+  const open = c.token().at;
   const params = parseParams(c);
-  return { params, result: c.take(':') ? c.type() : undefined };
+  return { typeParams, params, open, result: c.take(':') ? c.type() : undefined };
 }
 
 function parseParams(c: Cursor): Param[] {

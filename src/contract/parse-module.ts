@@ -1,7 +1,7 @@
 // The statements of a file that declare something: imports, exports, types, classes, constants, functions. They are known by
 // their first words; everything else is stepped over.
 import { Cursor } from './cursor.ts';
-import { functionAt, parseFunction, parseMembers, parseTypeArgs, parseTypeParams, skipDecorators } from './parse-members.ts';
+import { functionAt, literalAt, parseFunction, parseMembers, parseTypeArgs, parseTypeParams, skipDecorators } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
 import type { Declaration, Import, ParsedModule, TypeNode } from './syntax.ts';
 import { Kind, tokenize } from './tokens.ts';
@@ -249,6 +249,7 @@ function enumeration(c: Cursor, found: Found, doc: string | undefined, at: numbe
 
 function constant(c: Cursor, found: Found, doc: string | undefined, at: number): string | undefined {
   if (!c.isName(1)) return undefined;
+  const isVariable = !c.is('const');
   c.i++;
   const name = c.name();
   const type = c.take(':') ? parseType(c) : undefined;
@@ -263,24 +264,15 @@ function constant(c: Cursor, found: Found, doc: string | undefined, at: number):
     const from = c.i;
     const callable = functionAt(c, -1);
     c.i = from;
-    const value: [number, number] = [c.token().at, endOfValue(c)];
-    add(c, found, 'const', name, { type, value, callable: callable?.kind === 'function' ? callable : undefined, doc, at });
+    const value = literalAt(c);
+    add(c, found, 'const', name, { type, value, callable: callable?.kind === 'function' ? callable : undefined, isVariable, doc, at });
   }
   return name;
 }
 
-/** Offset behind the literal that begins here, with its `as const`; enough for what can be read of a constant. */
-function endOfValue(c: Cursor): number {
-  const partner = c.partner[c.i] as number;
-  const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
-  const behind = c.list.slice(last + 1, last + 4).map((token) => token.text);
-  const words = behind[0] === 'as' && behind[1] === 'const' ? 3 : 1;
-  return (c.list[Math.min(last + words, c.list.length - 1)] as { at: number }).at;
-}
-
 function valueObject(c: Cursor, found: Found, name: string, doc: string | undefined, type?: TypeNode): void {
   const { at } = c.token();
-  const value: [number, number] = [at, endOfValue(c)];
+  const value = literalAt(c);
   const end = c.end('{');
   c.i++;
   const members = parseMembers(c, end, 'value');

@@ -8,11 +8,12 @@ import { ContractError } from './contract-error.ts';
 import { readDoc, summaryOf } from './doc-comment.ts';
 import { createEvaluator } from './evaluate.ts';
 import { withGiven } from './given.ts';
-import { isReplaced, madeOf, saysTypes } from './may-be-typed.ts';
+import { type HiddenTypes, hiddenTypes } from './hidden-types.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createSchemaWriter } from './schema.ts';
 import { lineOf } from './source-error.ts';
+import { type SourceText, sourceText } from './source-text.ts';
 import { type TypeFiles, UnreadableFile } from './type-files.ts';
 import { findAmbiguity } from './union-safety.ts';
 
@@ -22,8 +23,8 @@ export interface GroupSource {
   readonly operations: readonly RunTimeOperation[];
   /** `constructor.name` of each level, as run time has them; undefined for an object. */
   readonly classNames: readonly (string | undefined)[];
-  /** Path → text of what it imports: an operation may come from there in a way that is not followed. */
-  readonly others: () => ReadonlyMap<string, string>;
+  /** What it imports: an operation may come from there in a way that is not followed. */
+  readonly others: () => readonly SourceText[];
 }
 
 /** @throws ContractError */
@@ -36,12 +37,13 @@ export function readGroup({ path, group, operations, classNames, others }: Group
   const inSource = read(() => findLevels(path, group, evaluator, module));
   // Another class than the one that was loaded says nothing about it.
   const levels = inSource.every(({ className }, i) => i < classNames.length && className === classNames[i]) ? inSource : [];
-  const sources = () => new Map([[path, module.source], ...others()]);
+  const own = sourceText(path, module.source, module.tokens);
+  const sight = () => [own, ...others()];
   const found = new Map<string, OperationContract>();
   for (const operation of operations) {
     const method = read(() => findMethod(levels, operation.name, evaluator));
-    if (method === undefined) refuseIfTyped(operation, path, sources, levels);
-    else if (isReplaced(module.source, operation.name)) throw unreadable(operation.name, path, path);
+    const types = hiddenTypes({ ...operation, found: method, levels, sight });
+    if (types !== undefined) throw unreadable(operation.name, path, types);
     const one = method === undefined ? notFound(operation.name) : readOperation(operation, method, { evaluator, writer, files });
     const ambiguous = findAmbiguity(
       [one.data, one.query, one.path].filter((schema) => schema !== undefined),
@@ -56,29 +58,11 @@ export function readGroup({ path, group, operations, classNames, others }: Group
 
 // What run time sees against what was read
 
-/** An operation that was not found in the source may only be one to whose parameters nothing gives types. */
-function refuseIfTyped(
-  { name, method }: RunTimeOperation,
-  path: string,
-  sources: () => ReadonlyMap<string, string>,
-  levels: readonly Level[],
-): void {
-  // One with a computed name may be it.
-  const isComputed = levels.some(({ members }) =>
-    members.some((one) => one.kind === 'method' && one.name === '' && one.params.some(({ type }) => type)),
-  );
-  const files = sources();
-  const names = [name, ...madeOf(files.get(path) ?? '', name)];
-  for (const [file, source] of files) {
-    const isScript = /\.[mc]?js$/.test(file);
-    if (isComputed || names.some((one) => saysTypes({ source, isScript, name: one, method }))) throw unreadable(name, path, file);
-  }
-}
-
-function unreadable(name: string, path: string, file: string): ContractError {
-  const where = file === path ? '' : ` (see ${basename(file)})`;
+function unreadable(name: string, path: string, { file, at }: HiddenTypes): ContractError {
+  const line = lineOf(file.source, at);
+  const [place, where] = file.path === path ? [line, ''] : [1, ` (see ${basename(file.path)}:${line})`];
   return new ContractError(
-    `${path}:1`,
+    `${path}:${place}`,
     `${name} is an operation whose types cannot be read${where}: write it as a method of the exported class or object, or without annotations`,
   );
 }

@@ -40,7 +40,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   const isScript = /\.[mc]?js$/.test(scope.path);
   const params = (isScript ? docTypes(name, method, place) : method.params).filter((param) => param.name !== 'this');
   const [data, second] = params;
-  if (method.isOverloaded && params.some(({ type }) => type !== undefined)) {
+  if (method.isOverloaded) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
   refuseIdleTags(name, [doc, ...params.map((param) => param.doc)], place);
@@ -50,6 +50,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   const of = (param: Param | undefined) =>
     param === undefined || param.rest || data?.rest ? undefined : requestShape(name, param, scope, tools);
   const asked = isDataGiven(name, given) ? undefined : of(data);
+  refuseParamsAsData(name, asked, place);
   const around = writeParams(
     name,
     second,
@@ -83,6 +84,12 @@ function refuseIdleTags(name: string, docs: readonly (string | undefined)[], pla
   const [tag] = docs.flatMap((doc) => readDoc(doc).tags).find(([one]) => CONSTRAINTS[one] !== undefined) ?? [];
   if (tag === undefined) return;
   throw new ContractError(place, `${name}: @${tag} can have no effect here: it stands before a property or a type alias`);
+}
+
+function refuseParamsAsData(name: string, asked: Shape | undefined, place: string): void {
+  const shape = asked === undefined ? undefined : open(asked);
+  if (shape?.kind !== 'params' || (shape.path === undefined && shape.query === undefined)) return;
+  throw new ContractError(place, `${name}: a ControllerParams is the second argument, the first is the data`);
 }
 
 function refuseForeignPath(name: string, path: Schema | undefined, names: readonly string[] | undefined, place: string): void {

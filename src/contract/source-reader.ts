@@ -6,6 +6,7 @@ import { type HiddenNames, MARK } from './marks.ts';
 import { mayBeTyped } from './may-be-typed.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import type { ReadContract, Reader, RunTimeLevel } from './reader.ts';
+import { sourceText } from './source-text.ts';
 
 export interface ControllerSource {
   /** What each level of the controller hides, nearest first. @throws ContractError */
@@ -34,11 +35,11 @@ export function createSourceReader({ remember, imported }: SourceReaderOptions):
 
   return (path, group) => {
     const source = readFileSync(path, 'utf8');
-    const isScript = !path.endsWith('.ts');
     const others = once(() => reachableFrom(path, source, imported()));
+    const texts = once(() => others().map((file) => sourceText(file, textOf(file))));
     const describe: ControllerSource['describe'] = async (operations, levels) => {
-      const texts = once(() => new Map(others().map((file) => [file, textOf(file)])));
-      return (await load()).contract({ path, group, operations, classNames: levels.map(({ className }) => className), others: texts });
+      const classNames = levels.map(({ className }) => className);
+      return (await load()).contract({ path, group, operations, classNames, others: texts });
     };
     return {
       async hidden(levels) {
@@ -46,9 +47,10 @@ export function createSourceReader({ remember, imported }: SourceReaderOptions):
         return (await load()).hidden(path, group, levels, others);
       },
       async contract(operations, levels) {
+        const text = sourceText(path, source);
         const isTyped = operations.some(
           ({ name, method, own, given }) =>
-            !own || given.body !== undefined || given.query !== undefined || mayBeTyped({ source, isScript, name, method }),
+            !own || given.body !== undefined || given.query !== undefined || mayBeTyped(text, name, method, texts),
         );
         return isTyped ? describe(operations, levels) : undefined;
       },

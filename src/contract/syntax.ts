@@ -45,6 +45,8 @@ export interface Member {
   readonly type: TypeNode | undefined;
   /** Of a method; of an index signature its key. */
   readonly params: readonly Param[];
+  /** Of a method: offset of its parameters. */
+  readonly open?: number;
   /** A method that has a body, so no overload signature and not abstract. */
   readonly body: boolean;
   /** Of a property of an object that is a value: the function there, or the name of one. */
@@ -68,6 +70,8 @@ export interface Param {
 export interface FunctionNode {
   readonly kind: 'function';
   readonly params: readonly Param[];
+  /** Offset of its parameters. */
+  readonly open: number;
   readonly result: TypeNode | undefined;
   readonly typeParams: readonly TypeParam[];
 }
@@ -87,8 +91,10 @@ export interface Declaration {
   readonly members: readonly Member[];
   /** Of an alias; of a constant its annotation. */
   readonly type: TypeNode | undefined;
-  /** Of a constant, an object and an enum: where its value stands in the source, from and to. */
+  /** Of a constant, an object and an enum: where its value stands in the source, from and to; empty where it is no plain literal. */
   readonly value: readonly [number, number] | undefined;
+  /** `let` and `var`: a literal says less of what is in them. */
+  readonly isVariable?: boolean;
   /** Of a function, and of a constant that is one. */
   readonly callable: FunctionNode | undefined;
   /** Of a class: what `constructor.name` will be. */

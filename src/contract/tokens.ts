@@ -12,7 +12,7 @@ export interface Token {
   readonly at: number;
   /** A line break stands before it. */
   readonly fresh: boolean;
-  /** The `/** … *\/` right before it. */
+  /** The `/** … *\/` right before it, with those before that one that say something too. */
   readonly doc: string | undefined;
   /** A name, or the text of a string or of a piece of a template, unescaped. */
   readonly value: string;
@@ -33,6 +33,9 @@ const PIECES = [
   /=>|\.\.\.|[^\s]/, // punctuation, one character at a time: `>>` may end two type arguments
 ];
 const TOKEN = new RegExp(PIECES.map((piece) => `(${piece.source})`).join('|'), 'iy');
+/** Tags of a comment that are lost on nobody when another comment follows it. */
+const SAYS =
+  /^(?![\s\S]*@(?:typedef|callback|import)\b)[\s\S]*@(?:overload|param|arg|type|m(?:in|ax)[A-Z]\w+|m(?:in|ax)imum|exclusiveM\w+|multipleOf|integer|uniqueItems|pattern|format)\b/;
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 const BEFORE_REGEX = new Set('return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '));
 const HEADS = new Set(['if', 'while', 'for', 'with']);
@@ -99,7 +102,8 @@ export function tokenize(source: string): Tokens {
     const text = match[0];
     if (match[1] !== undefined) fresh ||= LINE_BREAK.test(text);
     else if (match[2] !== undefined) {
-      if (text.startsWith('/**') && text.length > 4) doc = text;
+      if (text.startsWith('/**') && text.length > 4)
+        doc = doc !== undefined && SAYS.test(doc) ? `${doc.slice(0, -2)}\n${text.slice(3)}` : text;
       fresh ||= text.startsWith('//') || LINE_BREAK.test(text);
     } else if (match[3] !== undefined) push(Kind.string, text, at, unescapeText(text.slice(1, -1)));
     else if (match[4] !== undefined) push(Kind.name, text, at, unescapeText(text));

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { mayBeTyped } from '../../src/contract/may-be-typed.ts';
+import { sourceText } from '../../src/contract/source-text.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -216,8 +217,10 @@ describe('one without types is not', () => {
       assert.equal(await outcomeOf(file, source), 'unchecked');
       // What decides it is the text alone: the parser is not loaded.
       const { default: loaded } = (await import(join(dir, String(count - 1), file))) as { default: { prototype: Record<string, never> } };
-      const question = { source, isScript: file.endsWith('.mjs'), name: 'created', method: loaded.prototype.created as never };
-      assert.equal(mayBeTyped(question), false);
+      assert.equal(
+        mayBeTyped(sourceText(file, source), 'created', loaded.prototype.created as never, () => []),
+        false,
+      );
     });
   }
 });

@@ -150,6 +150,11 @@ describe('a request type that is not understood refuses the file', () => {
       /the second argument is a ControllerParams/,
     ],
     [
+      'params in the place of data',
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(params: ControllerParams<{ query: { a: string } }>) { return params; } }",
+      /a ControllerParams is the second argument/,
+    ],
+    [
       'a part of the params that there is not',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ headers: { a: string } }>) { return [data, params]; } }",
       /ControllerParams takes path and query, and no headers/,

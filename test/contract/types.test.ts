@@ -25,6 +25,12 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   A139: /literals are needed/,
   A142: /mapped type with `as`/,
   A159: /symbol has no JSON form/,
+  A163: /a value of the enum Flag is no literal/,
+  A164: /CAST is no constant/,
+  A165: /FIRST is no constant/,
+  A166: /LENGTH is no constant/,
+  A167: /CHOICE is no constant/,
+  A168: /MET is no constant/,
 };
 
 function judge(results: readonly TypeResult[]): { types: number; values: number } {

@@ -127,6 +127,8 @@ describe('of JSON', () => {
       { a: 'xx' },
       ['/a must have at most 1 character'],
     ],
+    ['/** @minLength 2 */ /** @maxLength 3 */\ntype T = string;', 'x', ['must have at least 2 characters']],
+    ['/** @minLength 2 */ /** @maxLength 3 */\ntype T = string;', 'xxxx', ['must have at most 3 characters']],
     ['interface T { next?: T }', { next: { next: {} } }, []],
     ['interface N { next?: N }\ntype T = N[];', Array.from({ length: 300 }, () => ({ next: {} })), []],
     ['{ a: string } & { a?: string }', {}, ['/a is missing']],

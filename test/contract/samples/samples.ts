@@ -211,7 +211,37 @@ export type A157 = Date;
 export type A158 = { at: Date };
 export type A159 = symbol;
 export type A160 = void;
+let widened = 'x';
+export type A161 = { a: typeof widened };
+enum Tone {
+  Low = 'low',
+}
+enum Tone {
+  High = `high`,
+}
+export type A162 = Tone;
+enum Flag {
+  One = 1,
+  Two = One << 1,
+}
+export type A163 = Flag;
+const CAST = { x: 1 } as { x: number; y?: string };
+export type A164 = typeof CAST;
+const FIRST = ['x', 'y'][0];
+export type A165 = { a: typeof FIRST };
+const LENGTH = 'x'.length;
+export type A166 = { a: typeof LENGTH };
+const CHOICE = true ? 1 : 'x';
+export type A167 = { a: typeof CHOICE };
+const MET = { k: 'v' } satisfies { k: 'v' | 'w' };
+export type A168 = typeof MET;
+const EXACT = { k: 'v' } as const satisfies { k: 'v' | 'w' };
+export type A169 = typeof EXACT;
+const COUNT = 3 satisfies number;
+export type A170 = typeof COUNT;
 void text;
 void regex;
 void tpl;
 void WIDE;
+widened = text;
+void [CAST, FIRST, LENGTH, CHOICE, MET, EXACT, COUNT, widened];

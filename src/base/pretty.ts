@@ -1,6 +1,7 @@
 // The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places first, and a file
 // that does not load a piece of its source with a caret. It invents nothing: what it shows stands in the line or in the file.
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { type Ink, type Paint, plain, shortPlace, widthOf } from '../base/ink.ts';
 import { isOwnFile } from '../own-files.ts';
 import type { LogFields } from './log.ts';
@@ -161,7 +162,8 @@ function describeFailure({ file, error, at, column }: Failure, options: PrettyOp
   const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const named = typeof column === 'number' ? `${place}:${column}` : place;
-  return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(String(error)).map(ink.red), ...sourceFrame(at, column, options)];
+  const reason = String(error).replace(`${basename(place)}: `, '');
+  return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(reason).map(ink.red), ...sourceFrame(at, column, options)];
 }
 
 /** Lines of the source above the one that is meant, and below. */
@@ -181,8 +183,9 @@ function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptio
   const width = String(meant + BELOW).length;
   const indent = typeof column === 'number' ? Math.min(column - 1, line.length) : line.length - line.trimStart().length;
   const room = Math.max(NARROWEST, Math.min(WIDEST, (columns?.() ?? WIDEST) - MARGIN.length - width - 5));
-  // All of them begin where the caret is still in sight.
-  const from = widthOf(line.slice(0, indent)) < room ? 0 : indent - Math.floor(room / 4);
+  // All of them begin where the caret is still in sight, and something behind it.
+  let from = widthOf(line.slice(0, indent)) < room ? 0 : Math.min(indent - Math.floor(room / 4), Math.max(0, line.length - room));
+  while (widthOf(line.slice(from, indent)) >= room) from++;
   return lines.slice(first - 1, meant + BELOW).flatMap((text, i) => {
     const shown = cutTo(room, plain(text.slice(from)));
     const margin = String(first + i).padStart(width);

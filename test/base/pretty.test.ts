@@ -124,7 +124,7 @@ describe('prettyLine', () => {
   });
 
   it('shows the caret below what it means, whatever stands before it', (test) => {
-    const wide = `\tx = '価格😀ü'; a(.b); /* ${'y'.repeat(300)} */ c(.d);`;
+    const wide = `\tx = '価格😀ü'; a(.b); /* ${'y'.repeat(300)} */ c(.d); /* ${'価'.repeat(90)} */ e(.f);`;
     const dir = sourceFile(test, `class A {\n${wide}\n}\n`);
     const failure = { event: 'group-not-loadable', file: 'UserController.ts', error: 'no', at: join(dir, 'UserController.ts:2') };
     const caretOf = (mark: string, columns: number) => {
@@ -138,7 +138,7 @@ describe('prettyLine', () => {
       return Array.from(source).find((_, i, letters) => widthOf(letters.slice(0, i).join('')) === before);
     };
     for (const columns of [40, 80, 400])
-      for (const mark of ['.b', '.d']) assert.equal(caretOf(mark, columns), '.', `${mark} in ${columns}`);
+      for (const mark of ['.b', '.d', '.f']) assert.equal(caretOf(mark, columns), '.', `${mark} in ${columns}`);
   });
 
   it('shows what caused an error, and the stack that a controller logs as an error', () => {
@@ -162,6 +162,7 @@ describe('prettyLine', () => {
       '          … and 1 more of Node and packages',
       '',
     ]);
+    assert.match(show({ event: 'group-not-loadable', at: '/srv/app/A.ts:2', error: 'A.ts:2: no' }), /\n {10}A\.ts:2\n {10}no\n$/);
     assert.match(show({ event: 'x', cause: 'a change' }), /cause a change\n$/);
   });
 

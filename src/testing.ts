@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseSettings } from './base/config.ts';
+import { describeFailure } from './base/failure.ts';
 import { createLog, type LineSink } from './base/log.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
 import type { CallingApplication, ControllerParams } from './controller.ts';
-import { groupNameOf } from './groups/naming.ts';
+import { groupNameOf, listControllers } from './groups/naming.ts';
 import type { Caller, CallerTable } from './http/gateway.ts';
 import { createWorkerParts } from './worker/parts.ts';
 
@@ -78,7 +79,7 @@ export interface TestApi extends TestCaller, AsyncDisposable {
  * Serves a folder of controllers in this process, on a free port of loopback. A module is loaded once in a process, as by any
  * other import: what it keeps in variables, several services of one process share.
  *
- * @throws Error when a setting makes no sense, and when a controller does not load, unless `group-not-loadable` is expected
+ * @throws Error when a setting makes no sense, when the folder cannot be read, and when a controller does not load, unless `group-not-loadable` is expected
  * @example
  * const api = await startTest({ controllers: './controllers' });
  * after(() => api.close());
@@ -97,6 +98,7 @@ export async function startTest({
     cores: 1,
     cwd: process.cwd(),
   });
+  checkFolder(settings.controllersDir);
   const write = (line: string) => void lines.push(JSON.parse(line));
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: settings.logLevel, sink });
@@ -153,6 +155,15 @@ export async function startTest({
   };
 }
 
+/** The service would take one that is not there for empty. */
+function checkFolder(dir: string): void {
+  try {
+    listControllers(dir);
+  } catch (error) {
+    throw new Error(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
+  }
+}
+
 /** Folders of tables that tests did without. One that is never closed, or does not start, leaves none behind either. */
 const dataDirs = new Set<string>();
 process.once('exit', () => dataDirs.forEach(removeDataDir));
@@ -182,7 +193,8 @@ function callerOf(url: string, authorization?: string): TestCaller {
         headers.set('content-type', 'application/json');
       }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
-      return fetch(`${url}${/^\/api(?![^/?])/.test(path) ? '' : '/api'}${path}`, { ...init, headers });
+      const below = path.replace(/^(?:\/?api(?![^/?]))?\/?/, '');
+      return fetch(`${url}/api/${below}`, { ...init, headers });
     },
     client: (options) => createClient(url, { authorization, ...options }),
   };

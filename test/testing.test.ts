@@ -57,7 +57,7 @@ describe('startTest', async () => {
   after(() => api.close());
 
   it('answers over a port of its own, with /api or without', async () => {
-    for (const path of ['/book?a=1', '/api/book?a=1']) {
+    for (const path of ['/book?a=1', '/api/book?a=1', 'book?a=1', 'api/book?a=1']) {
       const response = await api.fetch(path, { headers: { 'X-Request-Id': 'mine' } });
       assert.deepEqual(await response.json(), { query: { a: '1' }, requestId: 'mine', application: null });
     }
@@ -139,6 +139,10 @@ describe('startTest', async () => {
     const api = await startTest({ controllers: dir, expectedErrors: ['group-not-loadable', 'request-failed'] });
     test.after(() => api.close());
     assert.deepEqual([(await api.fetch('/book')).status, (await api.fetch('/bad')).status], [200, 500]);
+  });
+
+  it('does not start with a folder that is not there', async () => {
+    await assert.rejects(startTest({ controllers: '/none' }), { message: 'Cannot read the controllers folder /none: it does not exist' });
   });
 
   it('counts what ran of a controller as covered', (test) => {

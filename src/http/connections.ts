@@ -22,10 +22,10 @@ interface Connection {
   idleSince: number;
   /** Among all of them, when that was: each such moment has the next number. */
   order: number;
-  /** Its client reads slowly: Node's own timer, which knows of progress within one write, watches it. */
-  slow: boolean;
-  /** Bytes of answers that the kernel had not taken at the last sweep, if it was slow then; else -1. */
-  unsentBefore: number;
+  /** Bytes that the kernel had taken at the last sweep that found some left; -1 before there was one. */
+  sentBefore: number;
+  /** The sweep's count when it was first seen to have taken so many. */
+  stalledSince: number;
   /** Bytes that had come when it was to be closed if it idles. */
   readBefore: number;
 }
@@ -86,6 +86,7 @@ export function trackConnections(
   const sockets: (Tracked | undefined)[] = [];
   const freeSlots: number[] = [];
   const idleSweeps = Math.max(1, Math.ceil(keepAliveTimeout / SWEEP));
+  const readSweeps = Math.max(1, Math.ceil(readTimeout / SWEEP));
   let sweeps = 0;
   let moments = 0;
   let waiting = 0;
@@ -102,8 +103,8 @@ export function trackConnections(
       lastWaiting: undefined,
       idleSince: sweeps,
       order: moments++,
-      slow: false,
-      unsentBefore: -1,
+      sentBefore: -1,
+      stalledSince: sweeps,
       readBefore: -1,
     };
     socket.on('close', forget);
@@ -138,21 +139,22 @@ export function trackConnections(
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = socket[CONNECTION] as Connection;
-      const slow = socket.writableLength > 0;
-      if (slow !== connection.slow) socket.setTimeout(slow ? readTimeout : 0);
-      connection.slow = slow;
-      if (slow) {
+      if (socket.writableLength > 0) {
         connection.idleSince = sweeps;
         // A socket that is being closed has no handle any more: what it said last still holds.
         if (socket.destroyed) continue;
-        const unsent = unsentBytes(socket);
-        if (connection.exchange !== undefined) connection.exchange.unsent = unsent;
+        if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
+        const sent = sentBytes(socket);
+        if (sent !== connection.sentBefore) {
+          connection.sentBefore = sent;
+          connection.stalledSince = sweeps;
+        } else if (sweeps - connection.stalledSince >= readSweeps) {
+          socket.destroy();
+          continue;
+        } else stalled.push(socket);
         unread += socket.writableLength;
-        if (connection.unsentBefore >= 0 && unsent >= connection.unsentBefore) stalled.push(socket);
-        connection.unsentBefore = unsent;
         continue;
       }
-      connection.unsentBefore = -1;
       // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
       if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();
     }
@@ -267,12 +269,23 @@ export function trackConnections(
 /** What was written and the kernel has not taken. With TLS a write is never done at once, so the socket below is asked. */
 export function unsentBytes(socket: Socket): number {
   if (socket.writableLength === 0) return 0;
+  return handleOf(socket)?.writeQueueSize ?? socket.writableLength;
+}
+
+/** What the kernel has taken since the connection came: it grows whenever the client reads, also within one write. */
+function sentBytes(socket: Socket): number {
+  return (handleOf(socket)?.bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);
+}
+
+function handleOf(socket: Socket): Handle | undefined {
   const handle = (socket as { _handle?: Handle })._handle;
-  return (handle?._parent ?? handle)?.writeQueueSize ?? socket.writableLength;
+  return handle?._parent ?? handle;
 }
 
 /** Of Node's own; where a later one has it no more, an answer counts as unsent until Node says otherwise. */
 interface Handle {
+  /** Of `bytesWritten`, those that the kernel has not taken. */
   readonly writeQueueSize?: number;
+  readonly bytesWritten?: number;
   readonly _parent?: Handle;
 }

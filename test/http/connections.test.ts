@@ -1,16 +1,20 @@
 // What is kept of a connection: the request it is busy with, while it is open; of a request that is answered, no body.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { connect as connectSecurely } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { trackConnections, unsentBytes } from '../../src/http/connections.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { Request } from '../../src/http/head.ts';
+import { createTlsServer } from '../../src/https/tls-server.ts';
 import { startService } from '../support/service.ts';
+import { makePair } from '../support/tls.ts';
 
 /** A server without an app, and a client that has connected to it. */
 async function startTracked(t: TestContext) {
@@ -167,6 +171,42 @@ test('what comes behind an answer that ends its connection is not begun', async 
   response.shouldKeepAlive = false;
   assert.equal(connections.begin(new Exchange(request, response, 0)), false);
 });
+
+for (const scheme of ['http', 'https'] as const) {
+  test(`an answer is cut when its client has taken none of it for REQUEST_TIMEOUT, however long it takes who reads on: ${scheme}`, async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const controllers = { 'BigController.mjs': "export class BigController { index() { return 'x'.repeat(50_000_000); } }" };
+    const transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 10, plainRefusal: () => '' });
+    transport.use({ ...makePair('localhost'), ticketKeys: [randomBytes(48).toString('base64')], challenge: undefined });
+    const settings = { REQUEST_TIMEOUT: '1s', HEADERS_TIMEOUT: '1s' };
+    const service = await startService({ controllers, settings, parts: scheme === 'http' ? {} : { transport } });
+    t.after(() => service.close());
+    const [socket, client] = await new Promise<[Socket, Socket]>((connected) => {
+      const at = { port: service.port, host: '127.0.0.1', rejectUnauthorized: false };
+      const client = scheme === 'http' ? connect(at) : connectSecurely(at);
+      service.app.server.on(scheme === 'http' ? 'connection' : 'secureConnection', (socket) => connected([socket, client]));
+    });
+    t.after(() => client.destroy());
+    client.on('error', () => {});
+    client.write('GET /api/big HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(client, 'readable');
+    // Three seconds in all; what lies in the kernel is little beside what is read in one of them.
+    for (let read = 0, sweep = 1; sweep <= 6; sweep++) {
+      for (; read < sweep * 5_000_000; await turn()) read += (client.read() as Buffer | null)?.length ?? 0;
+      t.mock.timers.tick(500);
+      assert.equal(socket.destroyed, false, `after ${sweep} sweeps`);
+    }
+    assert.ok(socket.writableLength > 0);
+    const closed = once(socket, 'close');
+    const outcome = [1, 2].map(() => {
+      t.mock.timers.tick(500);
+      return socket.destroyed;
+    });
+    assert.deepEqual(outcome, [false, true]);
+    // While the timers are the test's: the sweeps end with the last connection.
+    await closed;
+  });
+}
 
 test('clients that do not read are cut where their answers are too many, and nobody who reads', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });

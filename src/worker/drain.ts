@@ -22,7 +22,7 @@ export interface DrainOptions {
    * and is not accepted, is reset. Null: others accept.
    */
   readonly acceptFor: number | null;
-  /** No connection is left. */
+  /** No connection is left, or the time is over. */
   readonly onDrained: () => void;
 }
 
@@ -32,6 +32,8 @@ export interface DrainOptions {
  */
 const IDLE_GRACE = 1500;
 const SWEEP_INTERVAL = 50;
+/** From then on whatever is still open: what is cut is closed a turn later. */
+const CUT_GRACE = 200;
 /** Turns of the event loop without a new connection, after which the socket is taken for empty; and how long to wait for them. */
 const QUIET_TURNS = 3;
 const QUIET_LIMIT = 400;
@@ -50,12 +52,14 @@ export function drain({ server, setDraining, pendingWork, giveUpWork }: Drainabl
   const sweep = setInterval(() => {
     const now = performance.now();
     const isLate = now - begun >= timeout;
+    // Such as a handshake of TLS, which no server knows as a connection: it ends with the process.
+    const isOver = now - begun >= timeout + CUT_GRACE;
     if (isLate) server.closeAllConnections();
     if (left === undefined) return;
     // Every answer since has ended its connection, so what is idle now has been idle all the time.
     if (now - left >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
-      if (count > 0 || (pendingWork() > 0 && !isLate)) return;
+      if ((count > 0 && !isOver) || (pendingWork() > 0 && !isLate)) return;
       clearInterval(sweep);
       giveUpWork();
       onDrained();

@@ -2,7 +2,7 @@
 // and that requests on a TLS connection are kept track of like any other.
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { type ConnectionOptions, connect, createServer as createServerOfNode, type TLSSocket } from 'node:tls';
@@ -12,7 +12,8 @@ import { type Service, sendRaw, startService } from '../support/service.ts';
 import { makePair } from '../support/tls.ts';
 
 const CONTROLLERS = {
-  'TestController.mjs': `export default class {
+  'TestController.mjs': `import { once } from 'node:events'; import { Readable } from 'node:stream'; export default class {
+    broken() { return Readable.from((async function* () { yield 'half'; await once(process, 'test:break'); throw new Error('disk') })()); }
     index() { return { value: 1 }; }
     big() { return { text: 'x'.repeat(4_000_000) }; }
     created(data) { return { received: data }; }
@@ -39,7 +40,7 @@ describe('an app over TLS', () => {
   before(async () => {
     transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => REFUSAL });
     transport.use(stateOf(first));
-    service = await startService({ controllers: CONTROLLERS, parts: { transport } });
+    service = await startService({ controllers: CONTROLLERS, parts: { transport }, expectedErrors: ['stream-failed'] });
     const hasty = createTlsServer({ handshakeTimeout: 2000, maxConnections: 100, plainRefusal: () => REFUSAL });
     hasty.use(stateOf(first));
     const settings = { HEADERS_TIMEOUT: '2s', KEEP_ALIVE_TIMEOUT: '1s' };
@@ -273,6 +274,27 @@ describe('an app over TLS', () => {
     const malformed = await open();
     assert.match(await ask(malformed, 'NOT HTTP\r\n\r\n'), /^HTTP\/1\.1 400 [\s\S]*MALFORMED_REQUEST/);
   });
+
+  for (const version of ['1.0', '1.1']) {
+    test(`a stream that fails in its middle cuts the connection, which is reset where only that tells (HTTP/${version})`, async () => {
+      const socket = await open();
+      let text = '';
+      let error: NodeJS.ErrnoException | undefined;
+      socket.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+      });
+      socket.on('error', (thrown) => {
+        error = thrown;
+      });
+      socket.write(`GET /api/test/broken HTTP/${version}\r\nHost: x\r\n\r\n`);
+      while (!text.includes('half')) await once(socket, 'data');
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      (process as EventEmitter).emit('test:break');
+      await closed;
+      assert.ok(!text.includes('\r\n0\r\n'));
+      if (version === '1.0') assert.equal(error?.code, 'ECONNRESET');
+    });
+  }
 
   test('a connection that idles beyond KEEP_ALIVE_TIMEOUT is ended, and one without any request at HEADERS_TIMEOUT', async () => {
     const used = await open({ port: brief.port });

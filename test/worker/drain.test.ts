@@ -1,7 +1,8 @@
 // How a worker leaves the port, over a real socket.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
 import { drain } from '../../src/worker/drain.ts';
 
@@ -18,7 +19,7 @@ describe('drain', () => {
       );
     const begin = (acceptFor: number | null, { pendingWork = (): number => 0, giveUpWork = () => {}, timeout = 20_000 } = {}) =>
       new Promise<void>((onDrained) => drain({ server, setDraining() {}, pendingWork, giveUpWork }, { timeout, acceptFor, onDrained }));
-    return { ask, begin };
+    return { ask, begin, server, port };
   }
 
   it('where others accept, refuses from its beginning on', async (test) => {
@@ -45,5 +46,16 @@ describe('drain', () => {
     const steps: string[] = [];
     await (await start(test)).begin(null, { pendingWork: () => 1, giveUpWork: () => void steps.push('given up'), timeout: 60 });
     assert.deepEqual(steps, ['given up']);
+  });
+
+  it('is held up beyond its time by no connection that does not close', async (test) => {
+    const { begin, server, port } = await start(test);
+    const socket = connect(port, '127.0.0.1');
+    test.after(() => socket.destroy());
+    await once(server, 'connection');
+    let cuts = 0;
+    server.closeAllConnections = () => void cuts++;
+    await begin(null, { timeout: 60 });
+    assert.ok(cuts > 1, 'it had the time to close');
   });
 });

@@ -1,5 +1,6 @@
 // Answers whatever an operation returns that is no plain object: replies with a status and headers, bytes, streams, server-sent
 // events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through response.ts.
+import type { Socket } from 'node:net';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { isReply } from '../../controller/reply.ts';
@@ -182,9 +183,12 @@ function cancel(body: AnswerBody): void {
 
 /**
  * Nobody may take it for a whole body. Without chunks (HTTP/1.0) only a reset tells this end from the good one, and
- * `resetAndDestroy()` says a FIN first where nothing is left to write; so what it sets for that is set here.
+ * `resetAndDestroy()` says a FIN first where nothing is left to write; so what it sets for that is set here. A TLS socket cannot be
+ * reset, and the one that it stands on is closed with it.
  */
 function cut({ request, response }: Exchange): void {
-  if (request.httpVersionMinor === 0 && response.socket !== null) Object.assign(response.socket, { resetAndClosing: true });
+  const { socket } = response;
+  if (request.httpVersionMinor === 0 && socket !== null)
+    Object.assign((socket as { _parent?: Socket | null })._parent ?? socket, { resetAndClosing: true });
   response.destroy();
 }

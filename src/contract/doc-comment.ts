@@ -14,7 +14,7 @@ export function readDoc(doc: string | undefined): DocComment {
   if (doc === undefined) return NO_DOC;
   const lines = doc
     .slice(3, -2)
-    .split(/\r\n|[\n\r]/)
+    .split(/\r\n|[\n\r]|\s+(?=@(?:param|arg|argument|returns?)\s*\{)/)
     .map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
   const text: string[] = [];
   const tags: [string, string][] = [];

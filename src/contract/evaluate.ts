@@ -6,6 +6,7 @@ import { constrain, intersect } from './narrow.ts';
 import {
   constants,
   type Fail,
+  followed,
   idOf,
   type NamedShape,
   NEVER,
@@ -173,7 +174,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const scope: Scope = { ...home, params: bind(first, args, home) };
     const fail = failAt(home, first.at);
     const { keywords } = readConstraints(first.doc, fail);
-    if (first.kind === 'alias') return constrain(evaluate(first.type as TypeNode, scope), keywords, fail);
+    if (first.kind === 'alias') return constrain(followed(evaluate(first.type as TypeNode, scope)), keywords, fail);
     const [tag] = Object.keys(keywords);
     if (tag !== undefined) fail(`@${tag} can have no effect here`);
     if (first.kind === 'enum') return enumShape(declarations, home.module) ?? fail(`a value of the enum ${first.name} is no literal`);

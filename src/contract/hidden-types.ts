@@ -95,15 +95,18 @@ function typedPart(name: string, files: readonly SourceText[]): HiddenTypes | un
   return undefined;
 }
 
-/** What stands in a value: a function with types, or names. What is called is looked into, of others the bodies are their own. */
+/** What stands in a value: a function with types, or names outside of bodies. Only into what is called a body is looked for functions. */
 function partsIn({ tokens: { list }, functions }: SourceText, [from, to]: Range, isCalled: boolean) {
   const within: Part[] = [];
   const starts = new Map(functions.map((one) => [one.form === 'signature' ? -1 : one.from, one]));
+  let outside = isCalled && isSign(list[from], '{') ? to : from;
   for (let i = from; i < to; i++) {
     const made = starts.get(i);
     if (made?.isTyped) return { typed: made, within };
-    if (made !== undefined) i = isSign(list[made.body], '{') && !isCalled ? made.end : made.body;
-    if (i < to && isName(list[i])) within.push({ word: list[i]?.value as string, isCalled: isSign(list[i + 1], '(') });
+    if (made !== undefined && isSign(list[made.body], '{')) outside = Math.max(outside, made.end);
+    if (made !== undefined) i = isCalled ? made.body : Math.max(outside, made.body);
+    const isWord = i >= outside && i < to && (isName(list[i]) || list[i]?.kind === Kind.string);
+    if (isWord) within.push({ word: list[i]?.value as string, isCalled: isSign(list[i + 1], '(') });
   }
   return { typed: undefined, within };
 }
@@ -117,34 +120,36 @@ function valuesOf({ word, isCalled }: Part, { tokens, functions }: SourceText): 
     if (value !== word || kind === Kind.punctuation || kind === Kind.regex || list[i - 1]?.text === 'type') continue;
     let next = i + 1;
     while (isSign(list[next], ']') || isSign(list[next], '?') || isSign(list[next], '!')) next++;
-    const isOfList = (kind === Kind.string && isSign(list[next], ',')) || (word === 'default' && list[i - 1]?.text === 'export');
-    if (isOfList) found.push([i + 1, endOfList(tokens, i + 1)]);
+    const around = bracketsAround(tokens, i);
+    if (word === 'default' && list[i - 1]?.text === 'export') found.push([i + 1, endOfValue(tokens, i + 1)]);
     // A function that is called is among its own functions, without what it takes.
-    else if (isValueBehind(list, next) && !(isCalled && own.length > 0)) found.push([next + 1, endOfValue(tokens, next + 1)]);
+    else if (isValueBehind(list, next)) found.push(...(isCalled && own.length > 0 ? [] : [valueBehind(tokens, next)]));
+    // `on('created', create)`, `{ run: create, name: 'created' }`
+    else if (kind === Kind.string && around !== undefined && /^[[,(:]$/.test(list[i - 1]?.text ?? '')) found.push(around);
     // `{ make as created }`, `const { make: created } = …`
     else if (list[i - 1]?.text === 'as' || (isSign(list[i - 1], ':') && isName(list[i - 2]))) found.push([i - 2, i - 1]);
+    const isPattern = around !== undefined && !isSign(list[around[1]], ')') && isSign(list[around[1] + 1], '=');
+    if (isPattern && isValueBehind(list, around[1] + 1)) found.push(valueBehind(tokens, around[1] + 1));
   }
   return found;
+}
+
+const valueBehind = (tokens: SourceText['tokens'], sign: number): Range => [sign + 1, endOfValue(tokens, sign + 1)];
+
+/** What stands in the nearest brackets around a token; undefined at the top. */
+function bracketsAround({ partner }: SourceText['tokens'], at: number): Range | undefined {
+  for (let i = at - 1; i >= 0; i--) if ((partner[i] as number) > at) return [i + 1, partner[i] as number];
+  return undefined;
 }
 
 /** `[key]: …`, `operations[key] = …` may be the operation's. */
 function computedValues({ tokens }: SourceText): Range[] {
   const { list } = tokens;
-  return list.flatMap((token, i): Range[] =>
-    isSign(token, ']') && isValueBehind(list, i + 1) ? [[i + 2, endOfValue(tokens, i + 2)]] : [],
-  );
+  return list.flatMap((token, i): Range[] => (isSign(token, ']') && isValueBehind(list, i + 1) ? [valueBehind(tokens, i + 1)] : []));
 }
 
 function isValueBehind(list: SourceText['tokens']['list'], at: number): boolean {
   return isSign(list[at], ':') || (isSign(list[at], '=') && !isSign(list[at + 1], '='));
-}
-
-/** To the bracket around it: `on('created', wrap(create))` */
-function endOfList(tokens: SourceText['tokens'], from: number): number {
-  let end = from;
-  do end = endOfValue(tokens, end + 1);
-  while (isSign(tokens.list[end], ','));
-  return end;
 }
 
 /** `import created from './created.ts'` */

@@ -3,6 +3,7 @@
 import { Cursor } from './cursor.ts';
 import { functionAt, literalAt, parseFunction, parseMembers, parseTypeArgs, parseTypeParams, skipDecorators } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
+import { SourceError } from './source-error.ts';
 import type { Declaration, Import, ParsedModule, TypeNode } from './syntax.ts';
 import { Kind, tokenize } from './tokens.ts';
 
@@ -224,6 +225,9 @@ function heritage(c: Cursor): TypeNode[] {
 }
 
 function namespace(c: Cursor, found: Found): string | undefined {
+  const { kind, value, at } = c.token(1);
+  if (kind === Kind.string && value.startsWith('.') && c.is('{', 2))
+    throw new SourceError('what is added to the types of another file is not read', at);
   if (!c.isName(1) || c.token(1).fresh) return undefined;
   c.i++;
   const name = c.dotted(c.name());

@@ -65,6 +65,12 @@ export function open(shape: Shape): Exclude<Shape, NamedShape> {
   return of;
 }
 
+/** As it is; names that stand for one another in a circle show when they are followed. */
+export function followed(shape: Shape): Shape {
+  open(shape);
+  return shape;
+}
+
 export function unite(parts: readonly Shape[]): Shape {
   const of: Shape[] = [];
   const seen = new Set<string>();

@@ -23,6 +23,14 @@ type Rows = Readonly<Record<string, string>>;
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<'ts' | 'js', Rows>>>> = {
   refused: {
     ts: {
+      'a method bound by its name':
+        "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst bind = (o, k) => o[k].bind(o);\nexport default { created: bind(a, 'make') };",
+      'names of methods':
+        "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst names = { created: 'make' };\nexport default Object.fromEntries(Object.entries(names).map(([k, v]) => [k, (...all) => a[v](...all)]));",
+      'what a helper makes, taken apart':
+        "import { a } from './HERE/a.ts';\n%U%const make = (data: User) => data;\nconst { run: created } = a(make);\nexport default { created };\n// a.ts\nexport const a = (f) => ({ run: (...x) => f(...x) });",
+      'a list of handlers':
+        "%U%const a = (f) => (...x) => f(...x);\nconst all = [{ run: (data: User) => data, name: 'created' }];\nexport default Object.fromEntries(all.map(({ name, run }) => [name, a(run)]));",
       'const alias of import, beside another created':
         "import Real from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nconst x = Real;\nexport default x;\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
       'conditional of import, beside another created':
@@ -156,6 +164,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%U%const u = /[//]/; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
     },
     js: {
+      'two tags on a line':
+        "export default class A { /** @param {unknown} _ @param {import('gatefold').ControllerParams<{ query: { a: number } }>} params */ created(_, params) { return params; } }",
       '@type inline param': 'export default class A { created(/** @type {{ name: string, age: number }} */ data) { return data; } }',
       '@type inline param arrow': 'export default { created: (/** @type {{ name: string, age: number }} */ data) => data };',
       '@type inline arrow noparen body':

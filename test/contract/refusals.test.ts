@@ -103,6 +103,13 @@ describe('a request type that is not understood refuses the file', () => {
       'export default class XController<T> { created(data: T) { return data; } }',
       /there is no type T here/,
     ],
+    ['aliases in a circle', operation('A', 'type A = B;\ntype B = A;'), /needs itself to be known/],
+    [
+      'what is added to the types of another file',
+      operation('A', "import type { A } from './types.ts';\ndeclare module './types.ts' { interface A { b: string } }"),
+      /what is added to the types of another file is not read/,
+      { 'types.ts': 'export interface A { a: string }' },
+    ],
     ['a type that grows without end', operation('G<string>', 'interface G<T> { a?: G<T[]> }'), /grows without end/],
     ['a class with private members', operation('C', 'class C { a: string = ""; private b: number = 1 }'), /private members/],
     ['a Buffer', operation('Buffer'), /Buffer/],

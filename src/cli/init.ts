@@ -49,7 +49,7 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   const next = [
     ...(folder === io.cwd ? [] : [`cd ${quoted(given)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
-    'npm install',
+    flags.has('docker') ? installInside(manifest) : 'npm install',
     'npm run dev',
   ];
   return {
@@ -104,6 +104,11 @@ function ownSpecifier(folder: string): string {
   return `^${version}`;
 }
 
+/** `docker build` sees nothing outside of the folder. */
+function installInside({ dependencies: { gatefold = '' } }: Manifest): string {
+  return gatefold.startsWith('file:') ? `npm install ./$(npm pack --silent ${quoted(gatefold.slice('file:'.length))})` : 'npm install';
+}
+
 /** False when there is one already. */
 function makeFile(path: string, text: string): boolean {
   try {
@@ -153,7 +158,7 @@ function readOwn(path: string): string {
 
 const DOCKERFILE = `FROM node:24-bookworm-slim
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json gatefold-*.tgz ./
 RUN npm ci --omit=dev
 COPY controllers/ controllers/
 # The tables of credentials are mounted at /app/data, never part of an image.

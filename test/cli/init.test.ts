@@ -102,8 +102,13 @@ test('init depends on the version that runs, where that is an installed one', (t
 
 test('init makes a Dockerfile and a unit when it is asked to', async (t) => {
   const cwd = makeProject(t);
-  assert.equal((await runHere(init, ['shop', '--docker', '--systemd'], { cwd })).code, 0);
-  assert.match(readFileSync(join(cwd, 'shop/Dockerfile'), 'utf8'), /^CMD \["node_modules\/\.bin\/gatefold", "serve"\]$/m);
+  const { code, out } = await runHere(init, ['shop', '--docker', '--systemd'], { cwd });
+  assert.equal(code, 0);
+  // What is outside of the folder is none of what an image is made of.
+  assert.match(out, /^ {2}npm install \.\/\$\(npm pack --silent \S+\)$/m);
+  const dockerfile = readFileSync(join(cwd, 'shop/Dockerfile'), 'utf8');
+  assert.match(dockerfile, /^COPY package\.json package-lock\.json gatefold-\*\.tgz \.\/$/m);
+  assert.match(dockerfile, /^CMD \["node_modules\/\.bin\/gatefold", "serve"\]$/m);
   const unit = readFileSync(join(cwd, 'shop/shop.service'), 'utf8');
   assert.match(unit, /^ExecStart=\/usr\/bin\/node \/opt\/shop\/node_modules\/gatefold\/dist\/server\.js$/m);
   assert.match(unit, /^StateDirectory=shop$/m);

@@ -39,7 +39,7 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
     ...COPIED.map((path): [string, string] => [path, readOwn(`${EXAMPLE}/${path}`)]),
     ['README.md', readOwn(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
-    ...(flags.has('docker') ? [['Dockerfile', DOCKERFILE] as [string, string]] : []),
+    ...(flags.has('docker') ? [['Dockerfile', dockerfileOf(manifest)] as [string, string]] : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
   const made: string[] = [];
@@ -49,7 +49,7 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   const next = [
     ...(folder === io.cwd ? [] : [`cd ${quoted(given)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
-    flags.has('docker') ? installInside(manifest) : 'npm install',
+    flags.has('docker') && isFile(manifest) ? installInside(manifest) : 'npm install',
     'npm run dev',
   ];
   return {
@@ -106,7 +106,11 @@ function ownSpecifier(folder: string): string {
 
 /** `docker build` sees nothing outside of the folder. */
 function installInside({ dependencies: { gatefold = '' } }: Manifest): string {
-  return gatefold.startsWith('file:') ? `npm install ./$(npm pack --silent ${quoted(gatefold.slice('file:'.length))})` : 'npm install';
+  return `npm install ./$(npm pack --silent ${quoted(gatefold.slice('file:'.length))})`;
+}
+
+function isFile({ dependencies }: Manifest): boolean {
+  return dependencies.gatefold?.startsWith('file:') === true;
 }
 
 /** False when there is one already. */
@@ -156,9 +160,9 @@ function readOwn(path: string): string {
   return readFileSync(join(packagePath(), path), 'utf8');
 }
 
-const DOCKERFILE = `FROM node:24-bookworm-slim
+const dockerfileOf = (manifest: Manifest) => `FROM node:24-bookworm-slim
 WORKDIR /app
-COPY package.json package-lock.json gatefold-*.tgz ./
+COPY package.json package-lock.json ${isFile(manifest) ? 'gatefold-*.tgz ' : ''}./
 RUN npm ci --omit=dev
 COPY controllers/ controllers/
 # The tables of credentials are mounted at /app/data, never part of an image.

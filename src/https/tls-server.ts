@@ -3,7 +3,7 @@
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { https, tls } from '../base/builtins.ts';
+import { crypto, https, tls } from '../base/builtins.ts';
 import { createNewcomers } from './newcomers.ts';
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
 import { acceptTickets } from './ticket-keys.ts';
@@ -69,7 +69,14 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
 
 function contextOptions(state: SecureState | undefined) {
   // No client is asked for a certificate, so no root is needed: to read all that Node brings takes Node 24 10 ms at each change.
-  const common = { minVersion: 'TLSv1.2', sessionIdContext: 'gatefold', sessionTimeout: SESSION_TIMEOUT, ca: [] as string[] } as const;
+  const common = {
+    minVersion: 'TLSv1.2',
+    // TLS 1.2 lets a client ask for handshake after handshake on one connection; Node bounds them, and nobody needs any.
+    secureOptions: crypto().constants.SSL_OP_NO_RENEGOTIATION,
+    sessionIdContext: 'gatefold',
+    sessionTimeout: SESSION_TIMEOUT,
+    ca: [] as string[],
+  } as const;
   if (state === undefined) return common;
   const [ticketKeys] = ticketKeysOf(state);
   return { ...common, cert: state.cert, key: state.key, ...(ticketKeys === undefined ? {} : { ticketKeys }) };

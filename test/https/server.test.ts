@@ -86,6 +86,16 @@ describe('an app over TLS', () => {
     });
   }
 
+  test('no second handshake on a connection', async () => {
+    const socket = await open({ maxVersion: 'TLSv1.2' });
+    const outcome = await new Promise((resolve) => {
+      socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+      socket.renegotiate({}, (error) => resolve(error === null ? 'it had one' : error));
+    });
+    assert.equal(outcome, 'ERR_SSL_NO_RENEGOTIATION');
+    socket.destroy();
+  });
+
   test('another certificate is for new connections; open ones go on, and sessions are resumed', async () => {
     const before = await open();
     let session: Buffer | undefined;

@@ -72,6 +72,9 @@ const BODIES: Readonly<Record<string, Body>> = {
   'group-not-loadable'(line, options) {
     return [`${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`, ...describeFailure(line, options)];
   },
+  'operation-info': (line, options) => fromController(line, options),
+  'operation-warning': (line, options) => fromController(line, options),
+  'operation-error': (line, options) => fromController(line, options),
   // Every worker says it, and at first there is nothing to say.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : anyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
@@ -92,6 +95,13 @@ const anyEvent: Body = (fields, options) => {
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${told.join('  ')}`.trimEnd();
   return [head, ...describeThrown(fields, options)];
 };
+
+/** `params.log`: what it says comes first, and where it said so last. */
+function fromController({ message, group, operation, request_id, ...line }: Line, options: PrettyOptions): string[] {
+  const [head = '', ...more] = anyEvent({ ...line, event: String(message) }, options);
+  const place = plain(`${String(group)}.${String(operation)}  request ${String(request_id)}`);
+  return [`${head}  ${options.ink.dim(place)}`, ...more];
+}
 
 /** An error with its stack and its cause; a text among the fields of a controller may be all of it. */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {

@@ -28,8 +28,8 @@ describe('prettyLine', () => {
   });
 
   it('lets no field of a controller steer the terminal, or break the line', () => {
-    const said = { event: 'operation-info', message: 'paid' };
-    assert.match(show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }), /a\ufffd\[2J b\ufffd\[2J\n$/);
+    const said = { event: 'operation-info', message: 'paid', group: 'Order', operation: 'pay', request_id: 'r-1' };
+    assert.match(show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }), /info {4}paid {2}a\ufffd\[2J b\ufffd\[2J {2}Order\.pay {2}request r-1\n$/);
     for (const [name, value] of Object.entries({ error: { toString: 1, valueOf: 1 }, error_name: { toString: 1 } }))
       assert.match(show({ ...said, error: 'e', [name]: value }), /"toString":1/, name);
   });

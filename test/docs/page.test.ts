@@ -107,6 +107,14 @@ describe('the page', { skip: noChromium }, () => {
     assert.match(await found.locator('.answer pre').first().innerText(), /"ORDER_NOT_FOUND"/);
   });
 
+  test('skips to the operations of the group that is shown', async () => {
+    await panel('order/order_index');
+    await page.locator('.skip').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction('document.activeElement.id === "main"');
+    assert.equal(await page.locator('h1').innerText(), 'order');
+  });
+
   test('shows what a field takes', async () => {
     const found = await panel('book/book_created');
     const row = (key: string) => found.locator(`.field[data-key="${key}"]`).first().innerText();

@@ -63,7 +63,7 @@ const shortPath = ({ path, group }) => path.replace(`/api/${group}`, '') || '/';
 
 function here() {
   const [, group, id] = location.hash.split('/');
-  return { group: groups.has(group) ? group : groups.keys().next().value, id };
+  return { group: groups.has(group) ? group : (main.dataset.group ?? groups.keys().next().value), id };
 }
 
 function show() {

@@ -172,6 +172,24 @@ test('a worker that drains ends its event streams between two events, and those 
   await other.close();
 });
 
+test('a comment is sent by the clock, whatever else is: nobody waits longer for a sign than between two of them', async () => {
+  const response = new PassThrough() as unknown as ServerResponse & PassThrough;
+  const busy = eventStream(
+    (async function* () {
+      for (;;) {
+        yield 1;
+        await new Promise((later) => setTimeout(later, 1));
+      }
+    })(),
+  );
+  const live = sendEvents(busy, response, { begin: () => true, end() {}, fail() {}, left() {} }, 20);
+  let text = '';
+  for await (const piece of response) {
+    text += piece;
+    if (text.includes('data: 1\n\n:\n\n')) live.end();
+  }
+});
+
 test('when nothing is sent for a while, a comment is', async () => {
   const response = new PassThrough() as unknown as ServerResponse & PassThrough;
   const never = eventStream(

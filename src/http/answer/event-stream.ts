@@ -18,12 +18,11 @@ export interface LiveEvents {
   cancel(): void;
 }
 
-/** @param heartbeat milliseconds between two comments, when nothing else is sent */
+/** @param heartbeat milliseconds between two comments */
 export function sendEvents(stream: EventStream, response: ServerResponse, events: StreamEvents, heartbeat = HEARTBEAT): LiveEvents {
   let bytes = 0;
   let isOver = false;
   let hasBegun = false;
-  let isQuiet = true;
   let timer: NodeJS.Timeout | undefined;
   const retry = stream.options.retry ?? RETRY;
   const iterator = stream.source[Symbol.asyncIterator]();
@@ -66,7 +65,6 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
   }
 
   function write(text: string): boolean {
-    isQuiet = false;
     bytes += Buffer.byteLength(text);
     return response.write(text);
   }
@@ -85,8 +83,7 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
   }
 
   function beat(): void {
-    if (isQuiet && !response.writableNeedDrain) write(':\n\n');
-    isQuiet = true;
+    if (!response.writableNeedDrain) write(':\n\n');
   }
 
   /** Said in a comment, which `EventSource` passes over: a client that knows it does not ask again for what has come to its end. */

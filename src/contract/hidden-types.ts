@@ -2,7 +2,7 @@
 // there, wrapped, bound or made by code. Then its file is refused, for an operation with types never runs without a check.
 import type { FoundMethod, Level } from './class-levels.ts';
 import { DOC_TYPE, endOfValue, isName, isSign, readsLike, runTimeFunction, type SourceFunction } from './functions.ts';
-import { isFollowed, mentions, type SourceText, sourceText } from './source-text.ts';
+import { isFollowed, mentions, type SourceText, sourceText, standsAt } from './source-text.ts';
 import type { ParsedModule } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
@@ -23,6 +23,7 @@ export interface Asked {
 }
 
 export function hiddenTypes({ name, method, found, levels, sight }: Asked): HiddenTypes | undefined {
+  if (found !== undefined && standsThere(method, found)) return undefined;
   const running = runTimeFunction(method);
   if (running?.takesNothing) return undefined;
   const home = found === undefined ? undefined : homeOf(found);
@@ -42,6 +43,12 @@ export function hiddenTypes({ name, method, found, levels, sight }: Asked): Hidd
   if (twin !== undefined || isRead || read?.isTyped) return twin;
   const isHere = files.some((file) => file.functions.some((one) => one.names.includes(name) && runs(one, file)));
   return isHere ? undefined : typedPart(name, files);
+}
+
+/** To the character, which most do; a script has its types in comments, so there two may be the same. */
+function standsThere(method: Asked['method'], { scope: { path, module }, open = -1 }: FoundMethod): boolean {
+  const text = Function.prototype.toString.call(method);
+  return path.endsWith('.ts') && text.includes('(') && standsAt(text, module, open - text.indexOf('('));
 }
 
 /** Methods of its name in ancestors. */

@@ -1,7 +1,7 @@
 // Whether the parser may stay unloaded for a controller: only when each of its operations is seen to stand in its file, under its
 // name and as it runs, without types.
 import { DOC_TYPE, readsLike, runTimeFunction, type SourceFunction } from './functions.ts';
-import { isFollowed, mentions, type SourceText } from './source-text.ts';
+import { isFollowed, mentions, type SourceText, standsAt } from './source-text.ts';
 
 type Method = (...args: never[]) => unknown;
 
@@ -10,7 +10,8 @@ export function mayBeTyped(text: SourceText, name: string, method: Method, other
   const isDocumented = text.isScript && DOC_TYPE.test(text.source);
   // Nothing is in it, and nothing that it could bring along.
   if (text.isScript && !isDocumented && !/\b(?:import|require)\b|\bfrom\b/.test(text.source)) return false;
-  if (!isDocumented && standsPlainly(text, name, method)) return false;
+  const how = isDocumented ? undefined : howItStands(text, name, method);
+  if (how !== undefined) return how === 'typed';
   const running = isFollowed(text) ? runTimeFunction(method) : undefined;
   if (running === undefined || running.takesNothing) return running === undefined;
   const isHere = text.functions.some((one) => one.names.includes(name) && readsLike(running, one, text.tokens));
@@ -21,13 +22,14 @@ export function mayBeTyped(text: SourceText, name: string, method: Method, other
 
 const isOverload = ({ form, names }: SourceFunction, name: string): boolean => form === 'signature' && names.includes(name);
 
-/** Most methods stand there to the character, but for blanks where Node has taken types away: that is told without tokens. */
-function standsPlainly({ source, plain }: SourceText, name: string, method: Method): boolean {
+/** Most methods stand there to the character, so that tokens are not needed to tell; undefined: they are. */
+function howItStands(file: SourceText, name: string, method: Method): 'plain' | 'typed' | undefined {
   const text = Function.prototype.toString.call(method);
   const [params = '', own] = /^(?:async )?([a-zA-Z0-9]+)\([\w$\s,{}:]*\)/.exec(text) ?? [];
-  const at = own === name && !/\barguments\b/.test(text) ? plain.indexOf(params) : -1;
+  if (own !== name || /\barguments\b/.test(text)) return undefined;
   // Where its name stands before another parenthesis it may have overloads.
-  if (at < 0 || source.match(new RegExp(`\\b${name}\\s*[(<]`, 'g'))?.length !== 1) return false;
-  for (let i = params.length; i < text.length; i++) if (text[i] !== source[at + i] && text[i] !== ' ') return false;
-  return true;
+  const [place, another] = file.source.matchAll(new RegExp(`\\b${name}\\s*[(<]`, 'g'));
+  const at = (place?.index ?? -1) - text.indexOf(name);
+  if (another !== undefined || !standsAt(text, file, at)) return undefined;
+  return file.plain.startsWith(params, at) ? 'plain' : 'typed';
 }

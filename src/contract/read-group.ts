@@ -43,7 +43,7 @@ export function readGroup({ path, group, operations, classNames, others }: Group
   for (const operation of operations) {
     const method = read(() => findMethod(levels, operation.name, evaluator));
     const types = hiddenTypes({ ...operation, found: method, levels, sight });
-    if (types !== undefined) throw unreadable(operation.name, path, types);
+    if (types !== undefined) throw unreadable(operation.name, own, types);
     const one = method === undefined ? notFound(operation.name) : readOperation(operation, method, { evaluator, writer, files });
     const ambiguous = findAmbiguity(
       [one.data, one.query, one.path].filter((schema) => schema !== undefined),
@@ -58,11 +58,12 @@ export function readGroup({ path, group, operations, classNames, others }: Group
 
 // What run time sees against what was read
 
-function unreadable(name: string, path: string, { file, at }: HiddenTypes): ContractError {
+function unreadable(name: string, own: SourceText, { file, at }: HiddenTypes): ContractError {
   const line = lineOf(file.source, at);
-  const [place, where] = file.path === path ? [line, ''] : [1, ` (see ${basename(file.path)}:${line})`];
+  const here = own.tokens.list.find(({ value }) => value === name)?.at ?? 0;
+  const [place, where] = file.path === own.path ? [line, ''] : [lineOf(own.source, here), ` (see ${basename(file.path)}:${line})`];
   return new ContractError(
-    `${path}:${place}`,
+    `${own.path}:${place}`,
     `${name} is an operation whose types cannot be read${where}: write it as a method of the exported class or object, or without annotations`,
   );
 }

@@ -51,6 +51,12 @@ export function isFollowed(file: SourceText): boolean {
   }
 }
 
+/** Whether a text stands there to the character, but for blanks where Node has taken types away. */
+export function standsAt(text: string, { source }: Pick<SourceText, 'source'>, at: number): boolean {
+  for (let i = 0; i < text.length; i++) if (text[i] !== source[at + i] && text[i] !== ' ') return false;
+  return at >= 0;
+}
+
 /** Whether something in it has that name. */
 export function mentions({ source }: SourceText, name: string): boolean {
   return source.includes('\\u') || new RegExp(`(?<![\\w$])['"]?${name.replace(/[^\w ]/g, '\\$&')}['"]?\\s*[\\](<:=]`).test(source);

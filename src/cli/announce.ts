@@ -47,7 +47,7 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOpti
     opened(url) {
       isOpen = true;
       const list = show([...known.values()], ink.green);
-      const none = `  ${ink.yellow('Nothing answers yet:')} gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
+      const none = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
       const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}/api/docs\n` : '';
       write(`\n${list.length === 0 ? none : list.join('')}${docs}\n`);
     },

@@ -207,7 +207,7 @@ function checkFolder(dir: string, log: Log): void {
 }
 
 const FOLDER_REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such folder',
+  ENOENT: 'there is no such folder; npx gatefold new hello makes it, with a controller',
   ENOTDIR: 'it is not a folder',
   EACCES: 'this user may not read it',
 };

@@ -61,7 +61,7 @@ describe('createAnnouncer', () => {
   it('says how to begin where nothing answers yet', () => {
     const { opened, said } = announcer(false);
     opened('http://localhost:3000');
-    assert.match(said(), /Nothing answers yet: gatefold new hello makes a controller in controllers\n/);
+    assert.match(said(), /Nothing answers yet: npx gatefold new hello makes a controller in controllers\n/);
   });
 });
 

@@ -26,7 +26,7 @@ describe('a start that fails ends with one line and exit code 1', () => {
     [
       'a missing folder',
       (dir) => void rmSync(dir, { recursive: true }),
-      () => /controllers folder \S+: there is no such folder \(ENOENT\)/,
+      () => /controllers folder \S+: there is no such folder; npx gatefold new hello makes it, with a controller \(ENOENT\)/,
     ],
     [
       'a file in the place of the folder',

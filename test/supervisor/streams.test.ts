@@ -63,7 +63,8 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
     text === `${Array.from({ length: pieces }, (_, i) => piece('old', i)).join('')}end ${pieces}`,
     'every byte of the old code, in order',
   );
-  await until(() => existsSync(closed));
+  // It is there before its text is.
+  await until(() => existsSync(closed) && readFileSync(closed, 'utf8') !== '');
   assert.equal(readFileSync(closed, 'utf8'), 'closed-old ');
 
   await fetch(url, { method: 'POST' });

@@ -33,6 +33,7 @@ const controllers = {
       waiting(data, { signal, lastEventId }) { bus.emit('last', lastEventId); return eventStream(this.waitingItems(signal)) }
       failsAtOnce() { return eventStream((async function* () { throw new Error('no feed') })()) }
       failsLater() { return eventStream((async function* () { yield 1; await new Promise((done) => setTimeout(done, 20)); throw new Error('lost') })()) }
+      badLater() { return eventStream(of(1, { data: 1, event: 'a\\nb' })) }
       badItem() { return eventStream(of(1n)) }
       badId() { return eventStream(of({ data: 1, id: 'a\\nb' })) }
       oddReturn(data) { return eventStream({ [Symbol.asyncIterator]: () => ({ next() {}, return() { if (data.throws) throw new Error('no'); return 7 } }) }) }
@@ -130,6 +131,8 @@ describe('an event stream', () => {
 
   for (const [operation, cause] of [
     ['failsAtOnce', /no feed/],
+    ['badItem', /BigInt/],
+    ['badId', /the id of an event has a line break/],
     ['noSource', /must be an async iterable/],
     ['badRetry', /retry must be/],
   ] as const) {
@@ -139,7 +142,7 @@ describe('an event stream', () => {
     });
   }
 
-  for (const operation of ['failsLater', 'badItem', 'badId']) {
+  for (const operation of ['failsLater', 'badLater']) {
     test(`${operation} cuts the connection, and the log says why`, async () => {
       service.lines.length = 0;
       const text = await service.raw(get(operation), 99);

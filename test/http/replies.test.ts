@@ -45,6 +45,9 @@ before(async () => {
         headersObject() { return new Reply(201, {}, new Headers({ Location: '/api/book/7' })) }
         headersMap() { return new Reply(201, {}, new Map([['Location', '/api/book/7']])) }
         headersList() { return new Reply(201, {}, [['Location', '/api/book/7']]) }
+        headersText() { return new Reply(200, {}, 'Location: /api/book/7') }
+        detached() { const bytes = new Uint8Array(8); structuredClone(bytes, { transfer: [bytes.buffer] }); return bytes }
+        unwritable() { return new (class extends Uint8Array { get byteLength() { throw new Error('no length') } })(8) }
         notAwaited() { return new Reply(201, Promise.reject(new Error('the table is locked'))) }
         redirect() { return Reply.redirect('/api/book') }
         moved() { return Reply.redirect(new URL('http://a.example/b'), 308) }
@@ -231,6 +234,8 @@ describe('what is refused', () => {
     headersObject: ['UNENCODABLE_RESULT', /headers are an object of class Headers: return .*Object\.fromEntries/],
     headersMap: ['UNENCODABLE_RESULT', /headers are an object of class Map/],
     headersList: ['UNENCODABLE_RESULT', /headers are an object of class Array/],
+    detached: ['UNENCODABLE_RESULT', /bytes that have been transferred: return a copy/],
+    headersText: ['UNENCODABLE_RESULT', /headers are a string/],
     notAwaited: ['UNENCODABLE_RESULT', /class Promise: await it/],
     status99: ['INTERNAL_ERROR', /the status is 99, it must be a whole number from 200 to 399/],
     status404: ['INTERNAL_ERROR', /throw an HttpError to refuse/],
@@ -293,6 +298,14 @@ describe('a stream that fails in its middle cuts the connection', () => {
       assert.equal((await logged(operation))?.status, 200);
     });
   }
+
+  test('so do bytes that cannot be written once the head is out: nobody waits, and nothing is thrown outside of the request', async () => {
+    const text = await service.raw('GET /api/reply/unwritable HTTP/1.1\r\nHost: a\r\n\r\n', 99);
+    assert.ok(!text.includes('\r\n\r\n') || text.endsWith('\r\n\r\n') || text.endsWith('\0'), text);
+    assert.match(String((await logged('unwritable', 'request-failed'))?.error), /no length/);
+    assert.ok(await logged('unwritable'));
+    assert.equal(service.app.inFlight(), 0);
+  });
 
   test('without chunks, it is reset', async () => {
     const socket = connect(service.port, '127.0.0.1');

@@ -33,7 +33,7 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
 
   async function run(): Promise<void> {
     try {
-      let next = Promise.resolve(iterator.next());
+      let next = Promise.resolve(iterator.next()).then(eventOf);
       // A source that fails at once is refused with a status; one that waits for its first event does not make the client wait.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
@@ -42,14 +42,14 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
       for (let sinceTurn = 1; ; sinceTurn++) {
-        const { done, value } = await next;
+        const text = await next;
         if (isOver) return;
-        if (done === true) return endForGood();
-        if (!write(textOf(value)) && !(await drained())) return;
+        if (text === undefined) return endForGood();
+        if (!write(text) && !(await drained())) return;
         // A source that has always something would never let anybody else have a turn.
         if (sinceTurn === PIECES_A_TURN) sinceTurn = await turn();
         if (isOver) return;
-        next = Promise.resolve(iterator.next());
+        next = Promise.resolve(iterator.next()).then(eventOf);
       }
     } catch (error) {
       if (isOver) return;
@@ -134,7 +134,11 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
   }
 }
 
-/** @throws TypeError when an item cannot be sent as an event */
+/** Undefined: it was the last. @throws TypeError when an item cannot be sent as an event */
+function eventOf({ done, value }: IteratorResult<unknown>): string | undefined {
+  return done === true ? undefined : textOf(value);
+}
+
 function textOf(item: unknown): string {
   const { data, event, id, retry } = isEvent(item) ? item : { data: item };
   const json = JSON.stringify(data === undefined ? null : data);

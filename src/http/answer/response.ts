@@ -190,7 +190,11 @@ export function createResponder({
     try {
       refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }));
     } catch (odd) {
-      if (!exchange.settled) refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: odd }));
+      if (exchange.settled) return;
+      if (!exchange.response.headersSent) return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: odd }));
+      // The head of another answer is out: nothing more can be said.
+      settle(exchange, 500, 0);
+      exchange.response.destroy();
     }
   }
 

@@ -49,7 +49,7 @@ function answerOfReply(status: number, value: unknown, given: ReplyHeaders | und
   if (!Number.isInteger(status) || status < 200 || status > 399)
     throw unencodable(`a Reply whose status is ${String(status)}`, 'one from 200 to 399');
   // Of these Object.entries() would make no headers at all, or others.
-  if (typeof given === 'object' && given !== null && Symbol.iterator in given)
+  if (given !== undefined && given !== null && (typeof given !== 'object' || Symbol.iterator in given))
     throw unencodable(`a Reply whose headers are ${nameOf(given)}`, 'a plain object of them, such as Object.fromEntries(headers)');
   const lines = readHeaders(Object.entries(given ?? {}));
   if (value === undefined || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
@@ -114,7 +114,7 @@ function headerText(name: string, value: unknown): string {
 /** By the rules of every result, or bytes as they are. */
 function bodyOf(value: unknown): { readonly body: AnswerBody; readonly type: string | undefined } {
   if (typeof value === 'object' && value !== null && !isJson(value)) {
-    if (value instanceof Uint8Array) return { body: { kind: 'bytes', bytes: value }, type: OCTETS };
+    if (value instanceof Uint8Array) return { body: { kind: 'bytes', bytes: attached(value) }, type: OCTETS };
     if (isWeb(value, 'Blob') || isWeb(value, 'File')) return bodyOfBlob(value as Blob);
     if (isStream(value)) return { body: { kind: 'stream', source: value, length: undefined }, type: OCTETS };
     if (isEventStream(value)) return { body: { kind: 'events', events: value }, type: 'text/event-stream' };
@@ -124,6 +124,16 @@ function bodyOf(value: unknown): { readonly body: AnswerBody; readonly type: str
 }
 
 const OCTETS = 'application/octet-stream';
+
+/** Bytes that have been transferred, as to a thread, have no length and cannot be read any more. */
+function attached(bytes: Uint8Array): Uint8Array {
+  if (bytes.length > 0) return bytes;
+  try {
+    return new Uint8Array(bytes.buffer, 0, 0);
+  } catch {
+    throw unencodable('bytes that have been transferred', 'a copy of them that is kept');
+  }
+}
 
 function bodyOfBlob(blob: Blob): { readonly body: AnswerBody; readonly type: string } {
   return { body: { kind: 'stream', source: blob.stream() as ReadableStream<Uint8Array>, length: blob.size }, type: blob.type || OCTETS };

@@ -26,6 +26,8 @@ type Form = 'arrow' | 'function' | 'method' | 'signature';
 
 export interface RunTimeFunction extends Pick<SourceFunction, 'ownName' | 'form'> {
   readonly takesNothing: boolean;
+  /** `(...all) => f(...all)` */
+  readonly takesAll: boolean;
   readonly words: readonly string[];
 }
 
@@ -232,7 +234,8 @@ function wholeFunction(method: (...args: never[]) => unknown): RunTimeFunction |
   if (whole === undefined) return undefined;
   const takesNothing =
     isSign(list[whole.from], '(') && isSign(list[whole.from + 1], ')') && !list.some((token) => token.text === 'arguments');
-  return { ownName: whole.ownName, form: whole.form, takesNothing, words: [...whole.words, ...bodyWords(tokens, whole)] };
+  const takesAll = isSign(list[whole.from + 1], '...');
+  return { ownName: whole.ownName, form: whole.form, takesNothing, takesAll, words: [...whole.words, ...bodyWords(tokens, whole)] };
 }
 
 /** Without what the tools that strip types put there: `__name(() => 1, "find")`, `__name(find, "find")`. */

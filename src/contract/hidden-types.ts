@@ -41,7 +41,7 @@ export function hiddenTypes({ name, method, found, levels, sight }: Asked): Hidd
   const [twin] = files.flatMap(twinIn);
   // Of a wrapper around a method the types of that method stand.
   if (twin !== undefined || isRead || read?.isTyped) return twin;
-  const isHere = files.some((file) => file.functions.some((one) => one.names.includes(name) && runs(one, file)));
+  const isHere = !running?.takesAll && files.some((file) => file.functions.some((one) => one.names.includes(name) && runs(one, file)));
   return isHere ? undefined : typedPart(name, files);
 }
 
@@ -85,11 +85,13 @@ function typedPart(name: string, files: readonly SourceText[]): HiddenTypes | un
     const key = `${part.isCalled} ${part.word}`;
     if (seen.has(key)) continue;
     seen.add(key);
+    const isOperation = part.word === name;
     for (const [i, file] of files.entries()) {
+      const isMentioned = isOperation || /\\u/.test(file.source) || file.source.includes(part.word);
       // The default of another file is what a name may stand for, the controller's own is all of it.
-      if ((part.word === 'default' && i === 0) || !(part.word === name || /\\u/.test(file.source) || file.source.includes(part.word)))
-        continue;
-      for (const range of [...valuesOf(part, file), ...(part.word === name ? computedValues(file) : [])]) {
+      if (!isMentioned || (part.word === 'default' && !isOperation && i === 0)) continue;
+      const made = isOperation ? [...computedValues(file), ...(i === 0 ? exportedCall(file) : [])] : [];
+      for (const range of [...valuesOf(part, file), ...made]) {
         const { typed, within } = partsIn(file, range, part.isCalled);
         if (typed !== undefined) return { file, at: typed.at };
         parts.push(...within);
@@ -147,6 +149,14 @@ const valueBehind = (tokens: SourceText['tokens'], sign: number): Range => [sign
 function bracketsAround({ partner }: SourceText['tokens'], at: number): Range | undefined {
   for (let i = at - 1; i >= 0; i--) if ((partner[i] as number) > at) return [i + 1, partner[i] as number];
   return undefined;
+}
+
+/** `export default build((data: User) => …)`, where the group is none of the file's own classes and objects. */
+function exportedCall({ tokens }: SourceText): Range[] {
+  const { list } = tokens;
+  const from = list.findIndex(({ text }, i) => text === 'default' && list[i - 1]?.text === 'export') + 1;
+  const isOwn = /^(?:class|abstract|\{|function|async|interface|@)$/.test(list[from]?.text ?? '');
+  return from === 0 || isOwn ? [] : [[from, endOfValue(tokens, from)]];
 }
 
 /** `[key]: …`, `operations[key] = …` may be the operation's. */

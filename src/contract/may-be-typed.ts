@@ -13,7 +13,7 @@ export function mayBeTyped(text: SourceText, name: string, method: Method, other
   const how = isDocumented ? undefined : howItStands(text, name, method);
   if (how !== undefined) return how === 'typed';
   const running = isFollowed(text) ? runTimeFunction(method) : undefined;
-  if (running === undefined || running.takesNothing) return running === undefined;
+  if (running === undefined || running.takesAll || running.takesNothing) return !running?.takesNothing;
   const isHere = text.functions.some((one) => one.names.includes(name) && readsLike(running, one, text.tokens));
   if (!isHere || text.functions.some((one) => one.isTyped && isOverload(one, name))) return true;
   const files = [text, ...others().filter((file) => mentions(file, name))].filter(isFollowed);

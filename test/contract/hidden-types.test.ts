@@ -23,6 +23,10 @@ type Rows = Readonly<Record<string, string>>;
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<'ts' | 'js', Rows>>>> = {
   refused: {
     ts: {
+      'what a builder passes on':
+        '%U%class Builder { made: Record<string, Function> = {}; post(f: Function) { this.made.created = (...a: unknown[]) => f(...a); return this; } end() { return this.made; } }\nexport default new Builder().post((data: User) => data).end();',
+      'names in other letters':
+        '%U%const a = (f) => (...x) => f(...x);\nconst H = { onCreated: (data: User) => data };\nexport default Object.fromEntries(Object.entries(H).map(([k, f]) => [k.slice(2).toLowerCase(), a(f)]));',
       'a method bound by its name':
         "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst bind = (o, k) => o[k].bind(o);\nexport default { created: bind(a, 'make') };",
       'names of methods':
@@ -177,6 +181,7 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   unchecked: {
     ts: {
+      'all arguments': 'export default { created(...all: unknown[]) { return all[0]; }, red: (data: unknown) => data };',
       'factory typed deps':
         "%P%%H%interface Db { find(id: string): unknown }\nconst db: Db = { find(id: string) { return id; } };\nfunction make(db: Db) { return { created(data: unknown) { return [data, db.find('a')]; } }; }\nexport default make(db);",
       'factory class typed deps':

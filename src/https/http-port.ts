@@ -53,7 +53,6 @@ export function createHttpPort({
   // No request has a body that anybody reads, and none is continued.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);
-  server.on('connect', (_request, socket) => socket.destroy());
   server.setTimeout(2 * timeoutMs);
 
   return {

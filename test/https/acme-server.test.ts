@@ -21,16 +21,18 @@ const body = (...bodies: unknown[]): Answer[] => bodies.map((body) => ({ body })
 const IDENTIFIER = { identifier: { type: 'dns', value: 'a.example.com' } };
 const offering = (challenge: object) => body({ status: 'pending', ...IDENTIFIER, challenges: [challenge] }, { status: 'valid' });
 
+const FINISHED = { status: 'valid', certificate: `${AT}/certificate` };
+
 /** A directory that gives whoever asks a certificate. */
 const GOOD: Answers = {
-  '/dir': body({ newNonce: `${AT}/nonce`, newAccount: `${AT}/account`, newOrder: `${AT}/new-order`, renewalInfo: `${AT}/renewal` }),
+  '/dir': body({ newNonce: `${AT}/nonce`, newAccount: `${AT}/account`, newOrder: `${AT}/new-order`, renewalInfo: `${AT}/renewal/` }),
   '/nonce': body({}),
   '/account': body({ status: 'valid' }),
   '/me': body({ status: 'valid' }),
   '/new-order': body({ status: 'pending', authorizations: [`${AT}/authorization`] }),
   '/authorization': offering({ type: 'http-01', url: `${AT}/challenge`, token: 'token' }),
   '/challenge': body({}),
-  '/order': body({ status: 'ready', finalize: `${AT}/finalize` }, { status: 'valid', certificate: `${AT}/certificate` }),
+  '/order': body({ status: 'ready', finalize: `${AT}/finalize` }, FINISHED),
   '/finalize': body({}),
   '/certificate': body('the chain'),
 };
@@ -126,6 +128,12 @@ describe('the ACME client', () => {
       'passes on why an order came to nothing',
       { '/order': body({ status: 'invalid', error: problem('caa', 'not by us') }) },
       /^not by us$/,
+      1,
+    ],
+    [
+      'waits for an order that is begun',
+      { '/order': body({ status: 'ready', finalize: `${AT}/finalize` }, { status: 'ready' }, { status: 'processing' }, FINISHED) },
+      /^"the chain"$/,
       1,
     ],
     ['says so where it is not told why', { '/order': body({ status: 'invalid' }) }, /^the order is invalid$/, 1],

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createKeyPair } from '../../src/https/certificate-writer.ts';
-import { factsOf, readPair } from '../../src/https/pair.ts';
+import { type CertificateFacts, factsOf, readPair } from '../../src/https/pair.ts';
 import { makePair } from '../support/tls.ts';
 
 const DAY = 86_400_000;
@@ -67,13 +67,14 @@ describe('a certificate is for', { skip: withoutOpenssl }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-names-'));
   after(() => rmSync(dir, { recursive: true, force: true }));
   let isFor = (_host: string) => false;
+  let facts: CertificateFacts;
   before(() => {
     const names = 'DNS:api.example.com,DNS:*.wild.example.com,IP:192.0.2.1,IP:2001:db8::1';
     const files = ['-keyout', join(dir, 'key.pem'), '-out', join(dir, 'cert.pem')];
-    const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=common.example.com'];
+    const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/C=DE/O=Example/CN=common.example.com'];
     execFileSync('openssl', ['req', '-x509', ...options, '-addext', `subjectAltName=${names}`, ...files], { stdio: 'ignore' });
     const [cert = '', key = ''] = ['cert.pem', 'key.pem'].map((name) => readFileSync(join(dir, name), 'utf8'));
-    ({ isFor } = readPair(cert, key));
+    ({ isFor, facts } = readPair(cert, key));
   });
 
   const rows: [host: string, expected: boolean][] = [
@@ -97,5 +98,6 @@ describe('a certificate is for', { skip: withoutOpenssl }, () => {
     ['999.0.2.1', false],
     ['', false],
   ];
+  test('is said in one line', () => assert.equal(facts.subject, 'C=DE, O=Example, CN=common.example.com'));
   for (const [host, expected] of rows) test(`${host}: ${expected ? 'yes' : 'no'}`, () => assert.equal(isFor(host), expected));
 });

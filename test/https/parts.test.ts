@@ -59,6 +59,7 @@ describe('what openssl reads', { skip: withoutOpenssl }, () => {
     );
     assert.match(text, /DNS:api\.example\.com, DNS:www\.example\.com/);
     assert.match(text, /ecdsa-with-SHA256/);
+    assert.match(text, /Version: 1 \(0x0\)/);
   });
 
   test('the certificate of a challenge: the digest in its critical extension, the one name', () => {

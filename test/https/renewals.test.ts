@@ -44,7 +44,10 @@ describe('an order is made', () => {
   for (const [what, make, reason] of rows) {
     test(what, async () => {
       const bench = make();
+      let locks = 0;
+      bench.onLock = () => void locks++;
       await bench.tick();
+      assert.equal(locks, reason === undefined ? 0 : 1);
       assert.equal(bench.orders.length, reason === undefined ? 0 : 1);
       if (reason !== undefined) assert.match(String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason), reason);
     });

@@ -5,11 +5,11 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { type ConnectionOptions, connect, createServer as createServerOfNode, type TLSSocket } from 'node:tls';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import type { SecureState } from '../../src/https/secure-state.ts';
 import { createTlsServer, type TlsServer } from '../../src/https/tls-server.ts';
 import { type Service, sendRaw, startService } from '../support/service.ts';
-import { makePair } from '../support/tls.ts';
+import { makePair, type TestPair } from '../support/tls.ts';
 
 const CONTROLLERS = {
   'TestController.mjs': `import { once } from 'node:events'; import { Readable } from 'node:stream'; export default class {
@@ -19,19 +19,13 @@ const CONTROLLERS = {
     created(data) { return { received: data }; }
   }`,
 };
-/** How OpenSSL writes down with a session that it may be resumed for 3600 s: `[9]`, an INTEGER. */
-const FOR_AN_HOUR = Buffer.from('a90402020e10', 'hex');
 const REFUSAL = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
 describe('an app over TLS', () => {
   const first = makePair('first.example.com');
   const second = makePair('second.example.com');
   const ticketKey = randomBytes(48).toString('base64');
-  const stateOf = (pair: { cert: string; key: string }, ticketKeys = [ticketKey]): SecureState => ({
-    ...pair,
-    ticketKeys,
-    challenge: undefined,
-  });
+  const stateOf = (pair: TestPair): SecureState => ({ ...pair, ticketKeys: [ticketKey], challenge: undefined });
   let transport: TlsServer;
   let service: Service;
   /** The same with time-outs that a test can wait for; the other's are those of a busy machine. */
@@ -112,58 +106,6 @@ describe('an app over TLS', () => {
     assert.equal(resumed.isSessionReused(), true);
     transport.use(stateOf(first));
     for (const socket of [before, anew, resumed]) socket.destroy();
-  });
-
-  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-    const only = { minVersion: version, maxVersion: version };
-    /** Whether the session was resumed, and the newest ticket of the visit. */
-    async function visit(session?: Buffer): Promise<{ resumed: boolean; ticket: Buffer | undefined }> {
-      const socket = await open({ ...only, ...(session === undefined ? {} : { session }) });
-      const resumed = socket.isSessionReused();
-      let ticket = version === 'TLSv1.2' ? socket.getSession() : undefined;
-      socket.on('session', (received) => {
-        ticket = received;
-      });
-      assert.match(await ask(socket, GET), /"value":1/);
-      socket.destroy();
-      return { resumed, ticket };
-    }
-
-    test(`keys of session tickets change: that before opens its own and hands out new ones, one before that is refused (${version})`, async () => {
-      const [second, third] = [randomBytes(48), randomBytes(48)].map((key) => key.toString('base64')) as [string, string];
-      const { ticket: oldest } = await visit();
-      // Keys live longer.
-      assert.ok(oldest?.includes(FOR_AN_HOUR));
-      transport.use(stateOf(first, [second, ticketKey]));
-      const after = await visit(oldest);
-      assert.equal(after.resumed, true);
-      transport.use(stateOf(first, [third, second]));
-      const afterBoth = await visit(after.ticket);
-      assert.equal(afterBoth.resumed, true, 'what the first change handed out was not of the new key');
-      assert.equal((await visit(oldest)).resumed, false);
-      assert.equal((await visit(afterBoth.ticket)).resumed, true);
-      // A client that uses no ticket twice.
-      for (let count = 0, ticket = afterBoth.ticket; count < 5; count++) {
-        const next = await visit(ticket);
-        assert.equal(next.resumed, true);
-        if (version === 'TLSv1.3') assert.notDeepEqual(next.ticket, ticket);
-        ticket = next.ticket;
-      }
-      transport.use(stateOf(first));
-    });
-  }
-
-  test('tickets are of the keys that Node itself would use: a server with its option opens them', async (test) => {
-    const socket = await open();
-    const [ticket] = await once(socket, 'session');
-    socket.destroy();
-    const other = createServerOfNode({ ...first, ticketKeys: Buffer.from(ticketKey, 'base64'), sessionIdContext: 'gatefold' });
-    other.listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    test.after(() => other.close());
-    const resumed = await open({ port: (other.address() as AddressInfo).port, session: ticket });
-    assert.equal(resumed.isSessionReused(), true);
-    resumed.destroy();
   });
 
   test('while a challenge is under way only who asks for its protocol and its name gets its certificate', async () => {

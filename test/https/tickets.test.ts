@@ -1,0 +1,84 @@
+// Session tickets of the server of a worker: which keys open them, which one makes the next, and for how long they are good.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { type ConnectionOptions, connect, createServer } from 'node:tls';
+import { createTlsServer } from '../../src/https/tls-server.ts';
+import { makePair } from '../support/tls.ts';
+
+/** How OpenSSL writes down with a session that it may be resumed for 3600 s: `[9]`, an INTEGER. */
+const FOR_AN_HOUR = Buffer.from('a90402020e10', 'hex');
+
+describe('session tickets', () => {
+  const pair = makePair('localhost');
+  const [first, second, third] = [1, 2, 3].map(() => randomBytes(48).toString('base64')) as [string, string, string];
+  const transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' });
+  const use = (...ticketKeys: string[]) => transport.use({ ...pair, ticketKeys, challenge: undefined });
+  use(first);
+  const server = transport.createServer({}, (_request, response) => response.end('{}'));
+
+  before(() => listen(server));
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** Whether the session was resumed, and the newest ticket of the visit. */
+  async function visit(options: ConnectionOptions, to: Server = server) {
+    const { port } = to.address() as AddressInfo;
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
+    let ticket: Buffer | undefined;
+    socket.on('session', (received) => {
+      ticket = received;
+    });
+    await once(socket, 'secureConnect');
+    const resumed = socket.isSessionReused();
+    if (socket.getProtocol() === 'TLSv1.2') ticket ??= socket.getSession();
+    // Those of TLS 1.3 come before the first answer.
+    socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    await once(socket, 'close');
+    return { resumed, ticket };
+  }
+
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const only = { minVersion: version, maxVersion: version };
+
+    test(`keys change: that before opens its own and hands out new ones, one before that is refused (${version})`, async () => {
+      const { ticket: oldest } = await visit(only);
+      // Keys live longer.
+      assert.ok(oldest?.includes(FOR_AN_HOUR));
+      use(second, first);
+      const after = await visit({ ...only, session: oldest });
+      assert.equal(after.resumed, true);
+      use(third, second);
+      const afterBoth = await visit({ ...only, session: after.ticket });
+      assert.equal(afterBoth.resumed, true, 'what the first change handed out was not of the new key');
+      assert.equal((await visit({ ...only, session: oldest })).resumed, false);
+      assert.equal((await visit({ ...only, session: afterBoth.ticket })).resumed, true);
+      // A client that uses no ticket twice.
+      for (let count = 0, session = afterBoth.ticket; count < 5; count++) {
+        const next = await visit({ ...only, session });
+        assert.equal(next.resumed, true);
+        if (version === 'TLSv1.3') assert.notDeepEqual(next.ticket, session);
+        session = next.ticket;
+      }
+      use(first);
+    });
+  }
+
+  test('they are of the keys that Node itself would use: a server with its option opens them', async (test) => {
+    const { ticket: session } = await visit({});
+    const other = createServer({ ...pair, ticketKeys: Buffer.from(first, 'base64'), sessionIdContext: 'gatefold' }, (socket) =>
+      socket.end(),
+    );
+    await listen(other);
+    test.after(() => other.close());
+    assert.equal((await visit({ session }, other)).resumed, true);
+  });
+});
+
+async function listen(server: Server): Promise<void> {
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+}

@@ -126,7 +126,6 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
     const groups = await parts.groups.loadAll({ files, skip, onLoading });
     isLoaded = true;
     tell({ kind: 'loaded', groups, files: parts.groups.closure() });
-    isLoaded = true;
     if (parts.takeMetrics === undefined) return;
     tellMetrics();
     setInterval(tellMetrics, METRICS_INTERVAL).unref();

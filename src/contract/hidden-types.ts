@@ -87,9 +87,8 @@ function typedPart(name: string, files: readonly SourceText[]): HiddenTypes | un
     seen.add(key);
     const isOperation = part.word === name;
     for (const [i, file] of files.entries()) {
-      const isMentioned = isOperation || /\\u/.test(file.source) || file.source.includes(part.word);
       // The default of another file is what a name may stand for, the controller's own is all of it.
-      if (!isMentioned || (part.word === 'default' && !isOperation && i === 0)) continue;
+      if (part.word === 'default' && !isOperation && i === 0) continue;
       const made = isOperation ? [...computedValues(file), ...(i === 0 ? exportedCall(file) : [])] : [];
       for (const range of [...valuesOf(part, file), ...made]) {
         const { typed, within } = partsIn(file, range, part.isCalled);
@@ -97,59 +96,54 @@ function typedPart(name: string, files: readonly SourceText[]): HiddenTypes | un
         parts.push(...within);
       }
       if (isDefault(part, file)) parts.push({ word: 'default', isCalled: part.isCalled });
-      const documented = file.isScript ? file.tokens.list.find(({ value }, at) => value === part.word && hasDocType(file, at)) : undefined;
-      if (documented !== undefined && !part.isCalled) return { file, at: documented.at };
+      const documented = part.isCalled || !file.isScript ? undefined : file.places.get(part.word)?.find((at) => hasDocType(file, at));
+      if (documented !== undefined) return { file, at: file.tokens.list[documented]?.at ?? 0 };
     }
   }
   return undefined;
 }
 
-/** What stands in a value: a function with types, or names outside of bodies. Only into what is called a body is looked for functions. */
-function partsIn({ tokens: { list }, functions }: SourceText, [from, to]: Range, isCalled: boolean) {
+/** What stands in a value: a function with types, or names outside of functions. What is called is looked into for functions. */
+function partsIn({ tokens: { list }, starts }: SourceText, [from, to]: Range, isCalled: boolean) {
   const within: Part[] = [];
-  const starts = new Map(functions.map((one) => [one.form === 'signature' ? -1 : one.from, one]));
   let outside = isCalled && isSign(list[from], '{') ? to : from;
   for (let i = from; i < to; i++) {
     const made = starts.get(i);
     if (made?.isTyped) return { typed: made, within };
-    if (made !== undefined && isSign(list[made.body], '{')) outside = Math.max(outside, made.end);
-    if (made !== undefined) i = isCalled ? made.body : Math.max(outside, made.body);
-    const isWord = i >= outside && i < to && (isName(list[i]) || list[i]?.kind === Kind.string);
-    if (isWord) within.push({ word: list[i]?.value as string, isCalled: isSign(list[i + 1], '(') });
+    if (made !== undefined) {
+      outside = Math.max(outside, made.end);
+      i = (isCalled ? made.body : made.end) - 1;
+    } else if (i >= outside && (isName(list[i]) || list[i]?.kind === Kind.string))
+      within.push({ word: list[i]?.value as string, isCalled: isSign(list[i + 1], '(') });
   }
   return { typed: undefined, within };
 }
 
 /** Where a name is given a value. */
-function valuesOf({ word, isCalled }: Part, { tokens, functions }: SourceText): Range[] {
-  const { list } = tokens;
+function valuesOf({ word, isCalled }: Part, { tokens, functions, places, around }: SourceText): Range[] {
+  const { list, partner } = tokens;
   const own = functions.filter(({ names }) => names.includes(word));
   const found = own.map(({ from, body, end }): Range => [isCalled ? body : from, end]);
-  for (const [i, { value, kind }] of list.entries()) {
-    if (value !== word || kind === Kind.punctuation || kind === Kind.regex || list[i - 1]?.text === 'type') continue;
+  for (const i of places.get(word) ?? []) {
+    if (list[i - 1]?.text === 'type') continue;
     let next = i + 1;
     while (isSign(list[next], ']') || isSign(list[next], '?') || isSign(list[next], '!')) next++;
-    const around = bracketsAround(tokens, i);
+    const open = around[i] as number;
+    const close = partner[open] ?? -1;
     if (word === 'default' && list[i - 1]?.text === 'export') found.push([i + 1, endOfValue(tokens, i + 1)]);
     // A function that is called is among its own functions, without what it takes.
     else if (isValueBehind(list, next)) found.push(...(isCalled && own.length > 0 ? [] : [valueBehind(tokens, next)]));
     // `on('created', create)`, `{ run: create, name: 'created' }`
-    else if (kind === Kind.string && around !== undefined && /^[[,(:]$/.test(list[i - 1]?.text ?? '')) found.push(around);
+    else if (list[i]?.kind === Kind.string && open >= 0 && /^[[,(:]$/.test(list[i - 1]?.text ?? '')) found.push([open + 1, close]);
     // `{ make as created }`, `const { make: created } = …`
     else if (list[i - 1]?.text === 'as' || (isSign(list[i - 1], ':') && isName(list[i - 2]))) found.push([i - 2, i - 1]);
-    const isPattern = around !== undefined && !isSign(list[around[1]], ')') && isSign(list[around[1] + 1], '=');
-    if (isPattern && isValueBehind(list, around[1] + 1)) found.push(valueBehind(tokens, around[1] + 1));
+    const isPattern = open >= 0 && !isSign(list[close], ')') && isSign(list[close + 1], '=') && isValueBehind(list, close + 1);
+    if (isPattern) found.push(valueBehind(tokens, close + 1));
   }
   return found;
 }
 
 const valueBehind = (tokens: SourceText['tokens'], sign: number): Range => [sign + 1, endOfValue(tokens, sign + 1)];
-
-/** What stands in the nearest brackets around a token; undefined at the top. */
-function bracketsAround({ partner }: SourceText['tokens'], at: number): Range | undefined {
-  for (let i = at - 1; i >= 0; i--) if ((partner[i] as number) > at) return [i + 1, partner[i] as number];
-  return undefined;
-}
 
 /** `export default build((data: User) => …)`, where the group is none of the file's own classes and objects. */
 function exportedCall({ tokens }: SourceText): Range[] {
@@ -170,8 +164,8 @@ function isValueBehind(list: SourceText['tokens']['list'], at: number): boolean 
 }
 
 /** `import created from './created.ts'` */
-const isDefault = ({ word }: Part, { tokens: { list } }: SourceText): boolean =>
-  list.some(({ value, kind }, i) => value === word && kind === Kind.name && list[i - 1]?.text === 'import');
+const isDefault = ({ word }: Part, { places, tokens: { list } }: SourceText): boolean =>
+  places.get(word)?.some((i) => list[i - 1]?.text === 'import') === true;
 
 /** In the comment before the statement that it stands in. */
 function hasDocType({ tokens: { list } }: SourceText, at: number): boolean {

@@ -1,7 +1,7 @@
 // A file as text, and what is found in it without the parser: its tokens and its functions.
 import { functionsIn, type SourceFunction } from './functions.ts';
 import { SourceError } from './source-error.ts';
-import { type Tokens, tokenize } from './tokens.ts';
+import { Kind, type Tokens, tokenize } from './tokens.ts';
 
 /** A file; what is found in it is worked out when it is asked for. */
 export interface SourceText {
@@ -15,6 +15,12 @@ export interface SourceText {
   readonly tokens: Tokens;
   /** @throws SourceError */
   readonly functions: readonly SourceFunction[];
+  /** They again, by the index of the token that each begins with. @throws SourceError */
+  readonly starts: ReadonlyMap<number, SourceFunction>;
+  /** Indexes of the tokens that are a word or text: a name, a string. @throws SourceError */
+  readonly places: ReadonlyMap<string, readonly number[]>;
+  /** Of each token the index of the bracket that it stands in; -1: in none. @throws SourceError */
+  readonly around: Int32Array;
 }
 
 export function sourceText(path: string, source: string, known?: Tokens): SourceText {
@@ -22,6 +28,9 @@ export function sourceText(path: string, source: string, known?: Tokens): Source
   let tokens = known;
   let functions: readonly SourceFunction[] | undefined;
   let plain: string | undefined;
+  let starts: SourceText['starts'] | undefined;
+  let places: SourceText['places'] | undefined;
+  let around: Int32Array | undefined;
   return {
     path,
     source,
@@ -38,7 +47,41 @@ export function sourceText(path: string, source: string, known?: Tokens): Source
       functions ??= functionsIn(this.tokens, isScript);
       return functions;
     },
+    get starts() {
+      starts ??= new Map(this.functions.map((one) => [one.form === 'signature' ? -1 : one.from, one]));
+      return starts;
+    },
+    get places() {
+      places ??= placesIn(this.tokens);
+      return places;
+    },
+    get around() {
+      around ??= bracketsAround(this.tokens);
+      return around;
+    },
   };
+}
+
+function placesIn({ list }: Tokens): SourceText['places'] {
+  const places = new Map<string, number[]>();
+  for (const [i, { kind, value }] of list.entries()) {
+    if (kind === Kind.punctuation || kind === Kind.regex) continue;
+    const known = places.get(value);
+    if (known === undefined) places.set(value, [i]);
+    else known.push(i);
+  }
+  return places;
+}
+
+function bracketsAround({ list, partner }: Tokens): Int32Array {
+  const open = [-1];
+  const around = new Int32Array(list.length);
+  for (let i = 0; i < list.length; i++) {
+    if (partner[open.at(-1) as number] === i) open.pop();
+    around[i] = open.at(-1) as number;
+    if ((partner[i] as number) >= 0) open.push(i);
+  }
+  return around;
 }
 
 /** Whether its tokens can be told; of the controller's own file the parser says what is wrong with it. */

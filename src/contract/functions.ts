@@ -32,7 +32,7 @@ export interface RunTimeFunction extends Pick<SourceFunction, 'ownName' | 'form'
 }
 
 export const DOC_TYPE = /@(?:param|arg|argument|type)\s*(?:[\w$.[\]=]+\s*)?\{/;
-/** What no type has among its words. */
+/** On a new line they begin a statement. */
 const STATEMENT = new Set(
   'return const let var if else for while do switch case break continue throw try catch finally await yield delete function async'.split(
     ' ',
@@ -268,7 +268,7 @@ export function readsLike({ ownName, form, words }: RunTimeFunction, source: Sou
       next++;
       inType = false;
     } else if (BEGINS_TYPE.has(token.text)) inType = true;
-    else if (!inType || (STATEMENT.has(token.text) && list[i - 1]?.text !== 'as')) return false;
+    else if (!inType) return false;
   }
   return next === words.length;
 }

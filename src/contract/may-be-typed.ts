@@ -27,7 +27,7 @@ function howItStands(file: SourceText, name: string, method: Method): 'plain' | 
   const text = Function.prototype.toString.call(method);
   const [params = '', own] = /^(?:async )?([a-zA-Z0-9]+)\([\w$\s,{}:]*\)/.exec(text) ?? [];
   if (own !== name || /\barguments\b/.test(text)) return undefined;
-  // Where its name stands before another parenthesis it may have overloads.
+  // Where its name stands before another parenthesis there may be types, of an overload or of a method that this one hides.
   const [place, another] = file.source.matchAll(new RegExp(`\\b${name}\\s*[(<]`, 'g'));
   const at = (place?.index ?? -1) - text.indexOf(name);
   if (another !== undefined || !standsAt(text, file, at)) return undefined;

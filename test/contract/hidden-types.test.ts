@@ -23,6 +23,10 @@ type Rows = Readonly<Record<string, string>>;
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<'ts' | 'js', Rows>>>> = {
   refused: {
     ts: {
+      'a name that is put together':
+        "%U%const wrap = (f) => (...a) => f(...a);\nexport default { ['creat' + 'ed']: wrap((data: User) => data) };",
+      'overloads, the first without types':
+        '%U%export default class A { created(data): unknown; created(data: User): unknown; created(data) { return data; } }',
       'what a builder passes on':
         '%U%class Builder { made: Record<string, Function> = {}; post(f: Function) { this.made.created = (...a: unknown[]) => f(...a); return this; } end() { return this.made; } }\nexport default new Builder().post((data: User) => data).end();',
       'names in other letters':
@@ -133,6 +137,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
       'overloads impl untyped': '%U%export default class A { created(data: User): User\n created(data) { return data } }',
     },
     js: {
+      'a constant that is wrapped':
+        'const wrap = (f) => (...a) => f(...a);\n/** @param {{ name: string }} data */\nconst created = wrap((data) => data);\nexport default { created };',
       'param namespace member':
         "import * as h from './HERE/a.js';\nexport default { created: h.create };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
       'param assign override':
@@ -158,6 +164,10 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   checked: {
     ts: {
+      'a method with types, hidden by one without':
+        '%U%const base = { created(data) { return data; } };\nexport default { created(data: User) { return data; }, ...base };',
+      'a method with types that is wrapped afterwards':
+        "%U%class A { created(data: User) { return data; } }\nfor (const name of ['created'] as const) { const own = A.prototype[name]; A.prototype[name] = function (...all) { return own.apply(this, all); }; }\nexport default A;",
       'regex star hides method':
         '%U%const u = / \\/*/; export default class A { index() { return 1; } created(data: User) { return data; } } const w = /a*/; void u; void w;\nfunction created(data) { return data; } void created;',
       'template star hides method':
@@ -181,6 +191,10 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   unchecked: {
     ts: {
+      'beside a function of the same words':
+        'const other = function (data: { a: string }) { return data; };\nvoid other;\nexport default { created: (data) => { return data; } };',
+      'beside a method that begins like it':
+        'class Other { created(data: { a: string }) { return data; } }\nvoid Other;\nexport default class A { created(data: unknown) { return [data, String(data)]; } }',
       'all arguments': 'export default { created(...all: unknown[]) { return all[0]; }, red: (data: unknown) => data };',
       'factory typed deps':
         "%P%%H%interface Db { find(id: string): unknown }\nconst db: Db = { find(id: string) { return id; } };\nfunction make(db: Db) { return { created(data: unknown) { return [data, db.find('a')]; } }; }\nexport default make(db);",

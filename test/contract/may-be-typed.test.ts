@@ -207,6 +207,11 @@ describe('one without types is not', () => {
     ['a script', 'XController.mjs', inClass('async created(data, { path: { id } = {} }) { return [data, id]; }')],
     ['a script with comments', 'XController.mjs', inClass('/** Makes one. @returns {number} */\ncreated(data) { return data; }')],
     [
+      'functions within',
+      'XController.ts',
+      inClass('created(data: unknown) { function one() { return 1; } const two = (a: number) => a; return [data, one(), two(2)]; }'),
+    ],
+    [
       'a helper with types',
       'XController.ts',
       `function find(id: string) { return id; }\n${inClass("created(data: unknown) { return [data, find('a')]; }")}`,

@@ -318,13 +318,14 @@ describe('a stream that fails in its middle cuts the connection', () => {
 });
 
 describe('a source that never waits', () => {
-  for (const operation of ['busyReadable', 'busyLarge', 'busyWeb', 'busyEvents'])
+  const most = { busyReadable: 32, busyLarge: 8, busyWeb: 32, busyEvents: 32 };
+  for (const [operation, limit] of Object.entries(most))
     test(`${operation}: other requests have their turn`, async () => {
       await fetch(`${service.url}/api/reply/text`);
       const given = once(seen(), 'given');
       const reading = fetch(`${service.url}/api/reply/${operation}`).then((answer) => answer.arrayBuffer());
       const [pieces] = (await given) as [number];
-      assert.ok(pieces < 100, `${pieces} pieces in one turn of the event loop`);
+      assert.ok(pieces < limit, `${pieces} pieces in one turn of the event loop`);
       await reading;
     });
 });

@@ -4,8 +4,9 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ByteSource } from './result.ts';
 
-/** Written, and then the event loop turns. */
-export const PIECES_A_TURN = 16;
+/** What one stream may send in one turn of the event loop. A piece costs 8 KiB more than is in it. */
+export const BYTES_A_TURN = 128 * 1024;
+export const PIECE_COST = 8 * 1024;
 
 export interface StreamEvents {
   /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */
@@ -23,7 +24,8 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   let bytes = 0;
   let hasBegun = false;
   let isOver = false;
-  let sinceTurn = 0;
+  let ofThisTurn = 0;
+  let isHeld = false;
   const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
   response.on('close', closed);
   response.on('error', () => {});
@@ -46,20 +48,28 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
       }
     }
     if (piece === undefined) return finish();
-    bytes += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
-    sinceTurn++;
+    const length = typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
+    bytes += length;
+    if (ofThisTurn === 0) setImmediate(turned);
+    ofThisTurn += PIECE_COST + length;
     // An empty piece would be the end of a chunked body.
-    if (piece.length > 0 && !response.write(piece)) response.once('drain', goOn);
-    else if (sinceTurn < PIECES_A_TURN) return true;
+    if (length > 0 && !response.write(piece)) response.once('drain', goOn);
+    else if (ofThisTurn < BYTES_A_TURN) return true;
     else goOn();
     return false;
   }
 
   /** A source that has always something, and a client that keeps up with it, would never let anybody else have a turn. */
   function goOn(): void {
-    if (sinceTurn < PIECES_A_TURN) return pieces.go();
-    sinceTurn = 0;
-    setImmediate(pieces.go);
+    if (ofThisTurn < BYTES_A_TURN) pieces.go();
+    else isHeld = true;
+  }
+
+  function turned(): void {
+    ofThisTurn = 0;
+    if (!isHeld) return;
+    isHeld = false;
+    pieces.go();
   }
 
   function finish(): false {

@@ -2,7 +2,7 @@
 // connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
 import type { ServerResponse } from 'node:http';
 import type { EventStream, ServerEvent } from '../../controller/event-stream.ts';
-import { endBody, PIECES_A_TURN, type StreamEvents } from './byte-stream.ts';
+import { BYTES_A_TURN, endBody, PIECE_COST, type StreamEvents } from './byte-stream.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -41,13 +41,14 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       if (!events.begin()) return cancel();
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
-      for (let sinceTurn = 1; ; sinceTurn++) {
+      for (let sinceTurn = 0; ; ) {
         const text = await next;
         if (isOver) return;
         if (text === undefined) return endForGood();
         if (!write(text) && !(await drained())) return;
+        sinceTurn += PIECE_COST + text.length;
         // A source that has always something would never let anybody else have a turn.
-        if (sinceTurn === PIECES_A_TURN) sinceTurn = await turn();
+        if (sinceTurn >= BYTES_A_TURN) sinceTurn = await turn();
         if (isOver) return;
         next = Promise.resolve(iterator.next()).then(eventOf);
       }

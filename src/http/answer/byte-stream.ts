@@ -4,9 +4,9 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ByteSource } from './result.ts';
 
-/** What one stream may send in one turn of the event loop. A piece costs 8 KiB more than is in it. */
-export const BYTES_A_TURN = 128 * 1024;
-export const PIECE_COST = 8 * 1024;
+/** What one stream may send in one turn of the event loop. A piece costs 16 KiB more than is in it. */
+export const BYTES_A_TURN = 256 * 1024;
+export const PIECE_COST = 16 * 1024;
 
 export interface StreamEvents {
   /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */

@@ -3,10 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ByteSource } from './result.ts';
-
-/** What one stream may send in one turn of the event loop. A piece costs 16 KiB more than is in it. */
-export const BYTES_A_TURN = 256 * 1024;
-export const PIECE_COST = 16 * 1024;
+import { spend, whenThereIsRoom } from './turns.ts';
 
 export interface StreamEvents {
   /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */
@@ -24,8 +21,6 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   let bytes = 0;
   let hasBegun = false;
   let isOver = false;
-  let ofThisTurn = 0;
-  let isHeld = false;
   const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
   response.on('close', closed);
   response.on('error', () => {});
@@ -50,26 +45,16 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
     if (piece === undefined) return finish();
     const length = typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
     bytes += length;
-    if (ofThisTurn === 0) setImmediate(turned);
-    ofThisTurn += PIECE_COST + length;
+    const hasRoom = spend(length);
     // An empty piece would be the end of a chunked body.
     if (length > 0 && !response.write(piece)) response.once('drain', goOn);
-    else if (ofThisTurn < BYTES_A_TURN) return true;
+    else if (hasRoom) return true;
     else goOn();
     return false;
   }
 
-  /** A source that has always something, and a client that keeps up with it, would never let anybody else have a turn. */
   function goOn(): void {
-    if (ofThisTurn < BYTES_A_TURN) pieces.go();
-    else isHeld = true;
-  }
-
-  function turned(): void {
-    ofThisTurn = 0;
-    if (!isHeld) return;
-    isHeld = false;
-    pieces.go();
+    whenThereIsRoom(pieces.go);
   }
 
   function finish(): false {

@@ -2,7 +2,8 @@
 // connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
 import type { ServerResponse } from 'node:http';
 import type { EventStream, ServerEvent } from '../../controller/event-stream.ts';
-import { BYTES_A_TURN, endBody, PIECE_COST, type StreamEvents } from './byte-stream.ts';
+import { endBody, type StreamEvents } from './byte-stream.ts';
+import { spend, whenThereIsRoom } from './turns.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -41,14 +42,12 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       if (!events.begin()) return cancel();
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
-      for (let sinceTurn = 0; ; ) {
+      for (;;) {
         const text = await next;
         if (isOver) return;
         if (text === undefined) return endForGood();
         if (!write(text) && !(await drained())) return;
-        sinceTurn += PIECE_COST + text.length;
-        // A source that has always something would never let anybody else have a turn.
-        if (sinceTurn >= BYTES_A_TURN) sinceTurn = await turn();
+        if (!spend(text.length)) await new Promise<void>(whenThereIsRoom);
         if (isOver) return;
         next = Promise.resolve(iterator.next()).then(eventOf);
       }
@@ -58,11 +57,6 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
       cancelSource();
       events.fail(error, bytes, hasBegun);
     }
-  }
-
-  /** @returns 0, when the event loop has turned */
-  function turn(): Promise<number> {
-    return new Promise((resolve) => setImmediate(resolve, 0));
   }
 
   function write(text: string): boolean {

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ByteSource } from './result.ts';
-import { spend, whenThereIsRoom } from './turns.ts';
+import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
 
 export interface StreamEvents {
   /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */
@@ -19,6 +19,7 @@ export interface StreamEvents {
 /** @returns ends the source before its end, for whatever reason */
 export function sendStream(source: ByteSource, response: ServerResponse, events: StreamEvents): (reason: Error) => void {
   let bytes = 0;
+  let cost = 0;
   let hasBegun = false;
   let isOver = false;
   const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
@@ -45,16 +46,16 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
     if (piece === undefined) return finish();
     const length = typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
     bytes += length;
-    const hasRoom = spend(length);
+    cost += spend(length);
     // An empty piece would be the end of a chunked body.
     if (length > 0 && !response.write(piece)) response.once('drain', goOn);
-    else if (hasRoom) return true;
+    else if (hasRoom(cost)) return true;
     else goOn();
     return false;
   }
 
   function goOn(): void {
-    whenThereIsRoom(pieces.go);
+    whenThereIsRoom(cost, pieces.go);
   }
 
   function finish(): false {

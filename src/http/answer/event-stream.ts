@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import type { EventStream, ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';
-import { spend, whenThereIsRoom } from './turns.ts';
+import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -22,6 +22,7 @@ export interface LiveEvents {
 /** @param heartbeat milliseconds between two comments */
 export function sendEvents(stream: EventStream, response: ServerResponse, events: StreamEvents, heartbeat = HEARTBEAT): LiveEvents {
   let bytes = 0;
+  let cost = 0;
   let isOver = false;
   let hasBegun = false;
   let timer: NodeJS.Timeout | undefined;
@@ -47,7 +48,8 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
         if (isOver) return;
         if (text === undefined) return endForGood();
         if (!write(text) && !(await drained())) return;
-        if (!spend(text.length)) await new Promise<void>(whenThereIsRoom);
+        cost += spend(text.length);
+        if (!hasRoom(cost)) await new Promise<void>((goOn) => whenThereIsRoom(cost, goOn));
         if (isOver) return;
         next = Promise.resolve(iterator.next()).then(eventOf);
       }

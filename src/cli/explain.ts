@@ -57,12 +57,14 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
   const { route, called, status } = verdict;
   const group = inspection.groups.find((loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')));
   const explicit = route !== undefined && route.target !== 'gateway.index' ? route.target : undefined;
+  // What a check refuses has been chosen.
+  const operation = called || verdict.errors !== undefined ? verdict.operation : undefined;
   const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';
   const because = [...whyNot(explained, group), ...remarks(explained, group)];
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
   if (outcome !== 'preflight') {
     if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
-    facts.push(['operation', called ? (explicit ?? operationText(verdict)) : 'none']);
+    facts.push(['operation', operation === undefined ? 'none' : (explicit ?? operationText(verdict))]);
   }
   const contract = group?.operations.find(({ name }) => name === verdict.operation)?.contract;
   if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
@@ -80,7 +82,7 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
       ...(called ? {} : { status, error_code: verdict.errorCode }),
       route,
       group: verdict.group,
-      operation: called ? (explicit ?? verdict.operation) : undefined,
+      operation: operation === undefined ? undefined : (explicit ?? operation),
       application: verdict.application,
       ...(group === undefined ? {} : { file: group.path }),
       ...(contract === undefined ? {} : { contract }),

@@ -1,6 +1,6 @@
-// `node --test` with these arguments. In Node 20 the thread in which a loader's hooks run now and then never answers: a process
-// stands still before it has loaded its first module, until its time is over (nodejs/node#50948 tells of the same). A file that
-// stood still so, with no test begun, is run once more. Nothing that began a test ever is.
+// `node --test` with these arguments. On Node 20 a process with a loader once stood still before the first module of its test file
+// was loaded, until its time was over; nodejs/node#50948 tells of the like, and what it was is not known. A file that stood still
+// so, with no test begun, is run once more. Nothing that began a test ever is.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -39,6 +39,8 @@ function turnLater(): void {
 function turn(): void {
   isTurning = false;
   spent = 0;
-  for (const goOn of waiting.splice(0, STREAMS_A_TURN)) goOn();
+  const due = waiting.splice(0, STREAMS_A_TURN);
+  // First: whatever one of them throws, the others have their turn.
   if (waiting.length > 0) turnLater();
+  for (const goOn of due) goOn();
 }

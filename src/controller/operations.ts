@@ -35,6 +35,8 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly result?: StandardSchema<unknown, Result>;
   /** Of an answer that is no `Reply`: 200 to 299, without 204 and 205, which have no body. Default: 200. */
   readonly status?: number;
+  /** `true` says aloud that the types of this operation's request are not checked. Schemas still check it. Default: `false`. */
+  readonly unchecked?: boolean;
   /** One line for the document. */
   readonly summary?: string;
   /** Not in the document. */

@@ -25,8 +25,9 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (v
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],
   status: [(value) => isWholeNumber(200, 299)(value) && value !== 204 && value !== 205, 'a status from 200 to 299 whose answer has a body'],
+  unchecked: [isBoolean, 'true or false'],
   summary: [isText, 'a text'],
-  hidden: [(value) => typeof value === 'boolean', 'true or false'],
+  hidden: [isBoolean, 'true or false'],
 };
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
@@ -88,6 +89,10 @@ function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSett
 
 function isWholeNumber(min: number, max: number) {
   return (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean';
 }
 
 function isText(value: unknown): boolean {

@@ -57,6 +57,12 @@ describe('static operations', () => {
     assert.deepEqual([...groupOf({ operations() {}, index() {} }).operations.keys()], ['operations', 'index']);
   });
 
+  test('unchecked says aloud that types are not checked, for one operation or for all', () => {
+    const controller = { operations: { '*': { unchecked: true }, index: { unchecked: false } }, index() {}, created() {} };
+    assert.deepEqual(settingsOf(controller, 'index'), { unchecked: false });
+    assert.deepEqual(settingsOf(controller, 'created'), { unchecked: true });
+  });
+
   test('a schema may be a function', () => {
     const callable = Object.assign(() => 1, schema);
     assert.equal(
@@ -89,6 +95,7 @@ describe('static operations', () => {
     ['a schema beside accepts', { index: { body: schema, accepts: ['image/*'] } }, /no schema of a body checks/],
     ['a status of an error', { index: { status: 404 } }, /status must be/],
     ['a status without a body', { index: { status: 204 } }, /status must be/],
+    ['unchecked that is a text', { index: { unchecked: 'yes' } }, /unchecked must be true or false/],
     ['hidden that is a text', { '*': { hidden: 'yes' } }, /"\*": hidden must be true or false/],
   ];
   for (const [name, operations, message] of refused) {

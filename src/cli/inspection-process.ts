@@ -3,7 +3,6 @@
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { outlineOf } from '../contract/outline.ts';
-import { describeAll } from '../docs/handlers.ts';
 import { createDocument } from '../docs/openapi.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
@@ -38,16 +37,16 @@ async function inspect({ settings, skip, loadTimeout, question, wantsDocument }:
   const groups = createGroups({ dir, log, loadTimeout });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });
   tell({ kind: 'loaded' });
-  const listed = loads.map(async (load): Promise<LoadedGroup> => {
+  const listed = loads.map((load): LoadedGroup => {
     const { at, ...withoutPlace } = load;
     const group = load.ok ? (groups.find(load.group) as Group) : undefined;
-    return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...(await methodsOf(group)) };
+    return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...methodsOf(group) };
   });
   return {
-    groups: await Promise.all(listed),
+    groups: listed,
     ...lookAtIdentity(settings.dataDir),
     ...(question === undefined ? {} : { verdict: await askApp(question, { settings, groups }) }),
-    ...(wantsDocument ? { document: createDocument(await describeAll(await groups.all()), readServiceInfo(dir)) } : {}),
+    ...(wantsDocument ? { document: createDocument(await groups.all(), readServiceInfo(dir)) } : {}),
   };
 }
 
@@ -56,8 +55,8 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-async function methodsOf(group: Group | undefined): Promise<Pick<LoadedGroup, 'operations' | 'unexposed'>> {
-  const contract = await group?.describe();
+function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed'> {
+  const contract = group?.contract;
   return {
     operations: Array.from(group?.operations.keys() ?? [], (name) => {
       const operation = contract?.operations.get(name);

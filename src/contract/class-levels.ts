@@ -1,126 +1,91 @@
-// The class or object that a controller file exports, with its ancestors, found in the source, in whatever file each stands.
+// The class or object that a controller file exports, with its ancestors, as the source has them, in whatever own file each is.
 import type { Evaluator } from './evaluate.ts';
-import { type FoundValue, findExport, findValue, type Scope } from './look-up.ts';
+import { createFollower, type Followed, type FollowedFunction, type FollowedValue, membersByName, methodOf } from './follow.ts';
+import { keyOf, type Scope } from './look-up.ts';
+import { poison } from './shape.ts';
 import { Unsupported } from './source-error.ts';
-import type { Declaration, FunctionNode, Member, TypeNode } from './syntax.ts';
+import type { Declaration, Member, TypeNode } from './syntax.ts';
 
 export interface Level {
-  /** What `constructor.name` is at run time; undefined for an object. */
+  /** The `constructor.name` of run time; undefined for an object. */
   readonly className: string | undefined;
   readonly members: readonly Member[];
   /** Where its types are looked up, its own type parameters filled in. */
   readonly scope: Scope;
   readonly doc: string | undefined;
-  /** It has an ancestor that could not be followed. */
-  readonly isOpenEnded: boolean;
+  /** The class, object or module itself. */
+  readonly value: FollowedValue;
 }
 
-const NO_PARAMS: Scope['params'] = new Map();
-
-/** Nearest first; empty when what is exported is made by code that is not followed (`export default make()`). */
-export function findLevels(path: string, group: string, evaluator: Evaluator, module: Scope['module']): Level[] {
-  const scope: Scope = { path, module, params: NO_PARAMS };
-  for (const name of ['default', `${group}Controller`]) {
-    const found = findExport(name, scope, evaluator.load);
-    if (found === undefined || found.rest.length > 0) continue;
-    if (found.declaration.kind === 'class') return classLevels(found, evaluator);
-    if (found.declaration.kind === 'object') return [objectLevel(found)];
-    // A default that is something else is no group, or nobody can tell.
-    if (name === 'default') return [];
-  }
-  return [];
+export interface Levels {
+  /** Nearest first. Empty: the export is made by code that is not followed. */
+  readonly list: readonly Level[];
+  /** The ancestors end with a class out of a package, which has no source. */
+  readonly isPackageBelow: boolean;
 }
 
-function objectLevel({ declaration, scope }: FoundValue): Level {
-  return { className: undefined, members: declaration.members, scope, doc: declaration.doc, isOpenEnded: false };
-}
-
-function classLevels(start: FoundValue, evaluator: Evaluator): Level[] {
-  const levels: Level[] = [];
-  const seen = new Set<unknown>();
-  let found: FoundValue | undefined = start;
-  let params: Scope['params'] = bindSafely(evaluator, start, []);
-  while (found !== undefined && found.declaration.kind === 'class' && found.rest.length === 0 && !seen.has(found.declaration)) {
-    const declaration: Declaration = found.declaration;
+/** @param exportName `default`, or the name of the controller's class */
+export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
+  const follower = createFollower(evaluator.load);
+  const list: Level[] = [];
+  const seen = new Set<Declaration>();
+  let value: Followed = follower.exported(exportName, scope);
+  let args: readonly (() => ReturnType<Evaluator['evaluate']>)[] = [];
+  while (value !== undefined && value !== 'package' && value.kind === 'class' && !seen.has(value.declaration)) {
+    const { declaration } = value;
     seen.add(declaration);
-    const scope: Scope = { ...found.scope, params, inside: declaration.inside };
-    const parent: TypeNode | undefined = declaration.parents[0];
-    const above: FoundValue | undefined = parent?.kind === 'name' ? findValue(parent.name, scope, evaluator.load) : undefined;
-    const isOpenEnded = parent !== undefined && (above === undefined || above.declaration.kind !== 'class');
-    levels.push({ className: declaration.className, members: declaration.members, scope, doc: declaration.doc, isOpenEnded });
-    if (above === undefined || parent?.kind !== 'name') break;
-    params = bindSafely(
-      evaluator,
-      above,
-      parent.args.map((arg) => () => evaluator.evaluate(arg, scope)),
-    );
-    found = above;
+    const level: Scope = { ...value.scope, inside: declaration.inside, params: bindSafely(evaluator, declaration, value.scope, args) };
+    list.push({ className: declaration.className, members: declaration.members, scope: level, doc: declaration.doc, value });
+    const [parent] = declaration.parents as [TypeNode?];
+    if (parent === undefined) return { list, isPackageBelow: false };
+    args = parent.kind === 'name' ? parent.args.map((arg) => () => evaluator.evaluate(arg, level)) : [];
+    value = parent.kind === 'name' ? follower.named(parent.name, level) : undefined;
   }
-  return levels;
+  if (list.length > 0) return { list, isPackageBelow: value === 'package' };
+  if (value === undefined || value === 'package' || value.kind === 'function') return { list, isPackageBelow: value === 'package' };
+  const members = value.kind === 'object' ? value.members : [];
+  const doc = value.kind === 'object' ? value.doc : undefined;
+  return { list: [{ className: undefined, members, scope: value.scope, doc, value }], isPackageBelow: false };
 }
 
-/** Type arguments that are not understood are an error only for who uses them. */
+/** Type arguments that are not understood are an error only for the operation that uses them. */
 function bindSafely(
   evaluator: Evaluator,
-  { declaration, scope }: FoundValue,
+  declaration: Declaration,
+  home: Scope,
   args: readonly (() => ReturnType<Evaluator['evaluate']>)[],
 ): Scope['params'] {
-  const params = new Map<string, ReturnType<Evaluator['evaluate']>>();
-  declaration.params.forEach(({ name, fallback }, i) => {
-    const arg = args[i];
-    const home: Scope = { ...scope, params };
+  const given = args.map((arg) => {
     try {
-      if (arg !== undefined) params.set(name, arg());
-      else if (fallback !== undefined) params.set(name, evaluator.evaluate(fallback, home));
+      return arg();
     } catch (error) {
-      if (!(error instanceof Unsupported)) throw error;
+      if (error instanceof Unsupported) return poison(error);
+      throw error;
     }
   });
-  return params;
+  return evaluator.bind(declaration.params, given, home);
 }
 
-/** A method, or a function in the place of one. */
-export interface FoundMethod {
-  readonly params: FunctionNode['params'];
-  readonly open: number | undefined;
-  readonly result: FunctionNode['result'];
-  readonly doc: string | undefined;
-  readonly at: number;
-  readonly scope: Scope;
-  /** It has several signatures, and types in one of them. */
-  readonly isOverloaded: boolean;
+/** What a level has under a name. Undefined: nothing, or something that is not followed. */
+export interface FoundMember {
+  /** The source marks it `private` or `protected`. */
+  readonly isHidden: boolean;
+  /** Undefined for a member that is no function, or leads to none that is followed. */
+  readonly method: FollowedFunction | undefined;
 }
 
-/** The nearest level's method of that name; undefined when there is none, or it is a value that is not followed. */
-export function findMethod(levels: readonly Level[], name: string, evaluator: Evaluator): FoundMethod | undefined {
-  for (const { members, scope } of levels) {
-    const found = members.filter((member) => member.name === name && !member.modifiers.includes('static') && isCallable(member));
-    const [first] = found;
-    if (first === undefined) continue;
-    const methods = found.filter(({ kind }) => kind === 'method');
-    const isOverloaded = methods.length > 1 && methods.some(isAnnotated);
-    const doc = found.find((member) => member.doc !== undefined)?.doc;
-    if (first.kind === 'method') {
-      const { open } = methods.find(({ body }) => body) ?? first;
-      return { params: first.params, open, result: first.type, doc, at: first.at, scope, isOverloaded };
-    }
-    if (first.value?.kind === 'function') return { ...first.value, doc, at: first.at, scope, isOverloaded: false };
-    return first.value === undefined ? undefined : behindName(first, first.value.name, scope, evaluator);
+export function findMember({ value, members, scope }: Level, name: string, evaluator: Evaluator): FoundMember | undefined {
+  if (value.kind !== 'class') {
+    const method = createFollower(evaluator.load).functionOf(value, name);
+    return method && { isHidden: false, method };
   }
-  return undefined;
+  const named = membersByName(members, scope, evaluator.load).get(name);
+  return named && { isHidden: named.some(isMarked), method: methodOf(named, scope) };
 }
 
-const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean => params.some(({ type }) => type !== undefined);
-const isCallable = ({ kind, value }: Member): boolean => kind === 'method' || (kind === 'property' && value !== undefined);
-
-/** `{ created: createUser }`, where the function stands beside it or in another file. */
-function behindName(member: Member, name: string, scope: Scope, evaluator: Evaluator): FoundMethod | undefined {
-  const found = findValue(name, scope, evaluator.load);
-  const callable = found?.declaration.callable;
-  if (found === undefined || callable === undefined || found.rest.length > 0) return undefined;
-  const { declaration } = found;
-  const all = found.scope.module.declarations.get(declaration.inside + declaration.name) ?? [];
-  const functions = all.flatMap(({ kind, callable: one }) => (kind === 'function' && one !== undefined ? [one] : []));
-  const isOverloaded = functions.length > 1 && functions.some(isAnnotated);
-  return { ...callable, doc: member.doc ?? declaration.doc, at: declaration.at, scope: found.scope, isOverloaded };
+/** Whether some member of the class may have any name. */
+export function hasUnreadName({ members, scope }: Level, evaluator: Evaluator): boolean {
+  return members.some((member) => member.kind === 'spread' || keyOf(member, scope, evaluator.load) === undefined);
 }
+
+export const isMarked = ({ modifiers }: Member): boolean => modifiers.some((word) => word === 'private' || word === 'protected');

@@ -1,7 +1,12 @@
 // A place in a list of tokens, and the small questions that a recursive descent asks there.
 import { SourceError } from './source-error.ts';
-import type { TypeNode } from './syntax.ts';
+import type { TypeNode, ValueNode } from './syntax.ts';
 import { Kind, type Token, type Tokens } from './tokens.ts';
+
+export interface Parsers {
+  readonly type: (c: Cursor) => TypeNode;
+  readonly value: (c: Cursor, end: number) => ValueNode | undefined;
+}
 
 export class Cursor {
   readonly list: readonly Token[];
@@ -10,20 +15,23 @@ export class Cursor {
   i = 0;
   /** The namespace around the statement that is being read, with its dot. */
   inside = '';
-  /** Tokens `private` and `protected` that were understood as modifiers. */
-  readonly marks = new Set<number>();
 
-  readonly #parseType: (c: Cursor) => TypeNode;
+  readonly #parsers: Parsers;
 
-  /** @param parseType types have members and members have types; this is where the circle closes */
-  constructor({ list, partner }: Tokens, parseType: (c: Cursor) => TypeNode) {
+  /** @param parsers members have types and values, and those have members: the circle closes here */
+  constructor({ list, partner }: Tokens, parsers: Parsers) {
     this.list = list;
     this.partner = partner;
-    this.#parseType = parseType;
+    this.#parsers = parsers;
   }
 
   type(): TypeNode {
-    return this.#parseType(this);
+    return this.#parsers.type(this);
+  }
+
+  /** The value up to `end`, which is the index of its closing bracket. */
+  value(end: number): ValueNode | undefined {
+    return this.#parsers.value(this, end);
   }
 
   token(ahead = 0): Token {
@@ -42,12 +50,6 @@ export class Cursor {
 
   get atEnd(): boolean {
     return this.i >= this.list.length - 1;
-  }
-
-  /** Whether the value before that token ends with it: nothing goes on with it. */
-  endsValue(ahead: number): boolean {
-    const { kind, text, fresh } = this.token(ahead);
-    return kind === Kind.end || /^(?:;|as|satisfies)$/.test(text) || (fresh && (kind === Kind.name || text === '@') && !/^in/.test(text));
   }
 
   fail(what: string): never {

@@ -1,7 +1,7 @@
 // From types as they are written to what they mean: shapes. Names are looked up by look-up.ts, utility types are worked out by
 // utility-types.ts; whatever is not understood throws Unsupported, with its place.
 import { constraintsOf } from './doc-comment.ts';
-import { enumShape, findType, findValue, readConstant, type Scope } from './look-up.ts';
+import { constantAt, enumShape, findType, findValue, keyOf, readConstant, type Scope } from './look-up.ts';
 import { constrain, intersect } from './narrow.ts';
 import {
   constants,
@@ -14,6 +14,7 @@ import {
   nameOf,
   open,
   type Prop,
+  poison,
   type RecordShape,
   type Shape,
   STRING,
@@ -22,27 +23,27 @@ import {
   unite,
   without,
 } from './shape.ts';
-import { Unsupported } from './source-error.ts';
-import type { Declaration, Member, Module, NameNode, TypeNode } from './syntax.ts';
+import { CircularType, Unsupported } from './source-error.ts';
+import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from './syntax.ts';
 import { quote, templatePart } from './template.ts';
 import { GLOBALS, keysOf, OWN, propertyOf, utilityType } from './utility-types.ts';
 
-/** @returns path and module, undefined for what is not read (a package) */
-export type Loader = (from: string, specifier: string) => { path: string; module: Module } | undefined;
+/** @returns the own file that is meant. `package`: it has no source here. Undefined: nothing is found */
+export type Loader = (from: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
 
 export interface Evaluator {
   /** @throws Unsupported */
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /** The shapes of a declaration's type parameters. @throws Unsupported */
-  bind(declaration: Declaration, args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape>;
+  /** The shapes of type parameters: the argument, the default, the constraint, or anything. */
+  bind(params: readonly TypeParam[], args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape>;
   readonly load: Loader;
 }
 
 const MOST_NAMED = 2000;
-const NONE: ReadonlyMap<string, Shape> = new Map();
 
 export function createEvaluator(load: Loader): Evaluator {
   const named = new Map<string, NamedShape>();
+  let latest = 0;
 
   function evaluate(node: TypeNode, scope: Scope): Shape {
     const fail: Fail = (what) => {
@@ -118,13 +119,39 @@ export function createEvaluator(load: Loader): Evaluator {
         const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
         if (!isPlain) fail('this kind of key is not understood');
         index = property(member, evaluate(type as TypeNode, scope), fail).of;
-      } else if (kind !== 'property') fail('a method, an accessor or a computed member has no JSON form');
-      else if (type === undefined) fail(`the field ${name} has no type`);
-      else if (name === '__proto__') fail('a field __proto__ is not taken');
-      else props.set(name, property(member, evaluate(type as TypeNode, scope), fail));
+        continue;
+      }
+      const key = keyOf(member, scope, load);
+      if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
+      else if (key === '__proto__') fail('a field __proto__ is not taken');
+      // A field whose key is a symbol is a brand: no JSON has it.
+      else if (key !== '') props.set(key, safely(member, key, scope, fail));
     }
     const isOpen = base === undefined && members.length === 0;
     return isOpen ? { kind: 'record', props, index, open: true } : { kind: 'record', props, index };
+  }
+
+  function field(member: Member, name: string, scope: Scope, fail: Fail): Prop {
+    if (member.kind !== 'property') return fail(`${name} is a method or an accessor, and has no JSON form`);
+    if (member.type === undefined) return fail(`the field ${name} has no type`);
+    return property(member, evaluate(member.type, scope), fail);
+  }
+
+  /** A field that is not understood is an error only where it is needed. One that is being worked out is asked for later. */
+  function safely(member: Member, name: string, scope: Scope, fail: Fail): Prop {
+    try {
+      return field(member, name, scope, fail);
+    } catch (error) {
+      if (!(error instanceof Unsupported)) throw error;
+      const isCircular = error instanceof CircularType;
+      const notes = member.doc === undefined ? NO_NOTES : readConstraints(member.doc, fail).notes;
+      const of = isCircular ? later(name, () => followed(field(member, name, scope, fail).of), error) : poison(error);
+      return { of, optional: member.optional, notes };
+    }
+  }
+
+  function later(name: string, work: () => Shape, circular: CircularType): NamedShape {
+    return { kind: 'named', name, id: `later ${++latest}`, notes: NO_NOTES, target: once(work, circular) };
   }
 
   function property({ doc, optional }: Member, of: Shape, fail: Fail): Prop {
@@ -139,6 +166,7 @@ export function createEvaluator(load: Loader): Evaluator {
     if (param !== undefined) return param;
     const found = findType(node, scope, load);
     if (found === 'package') return fail(`${name} comes from a package, whose types are not read`);
+    if (found !== undefined && 'missing' in found) return fail(`${name} is imported from ${found.missing}, which is not found`);
     const args = node.args.map((arg) => evaluate(arg, scope));
     if (found === undefined) return utilityType(name, args, fail) ?? GLOBALS[name] ?? fail(`there is no type ${name} here`);
     if ('own' in found) return OWN(found.own, args, fail) ?? fail(`${name} of gatefold has no JSON form`);
@@ -155,10 +183,7 @@ export function createEvaluator(load: Loader): Evaluator {
       name: args.length === 0 ? label : `${label}_${args.map(nameOf).join('_')}`,
       id,
       notes: notesOf(declarations, home),
-      target: once(
-        () => declared(declarations, home, args),
-        () => fail(`${label} needs itself to be known`),
-      ),
+      target: once(() => declared(declarations, home, args), new CircularType(`${label} needs itself to be known`, scope.path, node.at)),
     };
     named.set(id, made);
     return made;
@@ -171,8 +196,9 @@ export function createEvaluator(load: Loader): Evaluator {
 
   function declared(declarations: readonly Declaration[], home: Scope, args: readonly Shape[]): Shape {
     const [first] = declarations as [Declaration];
-    const scope: Scope = { ...home, params: bind(first, args, home) };
     const fail = failAt(home, first.at);
+    if (first.params.slice(args.length).some(({ fallback }) => fallback === undefined)) fail(`${first.name} needs more type arguments`);
+    const scope: Scope = { ...home, params: bind(first.params, args, home) };
     const { keywords } = readConstraints(first.doc, fail);
     if (first.kind === 'alias') return constrain(followed(evaluate(first.type as TypeNode, scope)), keywords, fail);
     const [tag] = Object.keys(keywords);
@@ -183,7 +209,8 @@ export function createEvaluator(load: Loader): Evaluator {
     for (const declaration of declarations) {
       for (const parent of declaration.parents) {
         const above = open(evaluate(parent, scope));
-        if (above.kind === 'params') return above;
+        const isAlone = declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
+        if (isAlone && (above.kind === 'array' || above.kind === 'tuple')) return above;
         if (above.kind !== 'record') return fail(`${first.name} extends something that is no object`);
         base = { kind: 'record', props: new Map([...(base?.props ?? []), ...above.props]), index: above.index ?? base?.index };
       }
@@ -192,13 +219,15 @@ export function createEvaluator(load: Loader): Evaluator {
     return base as RecordShape;
   }
 
-  function bind(declaration: Declaration, args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape> {
-    if (declaration.params.length === 0) return NONE;
-    const params = new Map<string, Shape>();
-    declaration.params.forEach(({ name, fallback }, i) => {
-      const arg = args[i] ?? (fallback === undefined ? undefined : evaluate(fallback, { ...home, params }));
-      if (arg === undefined) throw new Unsupported(`${declaration.name} needs more type arguments`, home.path, declaration.at);
-      params.set(name, arg);
+  function bind(typeParams: readonly TypeParam[], args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape> {
+    const params = new Map(home.params);
+    typeParams.forEach(({ name, constraint, fallback }, i) => {
+      const type = fallback ?? constraint;
+      const circular = () => new CircularType(`${name} needs itself to be known`, home.path, type?.at ?? 0);
+      const byDefault = (): Shape =>
+        // A type parameter may stand in its own constraint.
+        type === undefined ? { kind: 'any' } : later(name, () => evaluate(type, { ...home, params }), circular());
+      params.set(name, args[i] ?? byDefault());
     });
     return params;
   }
@@ -235,12 +264,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const found = findValue(name, scope, load);
     if (found === undefined) return undefined;
     const { declaration, scope: home, rest } = found;
-    let shape = declaration.type === undefined ? readConstant(declaration, home.module) : evaluate(declaration.type, home);
-    for (const key of rest) {
-      const of: Shape | undefined = shape === undefined ? undefined : open(shape);
-      shape = of?.kind === 'record' ? of.props.get(key)?.of : undefined;
-    }
-    return shape;
+    return constantAt(declaration.type === undefined ? readConstant(declaration, home.module) : evaluate(declaration.type, home), rest);
   }
 
   return { evaluate, bind, load };
@@ -260,20 +284,20 @@ function readConstraints(doc: string | undefined, fail: Fail): ReturnType<typeof
   }
 }
 
-/** Worked out at the first call; `busy` is called when that asks for itself. */
-function once(work: () => Shape, busy: () => never): () => Shape {
-  let made: Shape | undefined;
-  let running = false;
+/** Worked out at the first call. @param circular thrown when that asks for itself */
+function once(work: () => Shape, circular: CircularType): () => Shape {
+  let shape: Shape | undefined;
+  let isRunning = false;
   return () => {
-    if (made !== undefined) return made;
-    if (running) return busy();
-    running = true;
+    if (shape !== undefined) return shape;
+    if (isRunning) throw circular;
+    isRunning = true;
     try {
-      made = work();
+      shape = work();
     } finally {
-      running = false;
+      isRunning = false;
     }
-    return made;
+    return shape;
   };
 }
 

@@ -4,6 +4,8 @@ import type { OperationContract, Schema } from './contract.ts';
 import { documentOf, type StandardSchema } from './standard-schema.ts';
 
 export interface GivenSchemas {
+  /** The types of the request are not read. */
+  readonly unchecked?: boolean | undefined;
   readonly body?: StandardSchema | 'stream' | undefined;
   readonly query?: StandardSchema | undefined;
   readonly result?: StandardSchema | undefined;

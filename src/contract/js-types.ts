@@ -49,7 +49,7 @@ const commentOf = (text: string): string | undefined => (text.trim() === '' ? un
 
 function aliasOf(name: string, type: TypeNode, text: string, at: number): Declaration {
   const doc = commentOf(text);
-  const none = { inside: '', params: [], parents: [], members: [], value: undefined, callable: undefined };
+  const none = { inside: '', params: [], parents: [], members: [], literal: undefined, value: undefined };
   return { ...none, kind: 'alias', name, type, className: '', doc, at };
 }
 
@@ -174,7 +174,7 @@ function typeAt(text: string, at: number): TypeNode {
   if (plain.startsWith('!')) return typeAt(plain.slice(1), at);
   try {
     const record = plain.replace(/\bObject(?=\.?<)/g, 'Record').replace(/\.(?=<)/g, '');
-    const c = new Cursor(tokenize(record), parseType);
+    const c = new Cursor(tokenize(record), { type: parseType, value: () => undefined });
     const type = parseType(c);
     return c.atEnd ? moved(type, at) : { kind: 'other', what: `the type {${plain}}`, at };
   } catch (error) {

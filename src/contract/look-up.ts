@@ -1,7 +1,7 @@
 // Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by `typeof`.
 import type { Loader } from './evaluate.ts';
-import { NO_NOTES, type Prop, type Shape, unite } from './shape.ts';
-import type { Declaration, Import, Module } from './syntax.ts';
+import { NO_NOTES, open, type Prop, type Shape, unite } from './shape.ts';
+import type { Declaration, Import, Member, Module } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
 /** Where names are looked up: a file, the namespace within it, and the type parameters in force. */
@@ -19,6 +19,7 @@ export type FoundType =
   | { readonly own: string }
   /** A member of an enum. */
   | { readonly value: string | number }
+  | { readonly missing: string }
   | 'package'
   | undefined;
 
@@ -49,13 +50,14 @@ function lookUp(name: string, scope: Scope, load: Loader, steps: number): FoundT
   return importedFrom({ ...from, name: (from.name === '*' ? rest : [from.name, ...rest]).join('.') || '*' }, scope, load, steps + 1);
 }
 
-const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'object' && kind !== 'function';
+const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
 const outerOf = (inside: string): string => inside.slice(0, inside.lastIndexOf('.', inside.length - 2) + 1);
 
 function importedFrom({ from, name }: Import, scope: Scope, load: Loader, steps: number): FoundType {
   if (from === 'gatefold') return { own: name };
   const loaded = steps > MOST_STEPS ? undefined : load(scope.path, from);
-  return loaded === undefined ? 'package' : exported(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
+  if (loaded === undefined && from.startsWith('.')) return { missing: from };
+  return loaded === undefined || loaded === 'package' ? 'package' : exported(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
 }
 
 function exported(name: string, scope: Scope, load: Loader, steps: number): FoundType {
@@ -68,7 +70,7 @@ function exported(name: string, scope: Scope, load: Loader, steps: number): Foun
   }
   for (const star of scope.module.stars) {
     const behind = importedFrom({ from: star, name }, scope, load, steps);
-    if (behind !== undefined && behind !== 'package') return behind;
+    if (behind !== undefined && behind !== 'package' && !('missing' in behind)) return behind;
   }
   return undefined;
 }
@@ -92,8 +94,8 @@ export function findValue(name: string, scope: Scope, load: Loader, steps = 0): 
 }
 
 export function findExported({ from, name }: Import, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
-  const loaded = from === 'gatefold' || steps > MOST_STEPS ? undefined : load(scope.path, from);
-  return loaded === undefined ? undefined : findExport(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
+  const loaded = steps > MOST_STEPS ? undefined : load(scope.path, from);
+  return loaded === undefined || loaded === 'package' ? undefined : findExport(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
 }
 
 /** What a file exports under a name. */
@@ -111,6 +113,37 @@ export function findExport(name: string, scope: Scope, load: Loader, steps = 0):
 
 // Values
 
+/** The name of a member; empty: a symbol, or none. Undefined: computed by code that is not read. */
+export function keyOf({ name, computed }: Member, scope: Scope, load: Loader): string | undefined {
+  return computed === undefined ? name : keyOfComputed(computed, scope, load);
+}
+
+/** `[KEY]`, `[KEYS.first]`: the text of that constant. */
+function keyOfComputed(name: string, scope: Scope, load: Loader): string | undefined {
+  if (name === '') return undefined;
+  const [head] = name.split('.') as [string];
+  const isDeclared = scope.module.declarations.has(head);
+  const from = scope.module.imports.get(head);
+  // The keys of JavaScript and of packages are symbols: `Symbol.asyncDispose`, `inspect.custom`.
+  if (!isDeclared && (from === undefined || load(scope.path, from.from) === 'package')) return '';
+  const found = findValue(name, scope, load);
+  if (found === undefined) return undefined;
+  const { declaration, scope: home, rest } = found;
+  const { type, literal } = declaration;
+  if (type?.kind === 'other' && type.what === 'a unique symbol') return '';
+  if (literal !== undefined && /^Symbol\b/.test(home.module.source.slice(literal[0], literal[0] + 7)) && rest.length === 0) return '';
+  const shape = constantAt(readConstant(declaration, home.module), rest);
+  return shape?.kind === 'const' ? String(shape.value) : undefined;
+}
+
+/** A part of a constant: `['first']` of `{ first: 'a' }`. */
+export function constantAt(shape: Shape | undefined, keys: readonly string[]): Shape | undefined {
+  return keys.reduce<Shape | undefined>((owner, key) => {
+    const record = owner === undefined ? undefined : open(owner);
+    return record?.kind === 'record' ? record.props.get(key)?.of : undefined;
+  }, shape);
+}
+
 /** Undefined when a member is worked out by code. */
 export function enumShape(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = enumValues(declarations, module);
@@ -119,8 +152,8 @@ export function enumShape(declarations: readonly Declaration[], module: Module):
 
 function enumValues(declarations: readonly Declaration[], { source }: Module): Map<string, string | number> | undefined {
   const values = new Map<string, string | number>();
-  for (const { value: place } of declarations) {
-    const { list } = tokenize(source.slice(place?.[0], place?.[1]));
+  for (const { literal } of declarations) {
+    const { list } = tokenize(source.slice(literal?.[0], literal?.[1]));
     let next: number | undefined = 0;
     for (let i = 1; i < list.length - 2; i++) {
       const key = (list[i] as Token).value;
@@ -152,8 +185,8 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
     const props = Array.from(values ?? [], ([key, value]) => [key, prop({ kind: 'const', value })] as const);
     return values === undefined ? undefined : { kind: 'record', props: new Map(props), index: undefined };
   }
-  if (declaration.value === undefined) return undefined;
-  const { list, partner } = tokenize(module.source.slice(...declaration.value));
+  if (declaration.literal === undefined) return undefined;
+  const { list, partner } = tokenize(module.source.slice(...declaration.literal));
   const closing = Math.max(partner[0] as number, 0);
   const exact = list[closing + 1]?.text === 'as' && list[closing + 2]?.text === 'const';
   let i = 0;

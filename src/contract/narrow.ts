@@ -12,19 +12,16 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   if (x.kind === 'union') return unite(x.of.map((part) => intersect(part, b, fail)));
   if (y.kind === 'union') return unite(y.of.map((part) => intersect(a, part, fail)));
   if (x.kind === 'record' && y.kind === 'record') return intersectRecords(x, y, fail);
-  // `ControllerParams & { user: User }`: what a service adds to them is no part of the request.
-  if (x.kind === 'params') return a;
-  if (y.kind === 'params') return b;
   if (takesAnything(x, y)) return b;
   if (takesAnything(y, x)) return a;
   if (isScalar(x) && isScalar(y) && x.kind === y.kind) return withKeywords(x, y.keywords ?? {}, fail);
   if (x.kind === y.kind && idOf(x) === idOf(y)) return a;
   if (x.kind === 'object' && isStructure(y)) return b;
   if (y.kind === 'object' && isStructure(x)) return a;
+  if (isBrandOf(y, x)) return a;
+  if (isBrandOf(x, y)) return b;
   if (x.kind === 'const') return isValueOf(x, y) ? a : NEVER;
   if (y.kind === 'const') return isValueOf(y, x) ? b : NEVER;
-  if (isBrand(y) && x.kind !== 'record') return a;
-  if (isBrand(x) && y.kind !== 'record') return b;
   return isSimple(x) && isSimple(y) ? NEVER : fail('this intersection is not understood');
 }
 
@@ -63,9 +60,12 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, of: Shape): boole
   return pattern === undefined || new RegExp(pattern as string, 'u').test(literal.value as string);
 }
 
-/** A brand: `string & { readonly __brand: 'Id' }` is a string. */
-const isBrand = (shape: Shape): boolean =>
-  shape.kind === 'record' && shape.index === undefined && [...shape.props.keys()].every((key) => key.startsWith('__'));
+/** A brand: `string & { readonly __brand: 'Id' }` is a string. No text and no number of a request has fields. */
+function isBrandOf(brand: Shape, shape: Shape): boolean {
+  if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
+  const isValue = isScalar(shape) || shape.kind === 'boolean' || shape.kind === 'const';
+  return isValue || [...brand.props.keys()].every((key) => key.startsWith('_'));
+}
 
 /** The shape, with constraints. @param fail called when one of them can have no effect */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {

@@ -29,7 +29,6 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
   const modifiers: string[] = [];
   skipDecorators(c);
   while ((c.isName() && MODIFIERS.has(c.token().text) && startsMember(c, 1)) || c.is('*')) {
-    if (c.is('private') || c.is('protected')) c.marks.add(c.i);
     modifiers.push(c.next().text);
   }
   doc ??= c.token().doc;
@@ -40,7 +39,7 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
   }
   if (holder === 'value' && c.take('...')) {
     skipValue(c, end, ',');
-    return { ...base, kind: 'other', name: '...' };
+    return { ...base, kind: 'spread', name: '' };
   }
   if (c.is('(') || c.is('<') || (holder === 'type' && c.is('new') && (c.is('(', 1) || c.is('<', 1)))) {
     c.take('new');
@@ -48,17 +47,18 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
     return { ...base, kind: 'other', name: '' };
   }
   if (c.is('[') && c.isName(1) && c.is(':', 2)) return indexSignature(c, base);
-  const name = memberName(c);
+  const { name, computed } = memberName(c);
+  const named = { ...base, name, computed };
   const optional = c.is('?');
   if (!c.take('?')) c.take('!');
   if (c.is('(') || c.is('<')) {
-    const { params, result, open } = parseSignature(c);
+    const { params, result, typeParams } = parseSignature(c);
     const body = c.is('{');
     if (body) c.skip();
-    const kind = modifiers.includes('get') || modifiers.includes('set') ? 'other' : 'method';
-    return { ...base, kind, name: name ?? '', optional, params, open, type: result, body };
+    const kind = modifiers.includes('get') || modifiers.includes('set') ? 'accessor' : 'method';
+    return { ...named, kind, optional, params, typeParams, type: result, body };
   }
-  return property(c, end, holder, base, name, optional);
+  return { ...named, optional, ...property(c, end, holder, named) };
 }
 
 type Base = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'body'>;
@@ -72,58 +72,24 @@ function indexSignature(c: Cursor, base: Base): Member {
   return { ...base, kind: 'index', name: '', params, type: c.type() };
 }
 
-function property(c: Cursor, end: number, holder: MemberHolder, base: Base, name: string | undefined, optional: boolean): Member {
+function property(
+  c: Cursor,
+  end: number,
+  holder: MemberHolder,
+  { name, computed }: Pick<Member, 'name' | 'computed'>,
+): Pick<Member, 'kind' | 'type' | 'value'> {
   let type: TypeNode | undefined;
   let value: Member['value'];
   if (holder === 'value') {
-    if (c.take(':')) value = functionAt(c, end);
-    else if (c.i >= end || c.is(',')) value = name === undefined ? undefined : { kind: 'reference', name };
+    if (c.take(':')) value = c.value(end);
+    else if ((c.i >= end || c.is(',')) && computed === undefined) value = { kind: 'reference', name };
     skipValue(c, end, ',');
   } else {
     if (c.take(':')) type = c.type();
     if (holder === 'class' && c.take('=')) skipValue(c, end, ';', true);
     else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().fresh) c.fail(';');
   }
-  return { ...base, kind: name === undefined ? 'other' : 'property', name: name ?? '', optional, type, value };
-}
-
-/** A function as a value, or a name that may stand for one; undefined for any other value, and nothing is taken. */
-export function functionAt(c: Cursor, end: number): Member['value'] {
-  const from = c.i;
-  if (c.isName() && (c.is(',', 1) || c.is(';', 1) || c.i + 1 === end)) return { kind: 'reference', name: c.token().value };
-  if (c.is('async') && !c.token(1).fresh && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
-  try {
-    if (c.take('function')) {
-      c.take('*');
-      if (c.isName()) c.i++;
-      const made = parseFunction(c);
-      if (c.is('{')) return made;
-    } else if (c.is('(') || c.is('<')) {
-      const made = parseFunction(c);
-      if (c.is('=>')) return made;
-    } else if (c.isName() && c.is('=>', 1)) {
-      const open = c.token().at;
-      const params = [{ name: c.name(), optional: false, rest: false, type: undefined }];
-      return { kind: 'function', params, open, result: undefined, typeParams: [] };
-    }
-  } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-  }
-  c.i = from;
-  return undefined;
-}
-
-/** Where the literal that begins here stands, with its `as const`; nothing of it when it has another type, or is part of more. */
-export function literalAt(c: Cursor): [number, number] {
-  const { at } = c.token();
-  const partner = c.partner[c.i] as number;
-  const isConst = (at: number) => c.list[at]?.text === 'as' && c.list[at + 1]?.text === 'const';
-  const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
-  const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
-  // A type that it must satisfy may narrow what is in it.
-  const isWhole = end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
-  const isNext = end.fresh && end.kind !== Kind.punctuation && end.kind !== Kind.template && !/^(?:in|instanceof|as)$/.test(end.text);
-  return [at, isWhole || isNext || end.text === '@' ? end.at : at];
+  return { kind: 'property', type, value };
 }
 
 export function parseFunction(c: Cursor): FunctionNode {
@@ -146,26 +112,28 @@ function startsMember(c: Cursor, ahead: number): boolean {
   return text === '{' && c.is('static', ahead - 1);
 }
 
-/** Undefined for a computed name that is no string. */
-function memberName(c: Cursor): string | undefined {
+function memberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   const { kind, text, value } = c.token();
   if (kind === Kind.name || kind === Kind.string || kind === Kind.number) {
     c.i++;
-    return kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value;
+    return { name: kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value };
   }
   if (!c.is('[')) return c.fail('a member');
-  const inner = c.token(1);
   const end = c.end('[');
-  const isPlain = inner.kind === Kind.string && end === c.i + 2;
+  c.i++;
+  const inner = c.token();
+  const isText = inner.kind === Kind.string || inner.text === '`';
+  const computed = c.isName() ? c.dotted(c.name()) : '';
+  const isPlain = c.i === end;
+  const isTextAlone = isText && c.i + 1 === end;
   c.i = end + 1;
-  return isPlain ? inner.value : undefined;
+  return isTextAlone ? { name: inner.value } : { name: '', computed: isPlain ? computed : '' };
 }
 
 export function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
   const typeParams = parseTypeParams(c);
-  const open = c.token().at;
   const params = parseParams(c);
-  return { typeParams, params, open, result: c.take(':') ? c.type() : undefined };
+  return { typeParams, params, result: c.take(':') ? c.type() : undefined };
 }
 
 function parseParams(c: Cursor): Param[] {
@@ -178,7 +146,6 @@ function parseParams(c: Cursor): Param[] {
     let declares = false;
     while (MODIFIERS.has(c.token().text) && c.isName() && c.isName(1)) {
       declares = true;
-      if (c.is('private') || c.is('protected')) c.marks.add(c.i);
       c.i++;
     }
     const rest = c.take('...');
@@ -203,8 +170,8 @@ export function parseTypeParams(c: Cursor): TypeParam[] {
   while (!c.take('>')) {
     while ((c.is('const') || c.is('in') || c.is('out')) && c.isName(1)) c.i++;
     const name = c.name();
-    if (c.take('extends')) c.type();
-    found.push({ name, fallback: c.take('=') ? c.type() : undefined });
+    const constraint = c.take('extends') ? c.type() : undefined;
+    found.push({ name, constraint, fallback: c.take('=') ? c.type() : undefined });
     if (!c.is('>')) c.expect(',');
   }
   return found;
@@ -224,7 +191,7 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
 /** To the `stop` that ends a value, or, with `lines`, to where a line break does. */
 export function skipValue(c: Cursor, end: number, stop: string, lines = false): void {
   for (const from = c.i; c.i < end; c.i++) {
-    if (c.is(stop)) return;
+    if (c.is(stop) || c.is(';')) return;
     if (
       lines &&
       c.i > from &&

@@ -1,19 +1,21 @@
 // The statements of a file that declare something: imports, exports, types, classes, constants, functions. They are known by
 // their first words; everything else is stepped over.
 import { Cursor } from './cursor.ts';
-import { functionAt, literalAt, parseFunction, parseMembers, parseTypeArgs, parseTypeParams, skipDecorators } from './parse-members.ts';
+import { classNameAt, declarationOf, parseBody } from './parse-declaration.ts';
+import { parseFunction, parseTypeParams, skipDecorators } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
+import { valueAt } from './parse-values.ts';
 import { SourceError } from './source-error.ts';
-import type { Declaration, Import, ParsedModule, TypeNode } from './syntax.ts';
+import type { Declaration, Import, Module } from './syntax.ts';
 import { Kind, tokenize } from './tokens.ts';
 
 /** @throws SourceError */
-export function parseModule(source: string): ParsedModule {
+export function parseModule(source: string): Module {
   const tokens = tokenize(source);
-  const c = new Cursor(tokens, parseType);
+  const c = new Cursor(tokens, { type: parseType, value: valueAt });
   const found: Found = { declarations: new Map(), imports: new Map(), exports: new Map(), stars: [] };
   parseStatements(c, found, tokens.list.length - 1);
-  return { source, tokens, marks: c.marks, ...found };
+  return { source, ...found };
 }
 
 interface Found {
@@ -102,33 +104,23 @@ function exportDefault(c: Cursor, found: Found, doc: string | undefined): void {
   if (c.is('abstract') && c.is('class', 1)) c.i++;
   if (c.is('class') || (c.is('interface') && c.isName(1)) || c.is('function') || (c.is('async') && c.is('function', 1))) {
     found.exports.set('default', declaration(c, found, doc) ?? 'default');
-  } else if (c.is('{')) {
-    valueObject(c, found, 'default', doc);
-    found.exports.set('default', 'default');
-  } else if (c.isName() && !c.is('new') && c.endsValue(1)) found.exports.set('default', c.name());
+    return;
+  }
+  const { at } = c.token();
+  const literal = literalAt(c);
+  const value = valueAt(c, c.list.length - 1);
+  const isName = value?.kind === 'reference' && !value.name.includes('.');
+  found.exports.set('default', isName ? value.name : add(found, declarationOf(c, 'const', 'default', { literal, value, doc, at })));
 }
 
 // Declarations
 
-function add(c: Cursor, found: Found, kind: Declaration['kind'], name: string, rest: Partial<Declaration>): void {
-  const made: Declaration = {
-    kind,
-    name,
-    inside: c.inside,
-    params: [],
-    parents: [],
-    members: [],
-    type: undefined,
-    value: undefined,
-    callable: undefined,
-    className: name,
-    doc: undefined,
-    at: c.token().at,
-    ...rest,
-  };
-  const known = found.declarations.get(c.inside + name);
-  if (known === undefined) found.declarations.set(c.inside + name, [made]);
-  else known.push(made);
+function add(found: Found, declaration: Declaration): string {
+  const key = declaration.inside + declaration.name;
+  const before = found.declarations.get(key);
+  if (before === undefined) found.declarations.set(key, [declaration]);
+  else before.push(declaration);
+  return declaration.name;
 }
 
 /** @returns the name that it declares, undefined when it is no declaration of ours */
@@ -149,7 +141,7 @@ const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(O
   interface: (c, found, doc, at) => {
     if (!c.isName(1) || c.token(1).fresh) return undefined;
     c.i++;
-    return body(c, found, 'interface', c.name(), doc, at);
+    return add(found, parseBody(c, 'interface', c.name(), { doc, at }));
   },
   type: (c, found, doc, at) => {
     if (!c.isName(1) || c.token(1).fresh || !(c.is('=', 2) || c.is('<', 2))) return undefined;
@@ -157,13 +149,12 @@ const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(O
     const name = c.name();
     const params = parseTypeParams(c);
     c.expect('=');
-    add(c, found, 'alias', name, { params, type: parseType(c), doc, at });
-    return name;
+    return add(found, declarationOf(c, 'alias', name, { params, type: parseType(c), doc, at }));
   },
   class: (c, found, doc, at) => {
     if (!c.isName(1) && !c.is('{', 1)) return undefined;
     c.i++;
-    return body(c, found, 'class', className(c) ?? 'default', doc, at);
+    return add(found, parseBody(c, 'class', classNameAt(c) ?? 'default', { doc, at }));
   },
   namespace,
   module: namespace,
@@ -178,51 +169,6 @@ const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(O
     return functionDeclaration(c, found, doc, at);
   },
 } satisfies Record<string, Reader>);
-
-function className(c: Cursor): string | undefined {
-  return c.isName() && !c.is('extends') && !c.is('implements') ? c.name() : undefined;
-}
-
-function body(
-  c: Cursor,
-  found: Found,
-  kind: 'interface' | 'class',
-  name: string,
-  doc: string | undefined,
-  at: number,
-  runtimeName = name,
-): string {
-  const params = parseTypeParams(c);
-  const parents = heritage(c);
-  const end = c.end('{');
-  c.i++;
-  const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
-  c.i = end + 1;
-  add(c, found, kind, name, { params, parents, members, doc, at, className: runtimeName });
-  return name;
-}
-
-function heritage(c: Cursor): TypeNode[] {
-  const found: TypeNode[] = [];
-  while (c.is('extends') || c.is('implements')) {
-    const counts = c.next().text === 'extends';
-    do {
-      const { at } = c.token();
-      if (!c.isName()) {
-        c.skipTo('{');
-        if (counts) found.push({ kind: 'other', what: 'a class made by an expression', at });
-        continue;
-      }
-      const name = c.dotted(c.name());
-      const args = parseTypeArgs(c);
-      const isPlain = c.is('{') || c.is(',') || c.is('implements');
-      if (!isPlain) c.skipTo('{');
-      if (!isPlain) found.push({ kind: 'other', what: 'a class made by a call', at });
-      else if (counts) found.push({ kind: 'name', name, args, at });
-    } while (c.take(','));
-  }
-  return found;
-}
 
 function namespace(c: Cursor, found: Found): string | undefined {
   const { kind, value, at } = c.token(1);
@@ -246,9 +192,9 @@ function enumeration(c: Cursor, found: Found, doc: string | undefined, at: numbe
   c.i += words;
   const name = c.name();
   const end = c.end('{') + 1;
-  add(c, found, 'enum', name, { value: [c.token().at, (c.list[end] as { at: number }).at], doc, at });
+  const literal = [c.token().at, (c.list[end] as { at: number }).at] as const;
   c.i = end;
-  return name;
+  return add(found, declarationOf(c, 'enum', name, { literal, doc, at }));
 }
 
 function constant(c: Cursor, found: Found, doc: string | undefined, at: number): string | undefined {
@@ -257,31 +203,23 @@ function constant(c: Cursor, found: Found, doc: string | undefined, at: number):
   c.i++;
   const name = c.name();
   const type = c.take(':') ? parseType(c) : undefined;
-  if (!c.take('=')) return name;
-  if (c.is('class') && (c.isName(1) || c.is('{', 1))) {
-    c.i++;
-    const inner = className(c);
-    return body(c, found, 'class', name, doc, at, inner ?? name);
-  }
-  if (c.is('{')) valueObject(c, found, name, doc, type);
-  else {
-    const from = c.i;
-    const callable = functionAt(c, -1);
-    c.i = from;
-    const value = literalAt(c);
-    add(c, found, 'const', name, { type, value, callable: callable?.kind === 'function' ? callable : undefined, isVariable, doc, at });
-  }
-  return name;
+  const isGiven = c.take('=');
+  const literal = isGiven ? literalAt(c) : undefined;
+  const value = isGiven ? valueAt(c, c.list.length - 1) : undefined;
+  return add(found, declarationOf(c, 'const', name, { type, literal, value, isVariable, doc, at }));
 }
 
-function valueObject(c: Cursor, found: Found, name: string, doc: string | undefined, type?: TypeNode): void {
+/** The place of the literal that begins here, with its `as const`; empty when it has another type, or is part of more. */
+function literalAt(c: Cursor): [number, number] {
   const { at } = c.token();
-  const value = literalAt(c);
-  const end = c.end('{');
-  c.i++;
-  const members = parseMembers(c, end, 'value');
-  c.i = end + 1;
-  add(c, found, 'object', name, { members, value, type, doc, at });
+  const partner = c.partner[c.i] as number;
+  const isConst = (at: number) => c.list[at]?.text === 'as' && c.list[at + 1]?.text === 'const';
+  const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
+  const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
+  // A type that it must satisfy may narrow what is in it.
+  const isWhole = end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
+  const isNext = end.fresh && end.kind !== Kind.punctuation && end.kind !== Kind.template && !/^(?:in|instanceof|as)$/.test(end.text);
+  return [at, isWhole || isNext || end.text === '@' ? end.at : at];
 }
 
 function functionDeclaration(c: Cursor, found: Found, doc: string | undefined, at: number): string | undefined {
@@ -289,7 +227,7 @@ function functionDeclaration(c: Cursor, found: Found, doc: string | undefined, a
   c.take('*');
   const name = c.isName() ? c.name() : 'default';
   if (!c.is('(') && !c.is('<')) return undefined;
-  add(c, found, 'function', name, { callable: parseFunction(c), doc, at });
+  const value = parseFunction(c);
   if (c.is('{')) c.skip();
-  return name;
+  return add(found, declarationOf(c, 'function', name, { value, doc, at }));
 }

@@ -1,74 +1,123 @@
-// What the source says about a group: its operations, each found where it is declared, and compared with what run time has. A
-// difference is an error, never an operation without a check.
+// What the source says about a group: each operation of run time is found where it is declared, and its annotations are its
+// contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
 import { basename } from 'node:path';
 import { createBundle } from './bundle.ts';
-import { findLevels, findMethod, type Level } from './class-levels.ts';
+import { type FoundMember, findLevels, findMember, hasUnreadName, isMarked, type Level, type Levels } from './class-levels.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { readDoc, summaryOf } from './doc-comment.ts';
 import { createEvaluator } from './evaluate.ts';
-import { withGiven } from './given.ts';
-import { type HiddenTypes, hiddenTypes } from './hidden-types.ts';
+import { isDataGiven, withGiven } from './given.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createSchemaWriter } from './schema.ts';
-import { lineOf } from './source-error.ts';
-import { type SourceText, sourceText } from './source-text.ts';
-import { type TypeFiles, UnreadableFile } from './type-files.ts';
+import { lineOf, SourceError } from './source-error.ts';
+import { Kind, tokenize } from './tokens.ts';
+import { type ImportedFiles, type TypeFiles, UnreadableFile } from './type-files.ts';
 import { findAmbiguity } from './union-safety.ts';
 
+/** A controller as the process has loaded it. */
 export interface GroupSource {
   readonly path: string;
   readonly group: string;
-  readonly operations: readonly RunTimeOperation[];
-  /** `constructor.name` of each level, as run time has them; undefined for an object. */
+  /** `default`, or the name of the controller's class. */
+  readonly exportName: string;
+  /** The `constructor.name` of each level, nearest first; undefined for an object. */
   readonly classNames: readonly (string | undefined)[];
-  /** What it imports: an operation may come from there in a way that is not followed. */
-  readonly others: () => readonly SourceText[];
+}
+
+export interface ReadSource {
+  /** Whether the source marks a method of run time `private` or `protected`. */
+  isHidden(name: string, depth: number): boolean;
+  /** @throws ContractError */
+  contract(operations: readonly RunTimeOperation[]): GroupContract;
 }
 
 /** @throws ContractError */
-export function readGroup({ path, group, operations, classNames, others }: GroupSource, files: TypeFiles): GroupContract {
+export function readGroup({ path, group, exportName, classNames }: GroupSource, files: TypeFiles, sources: ImportedFiles): ReadSource {
   const evaluator = createEvaluator(files.load);
-  const writer = createSchemaWriter();
-  const bundle = createBundle(writer);
-  const read = readingAt(path);
-  const module = read(() => files.read(path));
-  const inSource = read(() => findLevels(path, group, evaluator, module));
-  // Another class than the one that was loaded says nothing about it.
-  const levels = inSource.every(({ className }, i) => i < classNames.length && className === classNames[i]) ? inSource : [];
-  const own = sourceText(path, module.source, module.tokens);
-  const sight = () => [own, ...others()];
-  const found = new Map<string, OperationContract>();
-  for (const operation of operations) {
-    const method = read(() => findMethod(levels, operation.name, evaluator));
-    const types = hiddenTypes({ ...operation, found: method, levels, sight });
-    if (types !== undefined) throw unreadable(operation.name, own, types);
-    const one = method === undefined ? notFound(operation.name) : readOperation(operation, method, { evaluator, writer, files });
-    const ambiguous = findAmbiguity(
-      [one.data, one.query, one.path].filter((schema) => schema !== undefined),
-      writer.defs,
-    );
-    if (ambiguous !== undefined) throw new ContractError(one.at ?? path, `${operation.name}: ${ambiguous}`);
-    found.set(operation.name, withGiven(one, operation.given, bundle));
+  const atPlace = readingAt(path);
+  const module = atPlace(() => files.read(path));
+  const levels: Levels = atPlace(() => findLevels(exportName, { path, module, params: new Map() }, evaluator));
+  const { list } = levels;
+  const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
+
+  /** Where run time has another class, as a decorator may make one, no nearer method than that of run time counts. */
+  function find(name: string, depth: number): FoundMember | undefined {
+    const candidates = isAligned ? list.slice(depth, depth + 1) : list.slice(0, depth + 1);
+    for (const level of candidates) {
+      const member = atPlace(() => findMember(level, name, evaluator));
+      if (member !== undefined) return member;
+    }
+    return undefined;
   }
-  refuseWhatIsNotThere(path, module.source, levels, operations);
-  return { group, ...summaryOf(readDoc(levels[0]?.doc).text), operations: inSourceOrder(found, levels), defs: writer.defs };
+
+  function contract(operations: readonly RunTimeOperation[]): GroupContract {
+    const writer = createSchemaWriter();
+    const bundle = createBundle(writer);
+    const contracts = new Map<string, OperationContract>();
+    for (const operation of operations) {
+      const { name, given } = operation;
+      const method = find(name, operation.depth)?.method;
+      const one = method === undefined ? unfound(operation) : atPlace(() => readOperation(operation, method, { evaluator, writer, files }));
+      const schemas = [one.data, one.query, one.path].filter((schema) => schema !== undefined);
+      const ambiguous = findAmbiguity(schemas, writer.defs);
+      if (ambiguous !== undefined) throw new ContractError(one.at ?? path, `${name}: ${ambiguous}`);
+      contracts.set(name, withGiven(one, given, bundle));
+    }
+    refuseWhatIsNotThere(path, module.source, list, operations);
+    const summary = summaryOf(readDoc(list[0]?.doc).text);
+    return { group, ...summary, operations: inSourceOrder(contracts, list), defs: writer.defs };
+  }
+
+  /** An operation without a source: nothing checks it, and the commands name it; in TypeScript only where that was meant. */
+  function unfound({ name, method, depth, given }: RunTimeOperation): OperationContract {
+    const place = `${path}:${lineOf(module.source, Math.max(module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`)), 0))}`;
+    const refuse = (what: string): never => {
+      const key = JSON.stringify(name);
+      throw new ContractError(
+        place,
+        `${name} ${what}: write it as a method of the exported class or object, with a plain name, ` +
+          `or say static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
+      );
+    };
+    const level = isAligned ? list[depth] : undefined;
+    const isReplaced = level !== undefined && hasUnreadName(level, evaluator);
+    if (isMarkedAnywhere(name)) refuse('may be private or protected, and its class is not found in the source');
+    if (isReplaced && level.members.some(isMarked)) refuse('may be private or protected, since a member beside it has a computed name');
+    const isOfPackage = levels.isPackageBelow && isAligned && depth >= list.length;
+    if (isOfPackage) return unread(name, 'it comes from a package, whose source is not read');
+    if (given.unchecked === true) return unread(name, 'static operations says so');
+    if (isDataGiven(name, given)) return unread(name, undefined);
+    if (!path.endsWith('.ts')) return unread(name, 'its source is not followed: it is made by code, or comes from a package');
+    if (takesNothing(method)) return unread(name, undefined);
+    return refuse(`is an operation whose types are not found${isReplaced ? ', since a spread or a computed name may replace it' : ''}`);
+  }
+
+  function isMarkedAnywhere(name: string): boolean {
+    const mark = new RegExp(`\\b(?:private|protected)\\b[^;{}=()]*?(?<![\\w$])${name.replace(/\W/g, '\\$&')}['"\`]?\\]?\\s*[?!]?\\s*[(<]`);
+    return [path, ...sources.imported()].some((file) => file.endsWith('.ts') && mark.test(sources.textOf(file)));
+  }
+
+  return { isHidden: (name, depth) => find(name, depth)?.isHidden === true, contract };
 }
 
-// What run time sees against what was read
-
-function unreadable(name: string, own: SourceText, { file, at }: HiddenTypes): ContractError {
-  const line = lineOf(file.source, at);
-  const here = own.tokens.list.find(({ value }) => value === name)?.at ?? 0;
-  const [place, where] = file.path === own.path ? [line, ''] : [lineOf(own.source, here), ` (see ${basename(file.path)}:${line})`];
-  return new ContractError(
-    `${own.path}:${place}`,
-    `${name} is an operation whose types cannot be read${where}: write it as a method of the exported class or object, or without annotations`,
-  );
+/** By its text at run time; a function that is bound or built in does not show what it takes. */
+function takesNothing(method: RunTimeOperation['method']): boolean {
+  const text = Function.prototype.toString.call(method);
+  if (/\[native code\]|\barguments\b/.test(text)) return false;
+  try {
+    const { list, partner } = tokenize(text);
+    let i = 0;
+    while (i < list.length && !/^(?:\(|=>)$/.test(list[i]?.text ?? '')) i = Math.max(partner[i] as number, i) + 1;
+    return list[i]?.kind === Kind.punctuation && list[i]?.text === '(' && partner[i] === i + 1;
+  } catch (error) {
+    if (error instanceof SourceError) return false;
+    throw error;
+  }
 }
 
-/** A method that was read, and that run time does not have, was misread. */
+/** A method that was read and that run time lacks was misread, or taken away. */
 function refuseWhatIsNotThere(path: string, source: string, [own]: readonly Level[], operations: readonly RunTimeOperation[]): void {
   const names = new Set(operations.map(({ name }) => name));
   for (const { kind, name, body, modifiers, at } of own?.members ?? []) {
@@ -82,14 +131,15 @@ function refuseWhatIsNotThere(path: string, source: string, [own]: readonly Leve
   }
 }
 
-function inSourceOrder(found: ReadonlyMap<string, OperationContract>, levels: readonly Level[]): ReadonlyMap<string, OperationContract> {
+function inSourceOrder(
+  contracts: ReadonlyMap<string, OperationContract>,
+  levels: readonly Level[],
+): ReadonlyMap<string, OperationContract> {
   const order = new Map(levels.flatMap(({ members }) => members.map(({ name }) => name)).map((name, i) => [name, i]));
-  return new Map([...found].sort(([a], [b]) => (order.get(a) ?? Infinity) - (order.get(b) ?? Infinity) || 0));
+  return new Map([...contracts].sort(([a], [b]) => (order.get(a) ?? Infinity) - (order.get(b) ?? Infinity) || 0));
 }
 
-// Places
-
-/** Errors of the syntax, with their place. */
+/** Runs work and gives an error of the syntax its place. */
 function readingAt(controller: string): <T>(work: () => T) => T {
   return (work) => {
     try {
@@ -105,22 +155,18 @@ function readingAt(controller: string): <T>(work: () => T) => T {
   };
 }
 
-function notFound(name: string): OperationContract {
+function unread(name: string, unchecked: string | undefined): OperationContract {
   return {
-    ...UNDESCRIBED,
     name,
-    unchecked: 'its source is not followed: it is made by code, or comes from a package',
+    summary: undefined,
+    description: undefined,
+    deprecated: false,
+    data: undefined,
+    query: undefined,
+    path: undefined,
+    unchecked,
+    results: [UNKNOWN_RESULT],
+    undocumented: undefined,
     at: undefined,
   };
 }
-
-const UNDESCRIBED = {
-  summary: undefined,
-  description: undefined,
-  deprecated: false,
-  data: undefined,
-  query: undefined,
-  path: undefined,
-  results: [UNKNOWN_RESULT],
-  undocumented: undefined,
-} as const;

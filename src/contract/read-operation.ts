@@ -1,28 +1,27 @@
 // One operation: the types of its data, query, path and result, as its source says. A request type that is not understood is an
 // error with its place, never an operation without a check.
-import type { FoundMethod } from './class-levels.ts';
 import type { OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { CONSTRAINTS, readDoc, summaryOf } from './doc-comment.ts';
 import type { Evaluator } from './evaluate.ts';
+import type { FollowedFunction } from './follow.ts';
 import { type GivenSchemas, isDataGiven } from './given.ts';
 import { docResult, withDocTypes } from './js-types.ts';
 import type { Scope } from './look-up.ts';
-import { paramsType } from './params-type.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema.ts';
-import { mayBeAbsent, open, recordOf, type Shape, without } from './shape.ts';
+import { open, recordOf, type Shape, without } from './shape.ts';
 import { lineOf, SourceError, Unsupported } from './source-error.ts';
-import type { Param, TypeNode } from './syntax.ts';
+import type { Param, TypeNode, TypeParam } from './syntax.ts';
 import { type TypeFiles, UnreadableFile } from './type-files.ts';
 
 /** An operation as run time has it. */
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
-  /** It stands in the exported class or object itself. */
-  readonly own: boolean;
-  /** What its route captures; undefined: it has none. */
+  /** The level that has the method: 0 is the exported class or object itself, 1 its parent. */
+  readonly depth: number;
+  /** The names that its route captures; undefined: it has no route. */
   readonly pathNames: readonly string[] | undefined;
   /** What `static operations` says in the place of annotations. */
   readonly given: GivenSchemas;
@@ -34,47 +33,58 @@ export interface Tools {
   readonly files: TypeFiles;
 }
 
-export function readOperation({ name, given, pathNames }: RunTimeOperation, method: FoundMethod, tools: Tools): OperationContract {
-  const { scope, at, doc } = method;
+export function readOperation({ name, given, pathNames }: RunTimeOperation, method: FollowedFunction, tools: Tools): OperationContract {
+  const { at, doc, node } = method;
+  const scope: Scope = { ...method.scope, params: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope) };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = /\.[mc]?js$/.test(scope.path);
-  const params = (isScript ? docTypes(name, method, place) : method.params).filter((param) => param.name !== 'this');
-  const [data, second] = params;
+  const said = () => describe(name, method, isScript, scope, place, tools);
+  if (given.unchecked === true) return { ...said(), unchecked: 'static operations says so' };
+  const [data, second, ...others] = (isScript ? docTypes(name, method, place) : node.params).filter((param) => param.name !== 'this');
   if (method.isOverloaded) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
-  refuseIdleTags(name, [doc, ...params.map((param) => param.doc)], place);
-  const rest = params.slice(0, 2).find((param) => param.rest && param.type !== undefined && !isListOfAnything(param.type));
+  refuseIdleTags(name, [doc, ...[data, second, ...others].map((param) => param?.doc)], place);
+  const rest = [data, second].find((param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type));
   if (rest !== undefined)
     throw new ContractError(place, `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`);
-  const of = (param: Param | undefined) =>
+  const shapeOf = (param: Param | undefined) =>
     param === undefined || param.rest || data?.rest ? undefined : requestShape(name, param, scope, tools);
-  const asked = isDataGiven(name, given) ? undefined : of(data);
-  refuseParamsAsData(name, asked, place);
-  const around = writeParams(
-    name,
-    second,
-    of(
-      second === undefined
-        ? undefined
-        : { ...second, type: paramsType(second.type, given.query === undefined, scope, tools.evaluator.load) },
-    ),
-    scope,
-    tools,
-  );
+  const asked = isDataGiven(name, given) ? undefined : shapeOf(data);
+  const around = writeParams(name, second, shapeOf(second), given.query === undefined, scope, tools);
   refuseForeignPath(name, around.path, pathNames, place);
-  const { summary, description } = summaryOf(readDoc(doc).text);
-  const result = method.result ?? (isScript ? docResult(doc, at) : undefined);
+  const schema = asked === undefined || isUnchecked(asked) ? undefined : write(name, data as Param, asked, scope, tools);
+  return {
+    ...said(),
+    data: schema,
+    ...around,
+    unchecked: isDataGiven(name, given) ? undefined : whyUnchecked(data, asked),
+  };
+}
+
+/** A method is called with whatever its type parameters allow. */
+const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
+
+/** All but the request. */
+function describe(
+  name: string,
+  { node, doc, at }: FollowedFunction,
+  isScript: boolean,
+  scope: Scope,
+  place: string,
+  { evaluator, writer }: Tools,
+): OperationContract {
+  const { text, tags } = readDoc(doc);
+  const result = node.result ?? (isScript ? docResult(doc, at) : undefined);
   return {
     name,
-    summary,
-    description,
-    deprecated: readDoc(doc).tags.some(([tag]) => tag === 'deprecated'),
-    data: asked === undefined || isUnchecked(asked) ? undefined : write(name, data as Param, asked, scope, tools),
-    path: around.path,
-    query: given.query === undefined ? around.query : undefined,
-    unchecked: isDataGiven(name, given) ? undefined : whyUnchecked(data, asked),
-    ...readResults(result, scope, tools.evaluator, tools.writer),
+    ...summaryOf(text),
+    deprecated: tags.some(([tag]) => tag === 'deprecated'),
+    data: undefined,
+    path: undefined,
+    query: undefined,
+    unchecked: undefined,
+    ...readResults(result, scope, evaluator, writer),
     at: place,
   };
 }
@@ -86,12 +96,6 @@ function refuseIdleTags(name: string, docs: readonly (string | undefined)[], pla
   throw new ContractError(place, `${name}: @${tag} can have no effect here: it stands before a property or a type alias`);
 }
 
-function refuseParamsAsData(name: string, asked: Shape | undefined, place: string): void {
-  const shape = asked === undefined ? undefined : open(asked);
-  if (shape?.kind !== 'params' || (shape.path === undefined && shape.query === undefined)) return;
-  throw new ContractError(place, `${name}: a ControllerParams is the second argument, the first is the data`);
-}
-
 function refuseForeignPath(name: string, path: Schema | undefined, names: readonly string[] | undefined, place: string): void {
   const foreign = Object.keys((path?.properties ?? {}) as object).find((one) => names?.includes(one) !== true);
   if (foreign === undefined) return;
@@ -101,7 +105,7 @@ function refuseForeignPath(name: string, path: Schema | undefined, names: readon
   );
 }
 
-function docTypes(name: string, { params, doc, at }: FoundMethod, place: string): readonly Param[] {
+function docTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
   try {
     return withDocTypes(params, doc, at);
   } catch (error) {
@@ -116,8 +120,8 @@ function requestShape(name: string, param: Param | undefined, scope: Scope, tool
     ? undefined
     : within(name, param as Param, scope, tools, () => {
         const shape = tools.evaluator.evaluate(type, scope);
-        // What a name stands for is worked out when it is asked for: now, where a mistake has its place.
-        open(shape);
+        // A name is worked out when it is asked for: now, where a mistake has its place.
+        if (open(shape).kind === 'never') throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
         return shape;
       });
 }
@@ -151,50 +155,40 @@ function annotationOf({ type, end }: Param, { module }: Scope): string {
 
 /** `_: undefined` takes nothing, and `unknown` anything. */
 function isUnchecked(shape: Shape): boolean {
-  const of = open(shape);
-  return (
-    of.kind === 'any' ||
-    of.kind === 'undefined' ||
-    of.kind === 'never' ||
-    of.kind === 'params' ||
-    (of.kind === 'union' && of.of.every(({ kind }) => kind === 'undefined'))
-  );
+  const { kind } = open(without(shape, 'undefined'));
+  return kind === 'any' || kind === 'never';
 }
 
 function whyUnchecked(param: Param | undefined, shape: Shape | undefined): string | undefined {
-  if (param === undefined || param.rest) return undefined;
+  if (param === undefined) return undefined;
+  if (param.rest) return 'it is a rest argument';
   if (shape === undefined) return 'it has no annotation';
   return open(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
 }
 
-/** `ControllerParams<{ path, query }>`, or an object type of one's own with such fields. */
+/** `ControllerParams<{ path, query }>`, or an object type of one's own with such fields. The server always gives both. */
 function writeParams(
   name: string,
   param: Param | undefined,
   shape: Shape | undefined,
+  readsQuery: boolean,
   scope: Scope,
   tools: Tools,
 ): Pick<OperationContract, 'path' | 'query'> {
-  const of = shape === undefined ? undefined : open(without(shape, 'undefined', 'null'));
-  const parts =
-    of?.kind === 'params' ? of : of?.kind === 'record' ? { path: of.props.get('path')?.of, query: of.props.get('query')?.of } : {};
-  if (of !== undefined && of.kind !== 'params' && of.kind !== 'record' && of.kind !== 'any' && of.kind !== 'object') {
-    const text = param === undefined ? '' : annotationOf(param, scope);
-    throw new ContractError(
-      placeOf(scope.path, param?.type?.at ?? 0, tools.files),
-      `${name}(…, ${param?.name || '…'}: ${text}): the second argument is a ControllerParams`,
-    );
-  }
-  const schemaOf = (part: Shape | undefined): Schema | undefined => {
-    if (part === undefined || open(part).kind === 'any' || mayBeAbsent(part)) return undefined;
-    return within(name, param as Param, scope, tools, () => {
-      const record = recordOf(part, (what) => {
-        throw new Unsupported(what, scope.path, param?.type?.at ?? 0);
-      });
-      return tools.writer.write(record);
-    });
+  if (param === undefined || shape === undefined) return { path: undefined, query: undefined };
+  const fail = (what: string): never => {
+    throw new Unsupported(what, scope.path, param.type?.at ?? 0);
   };
-  return { path: schemaOf(parts.path), query: schemaOf(parts.query) };
+  return within(name, param, scope, tools, () => {
+    const whole = open(without(shape, 'undefined', 'null'));
+    if (!/^(?:record|any|object)$/.test(whole.kind)) fail('the second argument is a ControllerParams');
+    const schemaOf = (part: string): Schema | undefined => {
+      const prop = whole.kind === 'record' ? whole.props.get(part) : undefined;
+      const given = prop === undefined ? undefined : without(prop.of, 'undefined', 'null');
+      return given === undefined || open(given).kind === 'any' ? undefined : tools.writer.write(recordOf(given, fail));
+    };
+    return { path: schemaOf('path'), query: readsQuery ? schemaOf('query') : undefined };
+  });
 }
 
 function isListOfAnything(type: TypeNode): boolean {

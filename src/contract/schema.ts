@@ -76,6 +76,12 @@ export function createSchemaWriter(): SchemaWriter {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
+      if (!prop.optional && open(prop.of).kind === 'never')
+        throw new Unsupported(
+          `the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`,
+          '',
+          0,
+        );
       if (!prop.optional && !mayBeAbsent(prop.of)) required.push(name);
       properties[name] = property(prop);
     }
@@ -141,7 +147,7 @@ export function createSchemaWriter(): SchemaWriter {
   return { write, defs, reserve, define };
 }
 
-const NAMES = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', params: 'ControllerParams', reply: 'a Reply' };
+const NAMES = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function scalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
   if (keywords?.integer !== true) return { type: kind, ...keywords };

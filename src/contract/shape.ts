@@ -1,6 +1,8 @@
 // What a type means, worked out: the form between TypeScript's syntax and JSON Schema. Named shapes stay lazy, so that
 // recursion costs nothing.
 
+import { Unsupported } from './source-error.ts';
+
 export type Keywords = Readonly<Record<string, unknown>>;
 /** `description`, `default`, `deprecated`, `title`, `examples`: what the document says and no check reads. */
 export type Notes = Readonly<Record<string, unknown>>;
@@ -14,8 +16,6 @@ export type Shape =
   | RecordShape
   | { readonly kind: 'union'; readonly of: readonly Shape[] }
   | NamedShape
-  /** `ControllerParams<{ path, query }>` */
-  | { readonly kind: 'params'; readonly path: Shape | undefined; readonly query: Shape | undefined }
   /** `Reply<201, T>` */
   | { readonly kind: 'reply'; readonly status: number; readonly of: Shape };
 
@@ -55,11 +55,19 @@ export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
 
-/** What stands behind a name. */
+/** A shape that is not understood: an error for whoever looks into it, and for nobody else. */
+export function poison(error: Unsupported): NamedShape {
+  const fail = () => {
+    throw error;
+  };
+  return { kind: 'named', name: 'unread', id: `?${error.path}:${error.at}:${error.message}`, notes: NO_NOTES, target: fail };
+}
+
+/** The shape behind a name. @throws Unsupported */
 export function open(shape: Shape): Exclude<Shape, NamedShape> {
   let of = shape;
   for (let i = 0; of.kind === 'named'; i++) {
-    if (i > 100) return { kind: 'never' };
+    if (i > 100) throw new Unsupported('this type needs itself to be known', '', 0);
     of = of.target();
   }
   return of;
@@ -143,8 +151,6 @@ export function idOf(shape: Shape): string {
       });
       return `{${props.join()}${shape.index === undefined ? '' : `*:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
     }
-    case 'params':
-      return `params<${shape.path === undefined ? '' : idOf(shape.path)},${shape.query === undefined ? '' : idOf(shape.query)}>`;
     case 'reply':
       return `reply<${shape.status},${idOf(shape.of)}>`;
     default:

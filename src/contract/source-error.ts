@@ -22,6 +22,9 @@ export class Unsupported extends Error {
   }
 }
 
+/** A type that is asked for while it is being worked out. */
+export class CircularType extends Unsupported {}
+
 export function lineOf(source: string, at: number): number {
   let line = 1;
   for (let i = source.indexOf('\n'); i >= 0 && i < at; i = source.indexOf('\n', i + 1)) line++;

@@ -1,6 +1,4 @@
 // What the parser makes of a file: its declarations, their members, and types as they are written. Types alone.
-import type { Tokens } from './tokens.ts';
-
 /** A type, as written. `other` is one outside of the subset: an error only for who needs it. */
 export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'word'; readonly name: string }
@@ -35,9 +33,11 @@ export interface TupleItem {
 }
 
 export interface Member {
-  readonly kind: 'property' | 'method' | 'index' | 'other';
-  /** Empty when it is computed, or has none. */
+  readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
+  /** Empty for a member that has no name, or a computed one. */
   readonly name: string;
+  /** The name behind `[` when that is a plain one: `KEY`, `Symbol.iterator`. Empty: another expression. Undefined: not computed. */
+  readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
   readonly optional: boolean;
   readonly doc: string | undefined;
@@ -45,12 +45,12 @@ export interface Member {
   readonly type: TypeNode | undefined;
   /** Of a method; of an index signature its key. */
   readonly params: readonly Param[];
-  /** Of a method: offset of its parameters. */
-  readonly open?: number;
+  /** The type parameters of a method. */
+  readonly typeParams?: readonly TypeParam[];
   /** A method that has a body, so no overload signature and not abstract. */
   readonly body: boolean;
-  /** Of a property of an object that is a value: the function there, or the name of one. */
-  readonly value?: FunctionNode | { readonly kind: 'reference'; readonly name: string } | undefined;
+  /** The value of a property of an object, where it is followed. */
+  readonly value?: ValueNode | undefined;
   readonly at: number;
 }
 
@@ -70,19 +70,30 @@ export interface Param {
 export interface FunctionNode {
   readonly kind: 'function';
   readonly params: readonly Param[];
-  /** Offset of its parameters. */
-  readonly open: number;
   readonly result: TypeNode | undefined;
   readonly typeParams: readonly TypeParam[];
 }
 
+/** A value that is followed to the operations in it. Every other expression has no node. */
+export type ValueNode =
+  | FunctionNode
+  | { readonly kind: 'class'; readonly declaration: Declaration }
+  | { readonly kind: 'object'; readonly members: readonly Member[] }
+  /** `name`, `object.name` */
+  | { readonly kind: 'reference'; readonly name: string }
+  /** `new X(…)` */
+  | { readonly kind: 'new'; readonly maker: ValueNode };
+
 export interface TypeParam {
   readonly name: string;
+  /** `T extends Constraint` */
+  readonly constraint: TypeNode | undefined;
+  /** `T = Fallback` */
   readonly fallback: TypeNode | undefined;
 }
 
 export interface Declaration {
-  readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'object' | 'function';
+  readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'function';
   readonly name: string;
   /** The namespace around it, with its dot: `Shop.`. */
   readonly inside: string;
@@ -91,12 +102,12 @@ export interface Declaration {
   readonly members: readonly Member[];
   /** Of an alias; of a constant its annotation. */
   readonly type: TypeNode | undefined;
-  /** Of a constant, an object and an enum: where its value stands in the source, from and to; empty where it is no plain literal. */
-  readonly value: readonly [number, number] | undefined;
-  /** `let` and `var`: a literal says less of what is in them. */
+  /** The place of the literal of a constant or an enum, from and to; empty where the value is no plain literal. */
+  readonly literal: readonly [number, number] | undefined;
+  /** A `let` or `var`: its value may change, and a literal says less of its type. */
   readonly isVariable?: boolean;
-  /** Of a function, and of a constant that is one. */
-  readonly callable: FunctionNode | undefined;
+  /** The value of a function or a constant, where it is followed. */
+  readonly value: ValueNode | undefined;
   /** Of a class: what `constructor.name` will be. */
   readonly className: string;
   readonly doc: string | undefined;
@@ -117,11 +128,4 @@ export interface Module {
   /** Exported name → local name, or what it is re-exported from. */
   readonly exports: ReadonlyMap<string, string | Import>;
   readonly stars: readonly string[];
-}
-
-/** A module, and what the search for stray `private` marks needs besides. */
-export interface ParsedModule extends Module {
-  readonly tokens: Tokens;
-  /** Indexes of the tokens `private` and `protected` that were understood as modifiers. */
-  readonly marks: ReadonlySet<number>;
 }

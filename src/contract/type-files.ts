@@ -1,16 +1,32 @@
-// Finds and parses the files that types are imported from, each once while it stays as it is. Whoever watches the folder is
-// told of every file that was read and of every file that was looked for in vain.
-import { readFileSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+// Finds and parses the files that a controller and its types are made of. A file counts as own when its real path is not below a
+// `node_modules`. What the process has imported is read as it was imported, so what is checked is what runs.
+import { realpathSync, statSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
 import type { Loader } from './evaluate.ts';
 import { readTypedefs } from './js-types.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError } from './source-error.ts';
-import type { Module, ParsedModule } from './syntax.ts';
+import type { Module } from './syntax.ts';
+
+/** The files of a process. */
+export interface SourceFiles {
+  /** The text of a file: as the process has imported it, or as it is now. @throws what reading it throws */
+  textOf(path: string): string;
+  /** The file that Node finds for a specifier that is no relative path. */
+  resolve(from: string, specifier: string): string | undefined;
+  /** Adds a path that was looked at to what is watched, also one where no file is. */
+  remember(path: string): void;
+}
+
+export interface ImportedFiles extends SourceFiles {
+  /** The own files that the process has imported so far. */
+  imported(): Iterable<string>;
+}
 
 export interface TypeFiles {
-  /** @throws SourceError with its `path` */
-  read(path: string): ParsedModule;
+  /** @throws UnreadableFile */
+  read(path: string): Module;
   readonly load: Loader;
 }
 
@@ -29,51 +45,65 @@ export class UnreadableFile extends Error {
 
 /** Parsed files are large; what many controllers share is kept, the rest is read again. */
 const MOST_KEPT = 50;
-const SOURCE = /\.(?:[mc]?ts|[mc]?js)$/;
+export const SOURCE = /\.[mc]?[tj]s$/;
+const PACKAGES = /[\\/]node_modules[\\/]/;
 
-/** @param remember told of every path that was looked at */
-export function createTypeFiles(remember: (path: string) => void): TypeFiles {
-  const kept = new Map<string, { stamp: string; module: ParsedModule }>();
+export function createTypeFiles(files: SourceFiles): TypeFiles {
+  const kept = new Map<string, Module>();
 
-  function read(path: string): ParsedModule {
-    remember(path);
-    const stamp = stampOf(path);
-    const known = kept.get(path);
-    if (known !== undefined && known.stamp === stamp) return known.module;
-    const module = parse(path, readFileSync(path, 'utf8'));
+  function read(path: string): Module {
+    files.remember(path);
+    const source = files.textOf(path);
+    const before = kept.get(path);
+    if (before?.source === source) return before;
+    const module = parse(path, source);
     kept.delete(path);
-    kept.set(path, { stamp: stamp as string, module });
+    kept.set(path, module);
     if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value as string);
     return module;
   }
 
   const load: Loader = (from, specifier) => {
-    if (!/^\.{1,2}(?:\/|$)/.test(specifier)) return undefined;
-    for (const path of candidates(resolve(dirname(from), specifier))) {
-      if (SOURCE.test(path) && stampOf(path) !== undefined) return { path, module: read(path) };
-      if (SOURCE.test(path)) remember(path);
-    }
-    return undefined;
+    if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
+    const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
+    const path = isRelative ? relative(from, specifier) : files.resolve(from, specifier);
+    if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
+    const real = realpathSync(path);
+    return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : { path: real, module: read(real) };
   };
+
+  function relative(from: string, specifier: string): string | undefined {
+    const paths = candidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) => SOURCE.test(path));
+    const found = paths.findIndex(isFile);
+    for (const path of paths.slice(0, found < 0 ? undefined : found)) files.remember(path);
+    return paths[found];
+  }
 
   return { read, load };
 }
 
-/** `./x.ts` as it stands; `./x.js` may mean `./x.ts` and `./x` either, as TypeScript allows. Types before code. */
+/** `./x.ts` as it is; `./x.js` may mean `./x.ts` and `./x` either, as TypeScript allows. Types before code. */
 function candidates(plain: string): string[] {
-  const bare = plain.replace(/\.([mc]?)js$/, '');
-  const typed = bare === plain ? [] : [`${bare}.ts`, `${bare}.d.ts`];
-  return SOURCE.test(plain)
-    ? [...(/\.[mc]?js$/.test(plain) ? typed : []), plain]
-    : [`${plain}.ts`, `${plain}.d.ts`, `${plain}/index.ts`, `${plain}.js`, plain];
+  const [, bare, kind] = /^(.*)\.([mc]?)js$/.exec(plain) ?? [];
+  if (bare !== undefined) return [`${bare}.${kind}ts`, `${bare}.d.${kind}ts`, plain];
+  return SOURCE.test(plain) ? [plain] : [`${plain}.ts`, `${plain}.d.ts`, `${plain}/index.ts`, `${plain}.js`];
 }
 
-function stampOf(path: string): string | undefined {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat?.isFile() ? `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}` : undefined;
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-function parse(path: string, source: string): ParsedModule {
+/** Whether a package of that name is below a `node_modules`; one that is linked there from elsewhere is own source. */
+function isInstalled(from: string, specifier: string): boolean {
+  const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
+  for (let dir = dirname(from), last = ''; dir !== last; last = dir, dir = dirname(dir)) {
+    const folder = join(dir, 'node_modules', name);
+    if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return PACKAGES.test(realpathSync(folder));
+  }
+  return false;
+}
+
+function parse(path: string, source: string): Module {
   try {
     const module = parseModule(source);
     return /\.[mc]?js$/.test(path) ? withTypedefs(module) : module;
@@ -82,8 +112,8 @@ function parse(path: string, source: string): ParsedModule {
   }
 }
 
-/** In plain JavaScript the types stand in comments. */
-function withTypedefs(module: ParsedModule): ParsedModule {
+/** Plain JavaScript has its types in comments. */
+function withTypedefs(module: Module): Module {
   const { declarations, imports } = readTypedefs(module.source);
   const all: Module['declarations'] = new Map([...module.declarations, ...declarations]);
   const exports = new Map(module.exports);

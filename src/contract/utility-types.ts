@@ -5,6 +5,7 @@ import {
   NO_NOTES,
   open,
   type Prop,
+  poison,
   type RecordShape,
   recordOf,
   type Shape,
@@ -13,6 +14,7 @@ import {
   unite,
   without,
 } from './shape.ts';
+import { Unsupported } from './source-error.ts';
 
 export const GLOBALS: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
   Date: { kind: 'date' },
@@ -46,19 +48,18 @@ export function OWN(name: string, args: readonly Shape[], fail: Fail): Shape | u
   return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
 }
 
+/** The server gives these; no part of a request is checked against them. */
+const SERVER_FIELDS = `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal`.split(' ');
+const NO_DATA = poison(new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0));
+
+/** An interface like any other, with a path and a query that are unchecked as long as nothing is said of them. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
-  if (arg === undefined) return { kind: 'params', path: undefined, query: undefined };
-  const { props } = recordOf(arg, fail);
-  const part = (name: string): Shape | undefined => {
-    const of = props.get(name)?.of;
-    return of === undefined || open(of).kind === 'any' ? undefined : { ...recordOf(of, fail), kind: 'record' };
-  };
-  for (const name of props.keys()) if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
-  return {
-    kind: 'params',
-    path: part('path') === undefined ? undefined : props.get('path')?.of,
-    query: part('query') === undefined ? undefined : props.get('query')?.of,
-  };
+  const given = arg === undefined ? new Map<string, Prop>() : recordOf(arg, fail).props;
+  for (const name of given.keys()) if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
+  const unsaid: Prop = { of: { kind: 'any' }, optional: false, notes: NO_NOTES };
+  const props = new Map<string, Prop>(SERVER_FIELDS.map((name) => [name, { of: NO_DATA, optional: false, notes: NO_NOTES }]));
+  for (const name of ['path', 'query']) props.set(name, given.get(name) ?? unsaid);
+  return { kind: 'record', props, index: undefined };
 }
 
 function reply([status, of]: readonly Shape[], fail: Fail): Shape {
@@ -74,8 +75,6 @@ export function utilityType(name: string, args: readonly Shape[], fail: Fail): S
   const [first, second] = args as [Shape, Shape];
   const work = UTILITIES[name];
   if (work === undefined || args.length === 0) return undefined;
-  // Whatever is taken of the params, its path and its query stay what they are.
-  if (open(first).kind === 'params') return first;
   if (work.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
   return work(fail, first, second);
 }
@@ -114,12 +113,20 @@ const UTILITIES: Readonly<Record<string, Work | undefined>> = Object.assign(Obje
   Exclude: (fail, of, values) => filterConstants(of, values, fail, false),
   Extract: (fail, of, values) => filterConstants(of, values, fail, true),
   NonNullable: (_, of) => without(of, 'null', 'undefined'),
+  Uppercase: (fail, of) => eachText(of, fail, (text) => text.toUpperCase()),
+  Lowercase: (fail, of) => eachText(of, fail, (text) => text.toLowerCase()),
+  Capitalize: (fail, of) => eachText(of, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),
+  Uncapitalize: (fail, of) => eachText(of, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
   Set: noJson('Set'),
   Map: noJson('Map'),
   ReadableStream: () => ({ kind: 'bytes' }),
   Uint8Array: () => ({ kind: 'bytes' }),
   AsyncIterable: noJson('stream'),
 } satisfies Record<string, Work>);
+
+function eachText(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
+  return unite(constants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
+}
 
 function namesOf(names: Shape, fail: Fail): ReadonlySet<string> {
   return new Set(constants(names, fail).map(String));

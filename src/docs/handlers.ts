@@ -2,7 +2,6 @@
 // come, and the page, which asks for the document. It knows no HTTP but what its answers say.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
-import type { GroupContract } from '../contract/contract.ts';
 import { Reply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
 import { createDocument, type DocumentedGroup, type DocumentInfo } from './openapi.ts';
@@ -11,15 +10,10 @@ export interface DocsParts {
   /** `application`: to a request with a credential alone. */
   readonly access: 'on' | 'application' | 'off';
   /** All that serve, those that came since the start among them. */
-  readonly groups: () => Promise<readonly DescribedGroup[]>;
+  readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   /** The page as it was built. */
   readonly readPage: () => string;
-}
-
-/** A group that knows how to read its own source. */
-export interface DescribedGroup extends DocumentedGroup {
-  readonly describe?: () => Promise<GroupContract>;
 }
 
 type Handler = (data: unknown, params: Pick<ControllerParams, 'application'>) => Promise<Reply | Response>;
@@ -30,7 +24,7 @@ export interface Docs {
 }
 
 export function createDocs({ access, groups, info, readPage }: DocsParts): Docs {
-  let shown: readonly DescribedGroup[] = [];
+  let shown: readonly DocumentedGroup[] = [];
   let document: Promise<Reply> | undefined;
   let page: Page | undefined;
 
@@ -50,8 +44,8 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
     return document;
   };
 
-  async function makeDocument(now: readonly DescribedGroup[]): Promise<Reply> {
-    const text = JSON.stringify(createDocument(await describeAll(now), info()));
+  async function makeDocument(now: readonly DocumentedGroup[]): Promise<Reply> {
+    const text = JSON.stringify(createDocument(now, info()));
     return new Reply(200, Buffer.from(text), { 'Content-Type': 'application/json; charset=UTF-8', ETag: tagOf(text), ...REVALIDATED });
   }
 
@@ -66,11 +60,6 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
   };
 
   return { openapi, page: open };
-}
-
-/** What the source of a group cannot tell is left out of the document. */
-export function describeAll(groups: readonly DescribedGroup[]): Promise<DocumentedGroup[]> {
-  return Promise.all(groups.map(async (group) => ({ ...group, contract: await group.describe?.().catch(() => undefined) })));
 }
 
 /** Kept by clients, and asked for again by its tag. */

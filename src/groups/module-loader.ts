@@ -1,12 +1,13 @@
 // Imports a controller file into this process and remembers what came with it: every file that was read on the way and
 // every file that was looked for in vain, so that whoever watches the folder knows what to watch. A process imports a
 // file once; new code for old files needs a new process (docs/LIVE.md says why).
-import { readFileSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../base/fingerprint.ts';
+import type { ImportedFiles } from '../contract/type-files.ts';
 import { isOwnFile } from '../own-files.ts';
+import { createSourceTexts, type SourceTexts } from './source-texts.ts';
 
 /** One file of an import closure, as it stood when it was read; fingerprint `absent`: looked for and not found. */
 export interface LoadedFile {
@@ -14,11 +15,9 @@ export interface LoadedFile {
   readonly fingerprint: string;
 }
 
-export interface ModuleLoader {
+export interface ModuleLoader extends ImportedFiles {
   /** @param path an absolute real path: an import through a link that was swapped would return the old file */
   load(path: string, attempt: number): Promise<Readonly<Record<string, unknown>>>;
-  /** Adds a file that was read without being imported to the closure. */
-  remember(path: string): void;
   closure(): LoadedFile[];
 }
 
@@ -29,7 +28,7 @@ export interface ModuleLoaderOptions {
 
 /** How this version of Node tells what a module imports. */
 interface ImportWatch {
-  before(path: string): void;
+  before(path: string, attempt: number): void;
   after(): void;
 }
 
@@ -43,7 +42,10 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     files.set(path, print);
     onFile?.({ path, fingerprint: print });
   };
-  const imports: ImportWatch = typeof module.registerHooks === 'function' ? watchWithHooks(remember) : followImports(remember);
+  const texts = createSourceTexts();
+  const resolved = new Map<string, string>();
+  const hasHooks = typeof module.registerHooks === 'function';
+  const imports: ImportWatch = hasHooks ? watchWithHooks({ remember, texts, resolved }) : followImports(remember, texts);
   let typescript: Promise<void> | undefined;
   return {
     async load(path, attempt) {
@@ -51,7 +53,7 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         typescript ??= enableTypeScript(remember);
         await typescript;
       }
-      imports.before(path);
+      imports.before(path, attempt);
       try {
         // A URL that failed once fails for ever in its process, so every further attempt is a URL of its own.
         return await import(pathToFileURL(path).href + (attempt === 0 ? '' : `?attempt=${attempt}`));
@@ -60,36 +62,53 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
       }
     },
     remember,
+    textOf: texts.textOf,
+    imported: texts.imported,
+    resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
     closure: () => Array.from(files, ([path, print]) => ({ path, fingerprint: print })),
   };
 }
 
-/** Node 22.15 and later tell of each module before they read it. */
-function watchWithHooks(remember: (path: string) => void): ImportWatch {
+interface WatchParts {
+  readonly remember: (path: string) => void;
+  readonly texts: SourceTexts;
+  /** File and specifier, a line each, to the file that Node has found. */
+  readonly resolved: Map<string, string>;
+}
+
+/** Node 22.15 and later tell of each module, and hand over the text that runs. */
+function watchWithHooks({ remember, texts, resolved }: WatchParts): ImportWatch {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
+      const { parentURL } = context;
+      const from = parentURL?.startsWith('file:') === true ? fileURLToPath(parentURL) : undefined;
       try {
-        return nextResolve(specifier, context);
+        const next = nextResolve(specifier, context);
+        const isFile =
+          from !== undefined && !specifier.startsWith('.') && next.url.startsWith('file:') && !next.url.includes('/node_modules/');
+        if (isFile) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
+        return next;
       } catch (error) {
-        const { parentURL } = context;
         if (/^\.{1,2}\//.test(specifier) && parentURL?.startsWith('file:')) remember(fileURLToPath(new URL(specifier, parentURL)));
         throw error;
       }
     },
     load(url, context, nextLoad) {
-      if (url.startsWith('file:')) remember(fileURLToPath(url));
-      return nextLoad(url, context);
+      if (!url.startsWith('file:')) return nextLoad(url, context);
+      const path = fileURLToPath(url);
+      remember(path);
+      return texts.during(path, () => nextLoad(url, context));
     },
   });
   return { before: remember, after() {} };
 }
 
 /** Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. */
-function followImports(remember: (path: string) => void): ImportWatch {
+function followImports(remember: (path: string) => void, texts: SourceTexts): ImportWatch {
   const { cache } = module.createRequire(import.meta.url);
   let ours: ReadonlySet<string> | undefined;
   return {
-    before(path) {
+    before(path, attempt) {
       ours ??= new Set(Object.keys(cache));
       const seen = new Set<string>();
       const queue = [path];
@@ -97,7 +116,7 @@ function followImports(remember: (path: string) => void): ImportWatch {
         if (seen.has(file)) continue;
         seen.add(file);
         remember(file);
-        queue.push(...importedBy(file));
+        queue.push(...importedBy(file, texts.before(file, file === path && attempt > 0)));
       }
     },
     after() {
@@ -111,15 +130,17 @@ const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
 /** `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')`, `require('x')`, where x is a path, a file URL or a `#subpath`. */
 const IMPORT = new RegExp(`\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`, 'g');
 
-/** The files that the source of `file` names. Packages are not followed. */
-function importedBy(file: string): string[] {
-  let source: string;
-  try {
-    source = readFileSync(file, 'utf8');
-  } catch {
-    return [];
-  }
+/** The files that a source names. Packages are not followed. */
+function importedBy(file: string, source: string): string[] {
   return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter((path) => path !== undefined);
+}
+
+function resolvePackage(from: string, specifier: string): string | undefined {
+  try {
+    return specifier.startsWith('file:') ? fileURLToPath(specifier) : module.createRequire(from).resolve(specifier);
+  } catch {
+    return undefined;
+  }
 }
 
 function resolveImport(from: string, specifier: string): string | undefined {

@@ -1,7 +1,6 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
 import type { GroupContract } from '../contract/contract.ts';
-import type { HiddenNames } from '../contract/marks.ts';
 import type { RequestCheck } from '../contract/request-check.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -35,8 +34,8 @@ export interface Operation {
   readonly method: OperationMethod;
   /** What `static operations` says of it. */
   readonly settings: OperationSettings;
-  /** It stands in the exported class or object itself, and not in an ancestor. */
-  readonly own: boolean;
+  /** The level that has the method: 0 is the exported class or object itself, 1 its parent. */
+  readonly depth: number;
   /** Of its group; undefined: it has none. */
   readonly guards: Guards | undefined;
   /** Of its requests, by its types; undefined: it has none. */
@@ -59,8 +58,8 @@ export interface Group {
   readonly routes: readonly GroupRoute[];
   /** What has the look of an operation and is none: for the commands, no request ever sees it. */
   readonly unexposed: readonly Unexposed[];
-  /** What its types and comments say; read from the source when that was not needed to load it. */
-  readonly describe: () => Promise<GroupContract>;
+  /** What its types and comments say. */
+  readonly contract: GroupContract;
 }
 
 export interface Unexposed {
@@ -74,6 +73,8 @@ export interface Unexposed {
 export interface Exported {
   /** The class or the object. */
   readonly exported: object;
+  /** Under this name the file exports it: `default`, or the name of the controller. */
+  readonly exportName: string;
   /** The object, or the one instance of the class. */
   readonly controller: object;
   /** Where its methods stand: its prototypes, or the object and its prototypes; nearest first. */
@@ -87,10 +88,11 @@ export interface Exported {
  * @throws Error one line, when there is none; whatever the constructor throws
  */
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
-  const exported = exportOf(`${name}Controller`, module);
-  if (exported === undefined) {
+  const found = exportOf(`${name}Controller`, module);
+  if (found === undefined) {
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
+  const { exported, exportName } = found;
   const controller: object = isClass(exported) ? new exported() : exported;
   const levels: { className: string | undefined; holder: object }[] = [];
   // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
@@ -99,22 +101,18 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     levels.push({ className: classNameOf(holder), holder });
     holder = Object.getPrototypeOf(holder);
   }
-  return { exported, controller, levels };
+  return { exported, exportName, controller, levels };
 }
 
 /**
- * @param hidden what the source hides, for each level
+ * @param isHidden whether the source marks the method of a level as private or protected
  * @throws Error one line
  */
-export function createGroup(
-  name: string,
-  { exported, controller, levels }: Exported,
-  hidden: readonly HiddenNames[],
-): Omit<Group, 'describe'> {
-  const { methods, inherited, unexposed } = sortMembers(levels, hidden);
+export function createGroup(name: string, { exported, controller, levels }: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
+  const { methods, depths, unexposed } = sortMembers(levels, isHidden);
   if (isInstance(controller)) {
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(({ name: field }) => !methods.has(field));
-    unexposed.push(...fields.map((field) => (hidden[0]?.has(field.name) ? { ...field, reason: MARKED } : field)));
+    unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED } : field)));
   }
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
   const names = new Set(methods.keys());
@@ -122,7 +120,7 @@ export function createGroup(
   const guards = guardsOf(controller);
   const operations = Array.from(methods, ([key, method]): [string, Operation] => [
     key,
-    { name: key, controller, method, settings: settingsOf(key), own: !inherited.has(key), guards, check: undefined },
+    { name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards, check: undefined },
   ]);
   const routes = [...names].map(parseRouteName).filter((route) => route !== undefined);
   checkReachable(
@@ -147,18 +145,20 @@ export function isVerbOperation(name: string): boolean {
   return VERB_NAMES.has(name);
 }
 
-function exportOf(controllerName: string, module: Readonly<Record<string, unknown>>): object | undefined {
+function exportOf(
+  controllerName: string,
+  module: Readonly<Record<string, unknown>>,
+): Pick<Exported, 'exported' | 'exportName'> | undefined {
+  const names = ['default', controllerName];
   const byDefault = module.default;
-  if (isGroup(byDefault)) {
-    // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
-    const exports = byDefault as Readonly<Record<string, unknown>>;
-    const nested = isClass(byDefault)
-      ? []
-      : ['default', controllerName].filter((name) => Object.hasOwn(exports, name)).map((name) => exports[name]);
-    return nested.find(isGroup) ?? byDefault;
+  // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
+  const nested = isGroup(byDefault) && !isClass(byDefault) ? (byDefault as Readonly<Record<string, unknown>>) : {};
+  const places = [...names.map((name) => ({ of: nested, name })), ...names.map((name) => ({ of: module, name }))];
+  for (const { of, name } of places) {
+    const exported = Object.hasOwn(of, name) ? of[name] : undefined;
+    if (isGroup(exported)) return { exported, exportName: name };
   }
-  const named = module[controllerName];
-  return isGroup(named) ? named : undefined;
+  return undefined;
 }
 
 function isGroup(value: unknown): value is object {
@@ -186,14 +186,16 @@ function declaredBy(controller: object): unknown[] {
 
 interface SortedMembers {
   readonly methods: Map<string, OperationMethod>;
-  /** Those of an ancestor. */
-  readonly inherited: ReadonlySet<string>;
+  /** The level of each. */
+  readonly depths: ReadonlyMap<string, number>;
   readonly unexposed: Unexposed[];
 }
 
-function sortMembers(levels: Exported['levels'], hidden: readonly HiddenNames[]): SortedMembers {
+type IsHidden = (name: string, depth: number) => boolean;
+
+function sortMembers(levels: Exported['levels'], isHidden: IsHidden): SortedMembers {
   const methods = new Map<string, OperationMethod>();
-  const inherited = new Set<string>();
+  const depths = new Map<string, number>();
   const unexposed: Unexposed[] = [];
   const shadowed = new Set<string>();
   for (const [depth, { holder }] of levels.entries()) {
@@ -202,21 +204,23 @@ function sortMembers(levels: Exported['levels'], hidden: readonly HiddenNames[])
       shadowed.add(name);
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
-      const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth === 0, hidden[depth]);
-      if (reason === undefined) methods.set(name, method as OperationMethod);
-      else unexposed.push({ name, reason, method });
-      if (depth > 0) inherited.add(name);
+      const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth, isHidden);
+      if (reason !== undefined) unexposed.push({ name, reason, method });
+      else {
+        methods.set(name, method as OperationMethod);
+        depths.set(name, depth);
+      }
     }
   }
-  return { methods, inherited, unexposed };
+  return { methods, depths, unexposed };
 }
 
-function whyUnexposed(name: string, own: boolean, marked: HiddenNames | undefined): string | undefined {
-  if (marked?.has(name)) return MARKED;
+function whyUnexposed(name: string, depth: number, isHidden: IsHidden): string | undefined {
+  if (isHidden(name, depth)) return MARKED;
   if (name.startsWith('_')) return 'its name begins with _';
   if (parseRouteName(name) !== undefined) return undefined;
   if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
-  if (!own && !INHERITABLE.has(name)) return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
+  if (depth > 0 && !INHERITABLE.has(name)) return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
   return undefined;
 }
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
-import { createSourceReader } from '../contract/source-reader.ts';
+import type { Reader } from '../contract/reader.ts';
 import { disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
 import { hintsOf } from './hints.ts';
@@ -15,6 +15,7 @@ import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
+import { SourceChanged } from './source-texts.ts';
 
 /** How one controller file fared. */
 export interface GroupLoad {
@@ -92,6 +93,8 @@ const RACY_MS = 100;
 /** A file that fails is given this long to stop changing: it may be half copied. */
 const UNSETTLED_MS = 200;
 const ATTEMPTS = 10;
+/** A controller whose source has changed under its import is loaded again this often at once. */
+const RELOADS = 3;
 
 export function createGroups({
   dir,
@@ -104,7 +107,9 @@ export function createGroups({
   tellOperations = false,
 }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
-  const readSource = createSourceReader({ remember: loader.remember, imported: () => loader.closure().map(({ path }) => path) });
+  let reader: Promise<Reader> | undefined;
+  /** The parser is loaded with the first controller. */
+  const loadReader = () => (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(loader)));
   /** By page, so with the first letter in either case. */
   const pages = new Map<string, Group>();
   const broken = new Map<string, Broken>();
@@ -175,13 +180,7 @@ export function createGroups({
     let real = path;
     try {
       real = realpathSync(path);
-      const attempt = attempts.get(real) ?? 0;
-      attempts.set(real, attempt + 1);
-      const module = await withTimeLimit(loader.load(real, attempt), loadTimeout);
-      const exported = instantiate(group, module);
-      const source = readSource(real, group);
-      const bare = createGroup(group, exported, await source.hidden(exported.levels));
-      const loaded = await withContract(bare, source, { levels: exported.levels, again: () => readSource(real, group), onResult });
+      const loaded = await importGroup(group, real);
       broken.delete(file);
       const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
       return { load: { group, file, ok: true, ...told, ...hintsOf(loaded) }, loaded };
@@ -192,6 +191,23 @@ export function createGroups({
       if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
       const hung = error instanceof HungLoad;
       return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
+    }
+  }
+
+  async function importGroup(group: string, path: string): Promise<Group> {
+    for (let tries = 1; ; tries++) {
+      const attempt = attempts.get(path) ?? 0;
+      attempts.set(path, attempt + 1);
+      const module = await withTimeLimit(loader.load(path, attempt), loadTimeout);
+      const exported = instantiate(group, module);
+      const read = await loadReader();
+      try {
+        const classNames = exported.levels.map(({ className }) => className);
+        const source = read({ path, group, exportName: exported.exportName, classNames });
+        return withContract(createGroup(group, exported, source.isHidden), source, onResult);
+      } catch (error) {
+        if (!(error instanceof SourceChanged) || tries === RELOADS) throw error;
+      }
     }
   }
 
@@ -277,6 +293,7 @@ async function isUnsettled(path: string, before: string): Promise<boolean> {
 }
 
 function isTransient(error: unknown): boolean {
+  if (error instanceof SourceChanged) return true;
   const code = (error as { code?: unknown } | null)?.code;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
 }

@@ -150,7 +150,7 @@ export function createApp({
       method: handler,
       settings: NO_SETTINGS,
       guards: undefined,
-      own: true,
+      depth: 0,
       check: undefined,
     };
     return (exchange, match) => {
@@ -163,7 +163,7 @@ export function createApp({
 
   /** An operation of no group. Whether it needs a credential is its own business. */
   function documented(name: string, method: OperationMethod): Gateway {
-    const operation = { name, controller: docs, method, settings: NO_SETTINGS, own: true, guards: undefined, check: undefined };
+    const operation = { name, controller: docs, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined };
     const call: Call = { operation, byName: false, answer: respond.result };
     return (exchange, match) => {
       const { authorization } = exchange.head;

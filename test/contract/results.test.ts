@@ -62,7 +62,7 @@ describe('a result is told of when it is not what its type says', () => {
 });
 
 test('a status without a body has none, whatever its type', async () => {
-  const contract = await (await groups.find('user'))?.describe();
+  const contract = await (await groups.find('user'))?.contract;
   assert.deepEqual(
     contract?.operations.get('gone')?.results.map(({ status, body }) => [status, body]),
     [

@@ -14,7 +14,6 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   A097: /private members/,
   A116: /kind of key/,
   A117: /kind of key/,
-  A118: /no type Uppercase/,
   A119: /conditional type/,
   A120: /a function/,
   A121: /a method/,

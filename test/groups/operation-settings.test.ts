@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createGroup, instantiate } from '../../src/groups/operations.ts';
 
-const groupOf = (exported: unknown) => createGroup('X', instantiate('X', { default: exported }), []);
+const groupOf = (exported: unknown) => createGroup('X', instantiate('X', { default: exported }), () => false);
 const settingsOf = (exported: unknown, name: string) => groupOf(exported).operations.get(name)?.settings;
 const schema = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) } };
 

@@ -52,7 +52,10 @@ export function outlineOfOurs(source: string): Outline {
       } else if (d.kind === 'alias') add(`alias ${name}`, `${params} ${ourType(d.type)}`);
       else if (d.kind === 'enum') add(`enum ${name}`, '');
       else if (d.kind === 'function') {
-        add(`function ${name}`, `(${d.callable?.params.map(ourParam).join(', ')}): ${ourType(d.callable?.result)}`);
+        add(
+          `function ${name}`,
+          `(${d.value?.kind === 'function' ? d.value.params.map(ourParam).join(', ') : ''}): ${ourType(d.value?.kind === 'function' ? d.value.result : undefined)}`,
+        );
       }
     }
   }
@@ -139,7 +142,7 @@ function theirMapped(n: ts.MappedTypeNode): string {
 }
 
 function theirName(n: ts.PropertyName): string | undefined {
-  if (ts.isComputedPropertyName(n)) return ts.isStringLiteral(n.expression) ? n.expression.text : undefined;
+  if (ts.isComputedPropertyName(n)) return ts.isStringLiteralLike(n.expression) ? n.expression.text : undefined;
   return ts.isNumericLiteral(n) ? String(Number(n.text.replace(/_/g, ''))) : (n as ts.Identifier).text;
 }
 
@@ -172,7 +175,7 @@ const ourParam = (p: Param): string => `${p.rest ? '...' : ''}${p.name}${p.optio
 
 function ourMember(m: Member): string {
   const mods = m.modifiers.filter((word) => word !== '*').join(' ') + (m.modifiers.includes('*') ? '*' : '');
-  if (m.kind === 'property') return `[${mods} ${m.name}${m.optional ? '?' : ''}: ${ourType(m.type)}]`;
+  if (m.kind === 'property' && m.computed === undefined) return `[${mods} ${m.name}${m.optional ? '?' : ''}: ${ourType(m.type)}]`;
   if (m.kind === 'method') return `[${mods} ${m.name}${m.optional ? '?' : ''}(${m.params.map(ourParam).join(', ')}): ${ourType(m.type)}]`;
   if (m.kind === 'index') return `[${mods} index ${ourType(m.params[0]?.type)}: ${ourType(m.type)}]`;
   return 'other';

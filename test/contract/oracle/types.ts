@@ -1,5 +1,6 @@
 // What TypeScript's own checker says a type takes, against what our check of the same source takes. Each difference must have
 // one of the reasons in the table.
+import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import ts from 'typescript-5';
 import { createCompiler } from '../../../src/contract/check.ts';
@@ -120,9 +121,11 @@ function typeOf(program: ts.Program, path: string, name: string): ts.Type {
   return checker.getDeclaredTypeOfSymbol(symbol);
 }
 
+const PLAIN_FILES = { textOf: (path: string) => readFileSync(path, 'utf8'), resolve: () => undefined, remember: () => {} };
+
 /** The reason why a type is refused, or its check: the first mistake of a value. */
 function createChecks(path: string, source: string): (name: string) => string | ((value: unknown) => string | undefined) {
-  const files = createTypeFiles(() => {});
+  const files = createTypeFiles(PLAIN_FILES);
   const { evaluate } = createEvaluator(files.load);
   const module = parseModule(source);
   return (name) => {

@@ -1,0 +1,363 @@
+// Each operation of run time is found in the source, whichever way it is written: then its annotations are the check. One that is not
+// found refuses a TypeScript file, and is named in a script. An operation without types is unchecked, and named as such.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
+
+/** The texts that rows share, by the letter between `%`. */
+const PARTS: Readonly<Record<string, string>> = {
+  U: 'interface User { name: string; age: number }\n',
+  E: 'export interface User { name: string; age: number }\n',
+  P: "import type { ControllerParams } from 'gatefold';\n",
+  D: '$',
+  H: 'interface Row { id: string }\nfunction clean(row: Row): Row { return row; }\nvoid clean;\n',
+};
+
+type Rows = Readonly<Record<string, string>>;
+
+/** By extension and name. A line `// a.ts` begins another file, which the controller imports as `./HERE/a.ts`. */
+const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<string, Rows>>>> = {
+  refused: {
+    ts: {
+      'a name that is put together':
+        "%U%const wrap = (f) => (...a) => f(...a);\nexport default { ['creat' + 'ed']: wrap((data: User) => data) };",
+      'overloads, the first without types':
+        '%U%export default class A { created(data): unknown; created(data: User): unknown; created(data) { return data; } }',
+      'what a builder passes on':
+        '%U%class Builder { made: Record<string, Function> = {}; post(f: Function) { this.made.created = (...a: unknown[]) => f(...a); return this; } end() { return this.made; } }\nexport default new Builder().post((data: User) => data).end();',
+      'names in other letters':
+        '%U%const a = (f) => (...x) => f(...x);\nconst H = { onCreated: (data: User) => data };\nexport default Object.fromEntries(Object.entries(H).map(([k, f]) => [k.slice(2).toLowerCase(), a(f)]));',
+      'a method bound by its name':
+        "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst bind = (o, k) => o[k].bind(o);\nexport default { created: bind(a, 'make') };",
+      'names of methods':
+        "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst names = { created: 'make' };\nexport default Object.fromEntries(Object.entries(names).map(([k, v]) => [k, (...all) => a[v](...all)]));",
+      'what a helper makes, taken apart':
+        "import { a } from './HERE/a.ts';\n%U%const make = (data: User) => data;\nconst { run: created } = a(make);\nexport default { created };\n// a.ts\nexport const a = (f) => ({ run: (...x) => f(...x) });",
+      'a list of handlers':
+        "%U%const a = (f) => (...x) => f(...x);\nconst all = [{ run: (data: User) => data, name: 'created' }];\nexport default Object.fromEntries(all.map(({ name, run }) => [name, a(run)]));",
+      'conditional of import, beside another created':
+        "import { Real } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default process.env.NOPE ? class { } : Real;\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
+      'object spread import, beside another created':
+        "import { ops } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default { ...ops };\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
+      'later spread overrides':
+        '%U%const ops = { created: (data: User) => data };\nexport default { created(data) { return data; }, ...ops };',
+      'later spread overrides import of a namespace':
+        "import * as ops from './HERE/a.ts';\nexport default { created(data) { return data; }, ...ops };\n// a.ts\n%U%export function created(data: User) { return data; }",
+      'spread of a namespace, aliased export':
+        "import * as ops from './HERE/a.ts';\nexport default { ...ops };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
+      'spread of a namespace, const through index':
+        "import * as ops from './HERE/index.ts';\nexport default { ...ops };\n// index.ts\nexport { create as created } from './a.ts';\n// a.ts\n%U%export const create = (data: User) => data;",
+      'handler import renamed wrapped':
+        "import { create as makeUser } from './HERE/a.ts';\nconst wrap = (f) => (...all) => f(...all);\nexport default { created: wrap(makeUser) };\n// a.ts\n%U%export const create = async (data: User) => data;",
+      'handler default import wrapped':
+        "import create from './HERE/a.ts';\nconst wrap = (f) => (...all) => f(...all);\nexport default { created: wrap(create) };\n// a.ts\n%U%export default async (data: User) => data;",
+      'handler const alias 2':
+        '%U%const create = (data: User) => data;\nconst alias = create;\nconst beta = alias;\nexport default { created: beta.bind(null) };',
+      'handler assigned again': '%U%let create = (data) => data;\ncreate = (data: User) => data;\nexport default { created: create };',
+      'handler destructured renamed':
+        '%U%const ops = { make: (data: User) => data };\nconst { make: created } = ops;\nexport default { created };',
+      'handler fromEntries': "%U%const create = (data: User) => data;\nexport default Object.fromEntries([['created', create]]);",
+      'handler class static': '%U%class H { static make(data: User) { return data; } }\nexport default { created: H.make };',
+      'handler of a prototype': '%U%class H { make(data: User) { return data; } }\nexport default { created: H.prototype.make };',
+      'inline iife': '%U%export default { created: (() => (data: User) => data)() };',
+      'wrap arrow plus name':
+        '%U%const once = (o, f) => f;\nconst create = (data: User) => data;\nexport default { created: once((x) => x, create) };',
+      'compose from lib':
+        "import { pipe } from './HERE/p.ts';\nimport { create as c } from './HERE/a.ts';\nexport default { created: pipe(c) };\n// p.ts\nexport const pipe = (...fs) => (data, params) => fs.reduce((d, f) => f(d, params), data);\n// a.ts\n%U%export const create = (data: User) => data;",
+      'duplicate methods': '%U%export default class A { created(data) { return data; } created(data: User) { return data; } }',
+      'duplicate computed':
+        "%U%const k = 'created';\nexport default class A { created(data) { return data; } [k](data: User) { return data; } }",
+      'computed concat method': "%U%export default class A { ['cre' + 'ated'](data: User) { return data; } }",
+      'mixin Object.assign proto':
+        "import { mix } from './HERE/m.ts';\nimport { impl } from './HERE/i.ts';\nclass A { index() { return 1; } }\nmix(A, impl);\nexport default A;\n// m.ts\nexport const mix = (C, o) => Object.assign(C.prototype, o);\n// i.ts\n%U%function make(data: User) { return data; }\nexport const impl = { created: make };",
+      'factory deep alias':
+        "import { crud } from './HERE/c.ts';\nexport default crud();\n// c.ts\nimport { make as m } from './d.ts';\nexport const crud = () => ({ created: m });\n// d.ts\n%U%export const make = (data: User) => data;",
+      'factory key param named':
+        "%U%const one = (name, f) => ({ [name]: f });\nconst make = (data: User) => data;\nexport default one('created', make);",
+      'builder named':
+        "%U%class B { o = {}; on(n, f) { this.o[n] = f; return this; } build() { return this.o; } }\nconst make = (data: User) => data;\nexport default new B().on('created', make).build();",
+      'handler of an awaited import':
+        "const ns = await import('./HERE/a.ts');\nexport default { created: ns.create };\n// a.ts\n%U%export const create = (data: User) => data;",
+      'spread of an awaited import':
+        "export default { ...(await import('./HERE/a.ts')) };\n// a.ts\n%U%const create = (data: User) => data;\nexport { create as created };",
+      'overloads impl untyped': '%U%export default class A { created(data: User): User\n created(data) { return data } }',
+      'a method with types, hidden by one without':
+        '%U%const base = { created(data) { return data; } };\nexport default { created(data: User) { return data; }, ...base };',
+      'factory typed deps':
+        "%P%%H%interface Db { find(id: string): unknown }\nconst db: Db = { find(id: string) { return id; } };\nfunction make(db: Db) { return { created(data: unknown) { return [data, db.find('a')]; } }; }\nexport default make(db);",
+      'factory class typed deps':
+        "%P%%H%interface Db { find(id: string): unknown }\nconst db: Db = { find(id: string) { return id; } };\nconst make = (db: Db) => class { created(data: unknown) { return [data, db.find('a')]; } };\nexport default make(db);",
+      'wrapped inline':
+        '%P%%H%type Handler = (data: unknown, params: ControllerParams) => unknown;\nconst audit = (f: Handler): Handler => async (data, params) => { return await f(data, params); };\nexport default { created: audit((data: unknown) => data) };',
+      'wrapped by name':
+        '%P%%H%type Handler = (data: unknown, params: ControllerParams) => unknown;\nconst audit = (f: Handler): Handler => async (data, params) => { return await f(data, params); };\nfunction create(data: unknown) { return data; }\nexport default { created: audit(create) };',
+      'wrapped by imported':
+        "%P%%H%import { audit } from './HERE/audit.ts';\nfunction create(data: unknown) { return data; }\nexport default { created: audit(create) };\n// audit.ts\ntype Handler = (data: unknown, params: unknown) => unknown;\nfunction log(line: string) { return line; }\nexport function audit(f: Handler): Handler { return async (data, params) => { log('x'); return await f(data, params); }; }",
+      bound: '%P%%H%function create(this: object, data: unknown) { return data; }\nexport default { created: create.bind({}) };',
+      'spread import':
+        "%P%import { ops } from './HERE/ops.ts';\nexport default { ...ops, index() { return 1; } };\n// ops.ts\n%H%export const ops = { created(data: unknown) { return clean(data as Row); } };",
+      'service with same method typed, factory':
+        "%P%import { UserService } from './HERE/service.ts';\nconst make = (service: UserService) => ({ created(data: unknown) { return service.created(data as { name: string }); } });\nexport default make(new UserService());\n// service.ts\nexport class UserService { created(data: { name: string }) { return data; } }",
+      'mixin gives op untyped':
+        '%P%%H%const Creates = <T extends new (...args: any[]) => object>(Base: T) => class extends Base { created(data: unknown) { return data; } };\nexport default class A extends Creates(Object) { }',
+      'memo wrapper of lib':
+        "%P%import { memo } from './HERE/memo.ts';\nconst load = (id: string) => id;\nexport default { created: memo(async (data: unknown) => load(String(data))) };\n// memo.ts\nexport function memo<A extends unknown[], R>(f: (...args: A) => R, key: (...args: A) => string = (...args) => JSON.stringify(args)): (...args: A) => R { const kept = new Map<string, R>(); return (...args) => { const k = key(...args); if (!kept.has(k)) kept.set(k, f(...args)); return kept.get(k) as R; }; }",
+      'compose middlewares':
+        "%P%import { compose, requireUser, limit } from './HERE/mw.ts';\nconst secure = compose(requireUser, limit(10));\nexport default { created: secure((data: unknown) => data) };\n// mw.ts\ntype Next = (data: unknown, params: unknown) => unknown;\ntype Mw = (next: Next) => Next;\nexport const compose = (...all: Mw[]): Mw => (next) => all.reduceRight((inner, mw) => mw(inner), next);\nexport const requireUser: Mw = (next) => (data, params) => next(data, params);\nexport const limit = (n: number): Mw => (next) => (data, params) => (n > 0 ? next(data, params) : null);",
+      wrapAll:
+        "%P%import { wrapAll } from './HERE/w.ts';\nexport default wrapAll({ created(data: unknown) { return data; } });\n// w.ts\ntype F = (...all: unknown[]) => unknown;\nexport function wrapAll<T extends Record<string, F>>(ops: T): T { const out: Record<string, F> = {}; for (const [name, f] of Object.entries(ops)) out[name] = (...all) => f(...all); return out as T; }",
+      'instrument class':
+        "%P%import { traced } from './HERE/t.ts';\nexport default traced(class A { created(data: unknown) { return data; } });\n// t.ts\nexport function traced<T extends new () => object>(C: T): T { for (const key of Object.getOwnPropertyNames(C.prototype)) { if (key === 'constructor') continue; const own = C.prototype[key]; C.prototype[key] = function (...all: unknown[]) { return own.apply(this, all); }; } return C; }",
+      'one object of two':
+        '%U%const a = { created(data: unknown) { return data; } };\nconst b = { created(data: User) { return data; } };\nexport default a && b;',
+      'one object of two, on a line of its own':
+        '%U%const a = { created(data: unknown) { return data; } };\nconst b = { created(data: User) { return data; } };\nexport default a\n  && b;',
+      'a variable': '%U%let created = (data: unknown) => data;\ncreated = (data: User) => data;\nexport default { created };',
+      'a name computed by code, behind it':
+        "%U%const key = () => 'created';\nexport default { created(data: unknown) { return data; }, [key()]: (data: User) => data };",
+      'a name computed by code, behind it in a class':
+        "%U%const key = () => 'created';\nexport default class A { created(data: unknown) { return data; } [key()](data: User) { return data; } }",
+      'a name out of a package, over an inherited method':
+        'import { name } from \'shop\';\nclass Base { created(data: unknown) { return data; } }\nexport default class A extends Base { [name](data: { a: string }) { return data; } }\n// node_modules/shop/index.js\nexport const name = \'created\';\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
+      'a base class made by a call':
+        '%U%const Creates = (Base: new () => object) => class extends Base { created(data: User) { return data; } };\nexport default class A extends Creates(Object) {}',
+      'a prototype of its own': '%U%const base = { created(data: User) { return data; } };\nexport default { __proto__: base };',
+      'Object.create': '%U%const base = { created(data: User) { return data; } };\nexport default Object.create(base);',
+      'an instantiation expression': '%U%class Crud<T> { created(data: T) { return data; } }\nexport default Crud<User>;',
+      'a function out of a package':
+        'import { created } from \'shop\';\nexport default { created };\n// node_modules/shop/index.js\nexport const created = (data) => data;\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
+    },
+    js: {
+      overload:
+        'export default class A { /**\n * @overload\n * @param {{ name: string, age: number }} data\n * @returns {string} */ /** @param {any} data */ created(data) { return data; } }',
+    },
+  },
+  checked: {
+    ts: {
+      'const alias of import, beside another created':
+        "import Real from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nconst x = Real;\nexport default x;\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
+      'new import, beside another created':
+        "import { Real } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default new Real();\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
+      'import of a namespace in an export list':
+        "import * as ops from './HERE/a.ts';\nexport { ops as default };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
+      'handler of a namespace':
+        "import * as h from './HERE/a.ts';\nexport default { created: h.create };\n// a.ts\n%U%export function create(data: User) { return data; }",
+      'handler non-null':
+        '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
+      'inline async paren': '%U%export default { created: (async (data: User) => data) };',
+      'duplicate object': '%U%export default { created(data) { return data; }, created: (data: User) => data };',
+      'duplicate object computed template': '%U%export default { created(data) { return data; }, [`created`]: (data: User) => data };',
+      'computed enum obj arrow': "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
+      'computed imported name':
+        "import { K, type User } from './HERE/k.ts';\nexport default { [K]: async (data: User) => data };\n// k.ts\n%E%export const K = 'created';",
+      'handlers dir named by file':
+        "import created from './HERE/created.ts';\nexport default { created };\n// created.ts\n%U%export default (data: User) => data;",
+      'a method with types that is wrapped afterwards':
+        "%U%class A { created(data: User) { return data; } }\nfor (const name of ['created'] as const) { const own = A.prototype[name]; A.prototype[name] = function (...all) { return own.apply(this, all); }; }\nexport default A;",
+      'regex star hides method':
+        '%U%const u = / \\/*/; export default class A { index() { return 1; } created(data: User) { return data; } } const w = /a*/; void u; void w;\nfunction created(data) { return data; } void created;',
+      'template star hides method':
+        '%U%const u = `/*`; export default class A { index() { return 1; } created(data: User) { return data; } } const w = `*/`; void u; void w;\nfunction created(data) { return data; } void created;',
+      'template slashes hide method':
+        '%U%const u = `//`; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
+      'regex slashes hide method':
+        '%U%const u = /[//]/; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
+      'a parenthesis in a comment': '%U%export default class XController { created( // 1) what to make\n data: User) { return data; } }',
+      'a parenthesis in a string': "export default class XController { created({ name = ')' }: { name?: string }) { return name; } }",
+      'a name with an escape': '%U%// created(data)\nexport default class XController { cre\\u0061ted(data: User) { return data; } }',
+      'another function of its name':
+        '%U%function created(data: unknown) { return data; }\nexport default class XController { index() { return created(1); } created(data: User) { return data; } }',
+      'a class of another file, exported again':
+        "export { default } from './HERE/a.ts';\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
+      'type parameters':
+        '%U%export default class XController { created<T extends string>(data: User, _?: unknown) { const t = "" as T; return [data, t]; } }',
+      'a type parameter with a constraint': '%U%export default class XController { created<T extends User>(data: T) { return data; } }',
+      'a type parameter that hides a type of the file':
+        'interface Data { n?: unknown }\nexport default class XController { created<Data extends { n: number }>(data: Data) { return data; } }',
+      'a default': "export default class XController { created(data: { a: string } = { a: 'x' }) { return data; } }",
+      'a parameter called this': '%U%export default class XController { created(this: unknown, data: User) { return data; } }',
+      'an instance': '%U%class A { created(data: User) { return data; } }\nexport default new A();',
+      'an instance of a class without a name': '%U%export default new (class { created(data: User) { return data; } })();',
+      'a class in brackets': '%U%export default (class A { created(data: User) { return data; } });',
+      'an object that is frozen, and satisfies':
+        '%U%export default Object.freeze({ created(data: User) { return data; } } satisfies object) as object;',
+      'all that another file exports':
+        "export * as default from './HERE/a.ts';\n// a.ts\n%U%export function created(data: User) { return data; }",
+      'a function of an object': '%U%const all = { make(data: User) { return data; } };\nexport default { created: all.make };',
+      'a symbol beside it':
+        '%U%const tag = Symbol();\nexport default class A { created(data: User) { return data; } [tag]() {} [Symbol.dispose]() {} }',
+      'a key out of a package beside it':
+        "%U%import { inspect } from 'node:util';\nexport default class A { created(data: User) { return data; } [inspect.custom]() { return 1; } }",
+    },
+    js: {
+      'param namespace member':
+        "import * as h from './HERE/a.js';\nexport default { created: h.create };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
+      'computed name':
+        "const k = 'created';\nexport default { /** @param {{ name: string, age: number }} data */ [k](data) { return data; } };",
+      'computed name class':
+        "const k = 'created';\nexport default class A { /** @param {{ name: string, age: number }} data */ [k](data) { return data; } }",
+      'mixed object from ts namespace':
+        "import * as b from './HERE/b.ts';\nexport default { created: b.create };\n// b.ts\n%U%export const create = (data: User) => data;",
+      'two tags on a line':
+        "export default class A { /** @param {unknown} _ @param {import('gatefold').ControllerParams<{ query: { a: number } }>} params */ created(_, params) { return params; } }",
+      '@type inline param': 'export default class A { created(/** @type {{ name: string, age: number }} */ data) { return data; } }',
+      '@type inline param arrow': 'export default { created: (/** @type {{ name: string, age: number }} */ data) => data };',
+      '@type inline arrow noparen body':
+        'export default { created: (/** @type {{ name: string, age: number }} */ data) => { return data; } };',
+      'type after name': 'export default class A { /** @param data {{ name: string, age: number }} */ created(data) { return data; } }',
+      'second doc':
+        'export default class A { /** @param {{ name: string, age: number }} data */\n /** other */ created(data) { return data; } }',
+    },
+    mjs: {
+      'JSDoc and a comment behind it':
+        'export default class XController { /** @param {{ name: string }} data */\n// as it is\ncreated(data) { return data; } }',
+      'JSDoc of a constant': '/** @param {{ name: string }} data */\nconst create = (data) => data;\nexport default { created: create };',
+    },
+  },
+  unchecked: {
+    ts: {
+      'Object.assign of an import':
+        "import { ops } from './HERE/a.ts';\nclass A { created(data) { return data; } }\nObject.assign(A.prototype, ops);\nexport default A;\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
+      'Object.assign in place of import':
+        "import { ops } from './HERE/a.ts';\nconst base = { created(data) { return data; } };\nObject.assign(base, ops);\nexport default base;\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
+      'assign override index':
+        "%U%const o: any = { created(data) { return data; } };\no['created'] = (data: User) => data;\nexport default o;",
+      'assign override by named function':
+        '%U%const create = (data: User) => data;\nconst o: any = { created(data) { return data; } };\no.created = create;\nexport default o;',
+      'assign override key var':
+        "%U%const key = 'created';\nconst o: any = { created(data) { return data; } };\no[key] = (data: User) => data;\nexport default o;",
+      'prototype override index':
+        "%U%class A { created(data) { return data; } }\nA.prototype['created'] = (data: User) => data;\nexport default A;",
+      'prototype override var':
+        '%U%class A { created(data) { return data; } }\nconst p = A.prototype;\np.created = (data: User) => data;\nexport default A;',
+      'prototype override named':
+        '%U%class A { created(data) { return data; } }\nconst make = (data: User) => data;\nA.prototype.created = make;\nexport default A;',
+      'prototype override multi line':
+        '%U%class A { created(data) { return data; } }\nA\n  .prototype\n  .created = (data: User) => data;\nexport default A;',
+      'Object.assign override':
+        '%U%class A { created(data) { return data; } }\nObject.assign(A.prototype, { created(data: User) { return data; } });\nexport default A;',
+      'Object.assign override arrow':
+        '%U%class A { created(data) { return data; } }\nObject.assign(A.prototype, { created: (data: User) => data });\nexport default A;',
+      'defineProperty override':
+        "%U%class A { created(data) { return data; } }\nObject.defineProperty(A.prototype, 'created', { value: (data: User) => data });\nexport default A;",
+      'defineProperties override':
+        '%U%class A { created(data) { return data; } }\nObject.defineProperties(A.prototype, { created: { value(data: User) { return data; } } });\nexport default A;',
+      'Reflect.set override':
+        "%U%class A { created(data) { return data; } }\nReflect.set(A.prototype, 'created', (data: User) => data);\nexport default A;",
+      'mixin with the same words':
+        "import { mix } from './HERE/m.ts';\nimport { impl } from './HERE/i.ts';\nclass A { created(data) { return data; } }\nmix(A, impl);\nexport default A;\n// m.ts\nexport const mix = (C, o) => Object.assign(C.prototype, o);\n// i.ts\n%U%export const impl = { created(data: User) { return data; } };",
+      'base mutated other file':
+        "import { Base } from './HERE/b.ts';\nexport default class A extends Base {}\n// b.ts\n%U%export class Base { created(data) { return data; } }\nBase.prototype.created = function (data: User) { return data; };",
+      'beside a function of the same words':
+        'const other = function (data: { a: string }) { return data; };\nvoid other;\nexport default { created: (data) => { return data; } };',
+      'beside a method that begins like it':
+        'class Other { created(data: { a: string }) { return data; } }\nvoid Other;\nexport default class A { created(data: unknown) { return [data, String(data)]; } }',
+      'all arguments': 'export default { created(...all: unknown[]) { return all[0]; }, red: (data: unknown) => data };',
+      'wrapped class methods':
+        "%P%%H%class A { created(data: unknown) { return data; } }\nfor (const name of ['created'] as const) { const own = A.prototype[name]; A.prototype[name] = async function (this: A, data: unknown) { return own.call(this, data); }; }\nexport default A;",
+      'override typed base by untyped':
+        "%P%import { Base } from './HERE/base.ts';\nexport default class A extends Base { created(data: unknown) { return [data]; } }\n// base.ts\nexport class Base { created(data: { a: string }) { return data; } }",
+      'service with same method typed':
+        "%P%import { UserService } from './HERE/service.ts';\nconst service = new UserService();\nexport default class A { created(data: unknown) { return service.created(data as { name: string }); } }\n// service.ts\nexport class UserService { created(data: { name: string }) { return data; } }",
+      'computed untyped': "%H%const k = 'created';\nexport default class A { [k](data: unknown) { return data; } }",
+      'own field same name elsewhere':
+        '%P%const cycle: Record<string, unknown> = {};\ncycle.created = (a: number) => a;\nexport default class A { created(data: unknown) { return data; } }',
+      'handlers default':
+        "%P%import create from './HERE/h.ts';\nexport default { created: create };\n// h.ts\n%H%export default async function create(data: unknown, params: unknown) { return [data]; }",
+      'handlers namespace member':
+        "%P%import * as h from './HERE/h.ts';\nexport default { created: h.create };\n// h.ts\n%H%export async function create(data: unknown, params: unknown) { return [data]; }",
+      'big body':
+        "%P%%H%export default class A { async created(data: unknown, { query }: ControllerParams) {\n    const { name = 'x', ...rest } = (data ?? {}) as Partial<Record<string, string>>;\n    const re = /[a-z]\\/\\d+/giu;\n    const map = new Map<string, { a: number; b?: Row[] }>();\n    for (const [key, value] of Object.entries(rest)) { if (value === undefined) continue; map.set(key, { a: value.length }); }\n    type Local = { kind: 'a' } | { kind: 'b'; x: number };\n    interface Inner { y: string }\n    const local = { kind: 'a' } as Local as unknown as Local;\n    const inner: Inner | undefined = undefined;\n    const list = [...map].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { a }]): [string, number] => [key, a]);\n    const out = `%D%{name}-%D%{list.length ? `%D%{list[0]![0]}` : 'none'}`;\n    switch (local.kind) { case 'a': { break; } default: throw new Error(`no %D%{local.kind}`); }\n    label: for (let i = 0; i < 3; i++) { if (i === 1) continue label; }\n    try { await Promise.resolve(1 as const); } catch (error: unknown) { if (error instanceof TypeError) return null; }\n    const f = async <T,>(value: T, ...more: T[]): Promise<T | undefined> => (more.length > 0 ? more[0] : value);\n    return { out, list, inner, query: query.page ?? null, f: await f<string>(name), ok: re.test(out) satisfies boolean, undef: undefined };\n  } }",
+      'params own name':
+        '%P%type Params = ControllerParams;\nexport default class A { created(data: unknown, params: Params) { return [data, params.slugs]; } }',
+      'a class out of a package':
+        'import { Crud } from \'shop\';\nexport default class A extends Crud { index() { return 1; } }\n// node_modules/shop/index.js\nexport class Crud { created(data) { return data; } }\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
+      'said aloud':
+        '%U%const wrap = (f: (data: User) => unknown) => (...all: unknown[]) => f(all[0] as User);\nexport default { operations: { created: { unchecked: true } }, created: wrap((data: User) => data) };',
+      'said aloud of all':
+        "%U%export default class A { static operations = { '*': { unchecked: true } }; created(data: User) { return data; } }",
+      'a script': '%U%export default { created(data) { return data; } };',
+    },
+    js: {
+      'a constant that is wrapped':
+        'const wrap = (f) => (...a) => f(...a);\n/** @param {{ name: string }} data */\nconst created = wrap((data) => data);\nexport default { created };',
+      'param assign override':
+        'class A { created(data) { return data; } }\n/** @param {{ name: string, age: number }} data */\nA.prototype.created = function (data) { return data; };\nexport default A;',
+      'param assign object override':
+        'const o = { created(data) { return data; } };\n/** @param {{ name: string, age: number }} data */\no.created = (data) => data;\nexport default o;',
+      'param object assign override':
+        'class A { created(data) { return data; } }\nObject.assign(A.prototype, { /** @param {{ name: string, age: number }} data */ created(data) { return data; } });\nexport default A;',
+      'factory long comment line':
+        'const make = () => ({ /** @param {{ name: string, age: number }} data */\n // xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n created: async (data) => data });\nexport default make();',
+      cast: 'export default { created: /** @type {(data: { name: string, age: number }) => unknown} */ ((data) => data) };',
+      'param renamed import wrapped':
+        "import { create as c } from './HERE/a.js';\nexport default { created: c.bind(null) };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
+      'wrapped by one with JSDoc':
+        "import { audit } from './HERE/audit.js';\nexport default { created: audit(async (data) => data), index: audit(() => 1) };\n// audit.js\n/**\n * @param {(data: any) => any} f\n * @param {string} [name]\n */\nexport function audit(f, name) { return async (data, params) => f(data, params); }\n/** @param {string} id */\nexport function find(id) { return id; }",
+      'factory with JSDoc':
+        "import { crud } from './HERE/crud.js';\nexport default crud('rows');\n// crud.js\n/** @param {string} table */\nexport function crud(table) { return { created(data) { return { table, data }; } }; }",
+      'factory of arrow functions':
+        "import { crud } from './HERE/crud.js';\nexport default crud('rows');\n// crud.js\n/** @param {string} table */\nexport const crud = (table) => ({ created: (data) => ({ table, data }) });",
+      'Object.assign': 'const a = {};\nObject.assign(a, { created(data) { return data; } });\nexport default a;',
+    },
+  },
+};
+
+const rows = Object.entries(ROWS).flatMap(([expected, byExtension]) =>
+  Object.entries(byExtension).flatMap(([extension, texts]) =>
+    Object.entries(texts).map(([name, text]) => ({
+      expected,
+      extension,
+      name,
+      text: text.replace(/%(\w)%/g, (_, part) => PARTS[part] ?? ''),
+    })),
+  ),
+);
+
+let dir: string;
+let loads: readonly GroupLoad[];
+let groups: ReturnType<typeof createGroups>;
+before(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'gatefold-found-operations-'));
+  writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
+  for (const [i, { extension, text }] of rows.entries()) {
+    const [source = '', ...others] = text
+      .replaceAll('./HERE/', `./${i}/`)
+      .replaceAll("'shop'", `'shop${i}'`)
+      .split(/^(?=\/\/ [\w./]+\n)/m);
+    mkdirSync(join(dir, `${i}`));
+    writeFileSync(join(dir, `W${i}Controller.${extension}`), source);
+    for (const other of others) {
+      const [line = ''] = other.slice(3).split('\n');
+      const name = line.replace('/shop/', `/shop${i}/`);
+      const path = join(dir, name.startsWith('node_modules') ? '.' : `${i}`, name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, other.slice(other.indexOf('\n') + 1));
+    }
+  }
+  groups = createGroups({ dir, log: createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } }) });
+  loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+});
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+for (const kind of Object.keys(ROWS)) {
+  describe(`${kind}:`, () => {
+    for (const [i, { expected, name, extension }] of rows.entries()) {
+      if (expected !== kind) continue;
+      test(`${name} (.${extension})`, async () => {
+        const { error, at } = loads.find(({ group }) => group === `W${i}`) ?? {};
+        const group = error === undefined ? await groups.find(`w${i}`) : undefined;
+        const isChecked = group?.operations.get('created')?.check !== undefined;
+        const isRefused = /created(?: is an operation whose types are not found| is overloaded|: @overload of)/.test(error ?? '');
+        assert.equal(isRefused ? 'refused' : (error ?? (isChecked ? 'checked' : 'unchecked')), expected);
+        if (isRefused) assert.match(at ?? '', /Controller\.m?[jt]s:\d+$/);
+        // The commands and the start name what is not checked.
+        if (expected === 'unchecked') assert.match(group?.contract.operations.get('created')?.unchecked ?? '', /^(?:its|it|static) /);
+      });
+    }
+  });
+}

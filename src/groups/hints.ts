@@ -8,14 +8,27 @@ import type { GroupLoad } from './registry.ts';
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
 /** For the report of a group that has loaded. */
-export function hintsOf({ unexposed }: Pick<Group, 'unexposed'>): Pick<GroupLoad, 'hints'> {
-  const hints = unexposed.flatMap(({ name, reason }) => {
+export function hintsOf(group: Pick<Group, 'unexposed' | 'operations' | 'contract'>): Pick<GroupLoad, 'hints' | 'unchecked'> {
+  const hints = methodHints(group);
+  const unchecked = uncheckedIn(group);
+  return { ...(hints.length === 0 ? {} : { hints }), ...(unchecked.length === 0 ? {} : { unchecked }) };
+}
+
+/** Operations whose source is not followed, so that their types could not be a check; those that say so themselves are left out. */
+function uncheckedIn({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
+  return Array.from(contract.operations.values()).flatMap(({ name, at, unchecked }) => {
+    const isSilent = at !== undefined || unchecked === undefined || operations.get(name)?.settings.unchecked === true;
+    return isSilent ? [] : [`${name}: ${unchecked}`];
+  });
+}
+
+function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
+  return unexposed.flatMap(({ name, reason }) => {
     if (reason === 'it is a field and not a method' && OPERATION_NAME.test(name))
       return [`${name}: make it a method, ${name}() { … }, or private`];
     const better = operationNameOf(name);
     return reason.startsWith('its name is not') && better !== undefined ? [`${name}: rename it to ${better}, or begin it with _`] : [];
   });
-  return hints.length === 0 ? {} : { hints };
 }
 
 /** `find_all`, `FindAll` → `findAll` */
@@ -42,8 +55,9 @@ export function createHints(dir: string, log: Log): Hints {
       for (const { file, reason, onPurpose } of lookAlikes(dir, log)) {
         if (!onPurpose) tellOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       }
-      for (const { file, hints = [] } of loads) {
+      for (const { file, hints = [], unchecked = [] } of loads) {
         for (const hint of hints) tellOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
+        for (const reason of unchecked) tellOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
       }
       told = now;
     },

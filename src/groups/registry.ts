@@ -33,6 +33,8 @@ export interface GroupLoad {
   readonly operationNames?: readonly string[];
   /** Methods that look like operations and are none, each with what to do: `find_all: rename it to findAll`. */
   readonly hints?: readonly string[];
+  /** Operations whose types are not read since their source is not followed: `created: its source is not followed`. */
+  readonly unchecked?: readonly string[];
   /** It did not finish within its time. */
   readonly hung?: boolean;
 }

@@ -28,6 +28,8 @@ test('what nearly answers is told with what to rename, once a change', async (t)
         'with-dash'() {}
         static make() {}
       }`,
+    'MadeController.mjs':
+      'const make = () => ({ created(data) { return data; }, patch(data) { return data; }, operations: { patch: { unchecked: true } } });\nexport default make();',
   });
   const lines: Record<string, unknown>[] = [];
   const log = createLog({ level: 'debug', sink: { write: (line) => void lines.push(JSON.parse(line)), flush() {} } });
@@ -46,6 +48,7 @@ test('what nearly answers is told with what to rename, once a change', async (t)
     'warn | method-ignored | BookController.ts | find: make it a method, find() { … }, or private',
     'warn | method-ignored | BookController.ts | find_all: rename it to findAll, or begin it with _',
     'warn | method-ignored | BookController.ts | with-dash: rename it to withDash, or begin it with _',
+    'warn | operation-unchecked | MadeController.mjs | created: its source is not followed: it is made by code, or comes from a package',
   ]);
   assert.deepEqual(told(loads), []);
   rmSync(join(dir, 'order.mjs'));

@@ -88,7 +88,7 @@ export function createFollower(load: Loader): Follower {
     if (++steps > MOST_STEPS) return undefined;
     switch (node.kind) {
       case 'function':
-        return { kind: 'function', node, scope, doc, at, isOverloaded: false };
+        return { kind: 'function', node, scope, doc: joined(doc, node.doc), at, isOverloaded: false };
       case 'object':
         return { kind: 'object', members: node.members, scope, doc };
       case 'class': {
@@ -120,6 +120,11 @@ export function createFollower(load: Loader): Follower {
   }
 
   return { exported: counted(exported), named: counted(named), functionOf: counted(functionOf) };
+}
+
+/** Both comments count, that of the name and that of its value. */
+function joined(doc: string | undefined, inner: string | undefined): string | undefined {
+  return doc === undefined || inner === undefined || doc === inner ? (doc ?? inner) : `${doc.slice(0, -2)}\n${inner.slice(3)}`;
 }
 
 /** The signatures of one method; undefined where the member is none. */

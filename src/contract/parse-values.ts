@@ -42,6 +42,12 @@ function endsHere(c: Cursor, end: number): boolean {
 }
 
 function operand(c: Cursor, end: number): ValueNode | undefined {
+  const { doc } = c.token();
+  const value = bare(c, end);
+  return value?.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
+}
+
+function bare(c: Cursor, end: number): ValueNode | undefined {
   const made = functionAt(c, end);
   if (made !== undefined) return made;
   if (c.is('(')) return inBrackets(c);

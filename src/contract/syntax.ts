@@ -72,6 +72,8 @@ export interface FunctionNode {
   readonly params: readonly Param[];
   readonly result: TypeNode | undefined;
   readonly typeParams: readonly TypeParam[];
+  /** The comment right before a function that is a value: `created: /** … *\/ (data) => data`. */
+  readonly doc?: string | undefined;
 }
 
 /** A value that is followed to the operations in it. Every other expression has no node. */

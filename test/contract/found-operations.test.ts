@@ -132,6 +132,7 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         'import { created } from \'shop\';\nexport default { created };\n// node_modules/shop/index.js\nexport const created = (data) => data;\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
     },
     js: {
+      cast: 'export default { created: /** @type {(data: { name: string, age: number }) => unknown} */ ((data) => data) };',
       overload:
         'export default class A { /**\n * @overload\n * @param {{ name: string, age: number }} data\n * @returns {string} */ /** @param {any} data */ created(data) { return data; } }',
     },
@@ -194,6 +195,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "%U%import { inspect } from 'node:util';\nexport default class A { created(data: User) { return data; } [inspect.custom]() { return 1; } }",
     },
     js: {
+      'a comment right before the function':
+        'export default { created: /** @param {{ name: string, age: number }} data */ ((data) => data) };',
       'param namespace member':
         "import * as h from './HERE/a.js';\nexport default { created: h.create };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
       'computed name':
@@ -293,7 +296,6 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         'class A { created(data) { return data; } }\nObject.assign(A.prototype, { /** @param {{ name: string, age: number }} data */ created(data) { return data; } });\nexport default A;',
       'factory long comment line':
         'const make = () => ({ /** @param {{ name: string, age: number }} data */\n // xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n created: async (data) => data });\nexport default make();',
-      cast: 'export default { created: /** @type {(data: { name: string, age: number }) => unknown} */ ((data) => data) };',
       'param renamed import wrapped':
         "import { create as c } from './HERE/a.js';\nexport default { created: c.bind(null) };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
       'wrapped by one with JSDoc':
@@ -352,7 +354,7 @@ for (const kind of Object.keys(ROWS)) {
         const { error, at } = loads.find(({ group }) => group === `W${i}`) ?? {};
         const group = error === undefined ? await groups.find(`w${i}`) : undefined;
         const isChecked = group?.operations.get('created')?.check !== undefined;
-        const isRefused = /created(?: is an operation whose types are not found| is overloaded|: @overload of)/.test(error ?? '');
+        const isRefused = /created(?: is an operation whose types are not found| is overloaded|: @(?:overload|type) of)/.test(error ?? '');
         assert.equal(isRefused ? 'refused' : (error ?? (isChecked ? 'checked' : 'unchecked')), expected);
         if (isRefused) assert.match(at ?? '', /Controller\.m?[jt]s:\d+$/);
         // The commands and the start name what is not checked.

@@ -21,17 +21,18 @@ export function withGiven(
 ): OperationContract {
   const document = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
     bundle(documentOf(schema, part === 'result' ? 'output' : 'input'), `${read.name}_${part}`);
-  const isSchema = (schema: StandardSchema | 'stream' | undefined): schema is StandardSchema => schema !== undefined && schema !== 'stream';
-  const results =
-    result === undefined && status === undefined
-      ? read.results
-      : read.results.map((one, i) =>
-          i > 0 ? one : { ...one, status: status ?? one.status, ...(result === undefined ? {} : { schema: document(result, 'result') }) },
-        );
+  const results = read.results.map((one, i) => {
+    if (i > 0) return one;
+    // A reply has a status of its own.
+    const answered = one.status === 200 ? (status ?? 200) : one.status;
+    return { ...one, status: answered, schema: result === undefined ? one.schema : document(result, 'result') };
+  });
+  const isSchema = body !== undefined && body !== 'stream';
+  const dataIsQuery = queryAsData(read.name, { body, query }) === 'always';
   return {
     ...read,
     summary: summary ?? read.summary,
-    data: isSchema(body) ? document(body, 'body') : query !== undefined && isQueryFirst(read.name) ? document(query, 'query') : read.data,
+    data: isSchema ? document(body, 'body') : query !== undefined && dataIsQuery ? document(query, 'query') : read.data,
     query: query === undefined ? read.query : document(query, 'query'),
     unchecked: isDataGiven(read.name, { body, query }) ? undefined : read.unchecked,
     results,
@@ -39,15 +40,19 @@ export function withGiven(
   };
 }
 
-/** Operations whose data is the query, unless somebody sends a body with a GET. */
-const isQueryFirst = (name: string): boolean => /^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name);
-const isBodyFirst = (name: string): boolean => /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name);
+/**
+ * When `data` is what the schema of the query makes of it. `always`: also where a body is sent. `without a body`: a body is the data, but
+ * that of a GET, HEAD or DELETE is only where it has a schema of its own.
+ */
+export type QueryAsData = 'always' | 'without a body' | 'never';
 
-/** Whether data that came with the query is what the query's schema makes of it. */
-export function isQueryData(name: string, { body }: GivenSchemas): boolean {
-  return isQueryFirst(name) || (body === undefined && !isBodyFirst(name));
+export function queryAsData(name: string, { body, query }: GivenSchemas): QueryAsData {
+  if (query === undefined || body === 'stream') return 'never';
+  if (/^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name)) return body === undefined ? 'always' : 'without a body';
+  return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name) ? 'never' : 'without a body';
 }
 
-export function isDataGiven(name: string, { body, query }: GivenSchemas): boolean {
-  return body !== undefined || (query !== undefined && isQueryFirst(name));
+/** Whether the annotation of `data` checks nothing: schemas do, or it is a stream. */
+export function isDataGiven(name: string, given: GivenSchemas): boolean {
+  return given.body !== undefined || queryAsData(name, given) === 'always';
 }

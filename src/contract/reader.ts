@@ -1,7 +1,7 @@
 // Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door of the
 // parser, which a worker loads with its first controller.
 import type { GroupContract } from './contract.ts';
-import { isDataGiven, isQueryData } from './given.ts';
+import { isDataGiven, queryAsData } from './given.ts';
 import { type GroupSource, type ReadSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { createRequestCheck, type RequestCheck } from './request-check.ts';
@@ -47,7 +47,7 @@ function withChecks(contract: GroupContract, operations: readonly RunTimeOperati
       query: given.query === undefined ? query : undefined,
       path,
       defs: contract.defs,
-      given: isGiven ? { body, query: given.query, isQueryData: isQueryData(name, given) } : {},
+      given: isGiven ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
     });
     if (check !== undefined) checks.set(name, check);
   }

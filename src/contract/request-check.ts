@@ -2,6 +2,7 @@
 // once, wherever they are.
 import { createCompiler } from './check.ts';
 import type { Problem, Schema } from './contract.ts';
+import type { QueryAsData } from './given.ts';
 import { type Check, cutPointer, LIMITS, Run } from './run.ts';
 import { type StandardSchema, type Validated, validate } from './standard-schema.ts';
 
@@ -21,8 +22,7 @@ export interface RequestSchemas {
   readonly given: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
-    /** Data that came with the query is what its schema makes of it. */
-    readonly isQueryData?: boolean;
+    readonly queryAsData?: QueryAsData;
   };
 }
 
@@ -32,30 +32,35 @@ export type DataSource = 'body' | 'form' | 'query';
 type Problems = readonly Problem[] | undefined;
 
 /** @returns what is wrong, undefined when nothing is; a promise when a library's schema takes its time */
-export type RequestCheck = (parts: RequestParts, dataIs: DataSource) => Problems | Promise<Problems>;
+export type RequestCheck = (parts: RequestParts, dataIs: DataSource, verb: string) => Problems | Promise<Problems>;
+
+/** Their body means nothing (RFC 9110, 9.3.1): it is data only where an operation says so. */
+const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 /** Undefined for an operation that has nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const own = ownCheck(schemas);
-  const { body, query, isQueryData = false } = schemas.given;
+  const { body, query, queryAsData = 'never' } = schemas.given;
   if (body === undefined && query === undefined) return own;
-  return async (parts, dataIs) => {
-    const problems = [...(own?.(parts, dataIs) ?? [])];
+  return async (parts, dataIs, verb) => {
+    const dataIsQuery =
+      queryAsData === 'always' || (queryAsData !== 'never' && (dataIs === 'query' || (body === undefined && BODILESS.has(verb))));
+    const problems = [...(own?.(parts, dataIsQuery ? undefined : dataIs) ?? [])];
     const take = async (part: keyof RequestParts, work: Validated | Promise<Validated>) => {
       const made = await work;
       if ('problems' in made) problems.push(...made.problems);
       else parts[part] = made.value;
     };
-    const isQuery = dataIs === 'query';
     const sent = parts.data;
     if (query !== undefined) await take('query', validate(query, parts.query, 'query'));
-    if (isQuery && query !== undefined && isQueryData) parts.data = parts.query;
-    else if (body !== undefined) await take('data', validate(body, sent, isQuery ? 'query' : 'body'));
+    if (dataIsQuery) parts.data = parts.query;
+    else if (body !== undefined) await take('data', validate(body, sent, dataIs === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
 
-function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: RequestParts, dataIs: DataSource) => Problems) | undefined {
+/** @returns a check for which `undefined` means: data is not to be checked */
+function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: RequestParts, dataIs?: DataSource) => Problems) | undefined {
   if (data === undefined && query === undefined && path === undefined) return undefined;
   const compilers = { texts: once(() => createCompiler(defs, true)), values: once(() => createCompiler(defs, false)) };
   const compile = (schema: Schema, texts: boolean) => once(() => compilers[texts ? 'texts' : 'values']().compile(schema));
@@ -69,7 +74,8 @@ function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: Request
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath(), problems);
     if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery(), problems);
     if (checkBody !== undefined && dataIs === 'body') problems = checkPart(parts, 'data', 'body', checkBody(), problems);
-    else if (checkTexts !== undefined) problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts(), problems);
+    else if (checkTexts !== undefined && dataIs !== undefined)
+      problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts(), problems);
     return problems?.slice(0, LIMITS.mistakes);
   };
 }

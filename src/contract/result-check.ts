@@ -1,4 +1,5 @@
 // Compares what an operation answers with what its result type says. For development alone: a difference is a line in the log.
+import { isReply } from '../controller/reply.ts';
 import { createCompiler } from './check.ts';
 import type { OperationContract, Schema } from './contract.ts';
 import { type Check, Run } from './run.ts';
@@ -11,8 +12,6 @@ export interface ResultMistake {
 /** @returns the first mistake of a result; undefined when there is none, or it cannot be told */
 export type ResultCheck = (result: unknown) => ResultMistake | undefined;
 
-const REPLY = Symbol.for('gatefold.Reply');
-
 /** Undefined when the type says nothing. */
 export function createResultCheck({ results }: OperationContract, defs: Readonly<Record<string, Schema>>): ResultCheck | undefined {
   if (results.every(({ schema }) => schema === undefined)) return undefined;
@@ -20,8 +19,10 @@ export function createResultCheck({ results }: OperationContract, defs: Readonly
   const checks = new Map<number, Check | undefined>();
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
+  // The first is that of a plain result, with the status that static operations gives.
+  const plainStatus = results[0]?.status ?? 200;
   return (result) => {
-    const { status, value } = partsOf(result);
+    const { status = plainStatus, value } = partsOf(result);
     const check = checks.get(status);
     // What is sent for nothing at all is the plain success, whatever the type.
     if (check === undefined || value === undefined || value === null || value === true) return undefined;
@@ -33,8 +34,9 @@ export function createResultCheck({ results }: OperationContract, defs: Readonly
   };
 }
 
-function partsOf(result: unknown): { status: number; value: unknown } {
-  const reply = result as { [REPLY]?: unknown; status?: number; body?: unknown } | null | undefined;
-  if (typeof result === 'object' && result !== null && reply?.[REPLY] === true) return { status: reply.status ?? 200, value: reply.body };
-  return { status: 200, value: result };
+/** Only a reply has a status of its own. */
+function partsOf(result: unknown): { status?: number; value: unknown } {
+  if (!isReply(result)) return { value: result };
+  const { status, body } = result;
+  return { status, value: body };
 }

@@ -29,7 +29,7 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly limit?: string;
   /** A schema for the body; or `'stream'`: `data` is a `ReadableStream` of its bytes, which are never held in memory. */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
-  /** A schema for the query: `params.query`, and `data` where there is no body. */
+  /** A schema for the query: `params.query`, and `data` where the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
   /** A schema for the result: it documents. A `Date` may stand in it as the text that it is sent as. */
   readonly result?: StandardSchema<unknown, Result>;

@@ -135,8 +135,8 @@ function responses({ operation: { settings }, known, page, components }: Operati
   const { access = 'anyone' } = settings;
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const found: Record<string, object> = {};
-  for (const { status, body, schema } of results) {
-    const shown = status === 200 ? (settings.status ?? 200) : status;
+  for (const [i, { status, body, schema }] of results.entries()) {
+    const shown = i === 0 && status === 200 ? (settings.status ?? 200) : status;
     found[shown] = {
       description: STATUS_CODES[shown] ?? 'Done',
       content: contentOf({ body, schema: schema && components.publish(page, schema) }),

@@ -22,7 +22,7 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const writer = createSchemaWriter();
   const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
   const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
-  return (value) => (check?.({ data: value, query: undefined, path: undefined }, 'body') ?? []) as readonly Problem[];
+  return (value) => (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
 }
 
 const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
@@ -194,7 +194,7 @@ describe('a request that is made to be expensive', () => {
     const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
     return (value) => {
       const parts = { data: value, query: undefined, path: undefined };
-      assert.equal(check?.(parts, 'body'), undefined);
+      assert.equal(check?.(parts, 'body', 'POST'), undefined);
       return parts;
     };
   }

@@ -9,8 +9,21 @@ import { createGroups, type Groups } from '../../src/groups/registry.ts';
 
 const SOURCE = `
 import type { Reply } from 'gatefold';
+class Answer {
+  status: number;
+  body: unknown;
+  constructor(status: number, body: unknown) {
+    this.status = status;
+    this.body = body;
+    Object.defineProperty(this, Symbol.for('gatefold.Reply'), { value: true });
+  }
+}
 interface User { id: string; born: Date; tags?: string[] }
 export default class UserController {
+  static operations = { given: { status: 201 }, replied: { status: 201 }, both: { status: 201 } };
+  given(): User { return { id: 1, born: new Date(0) } as never; }
+  replied(): Reply<202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
+  both(): User | Reply<200, number> { return new Answer(200, 'x') as never; }
   right(): User { return { id: 'a', born: new Date(0), more: 1 } as never; }
   wrong(): User { return { id: 1, born: 'x' } as never; }
   async late(): Promise<User[]> { return [{ id: 'a', born: new Date(0) }, { id: 'b' }] as never; }
@@ -51,6 +64,9 @@ describe('a result is told of when it is not what its type says', () => {
     ['gone', []],
     ['odd', []],
     ['untyped', []],
+    ['given', [['given', '/id', 'must be a string']]],
+    ['replied', [['replied', '/id', 'must be a string']]],
+    ['both', [['both', '/data', 'must be a number']]],
   ];
   for (const [name, expected] of rows) {
     test(name, async () => {
@@ -70,6 +86,12 @@ test('a status without a body has none, whatever its type', async () => {
       [201, 'json'],
     ],
   );
+});
+
+test('the status of static operations is that of a plain result, and of no reply', async () => {
+  const contract = await (await groups.find('user'))?.describe();
+  const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
+  assert.deepEqual([statuses('given'), statuses('replied'), statuses('both')], [[201], [202], [201, 200]]);
 });
 
 test('without an observer the operation is the controller’s own method', async () => {

@@ -1,68 +1,89 @@
-// The schemas of many groups in one place: each group names its own, so two may have the same name. What means the same is
-// kept once under its name; what does not gets the group's name in front. It knows schemas and nothing of operations.
+// The named schemas of the document: those that its operations refer to, and no others. Each group names its own, so two may have the
+// same name. What means the same is kept once under its name; what does not gets the group's name in front.
 import type { Schema } from '../contract/contract.ts';
 
-export interface GroupSchemas {
+export interface Components {
+  /** The schema of an operation, as it stands in the document; what it refers to becomes a component. */
+  publish(group: SchemaGroup, schema: Schema): Schema;
+  /** By name. References are complete from now on. */
+  finish(): Readonly<Record<string, Schema>>;
+}
+
+/** Where a schema comes from. */
+export interface SchemaGroup {
   readonly page: string;
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-export interface Components {
-  readonly schemas: Readonly<Record<string, Schema>>;
-  /** The schema of an operation of the group, as it stands in the document. */
-  publish(page: string, schema: Schema): Schema;
+interface Component {
+  readonly page: string;
+  readonly name: string;
+  /** What it means. */
+  readonly text: string;
+  /** The names that it refers to. */
+  readonly uses: Set<string>;
+  /** What refers to it: each is told its name at the end. */
+  readonly references: { $ref: string }[];
+  schema: Schema;
 }
 
 const DEFS = '#/$defs/';
 
 /** @param taken names that belong to the document itself */
-export function createComponents(groups: readonly GroupSchemas[], taken: readonly string[]): Components {
-  const contested = findContested(groups, taken);
-  const nameOf = (page: string, name: string) => (contested.has(name) ? `${page}.${name}` : name);
-  const publish = (page: string, schema: Schema) => published(schema, (name) => nameOf(page, name)) as Schema;
-  const named = groups.flatMap(({ page, defs }) =>
-    Object.entries(defs).map(([name, schema]): [string, Schema] => [nameOf(page, name), publish(page, schema)]),
-  );
-  return { schemas: Object.fromEntries(named.sort(([a], [b]) => (a < b ? -1 : 1))), publish };
+export function createComponents(taken: readonly string[]): Components {
+  const reached = new Map<string, Component>();
+
+  function publish(group: SchemaGroup, value: unknown, user?: Component): unknown {
+    if (Array.isArray(value)) return value.map((item) => publish(group, item, user));
+    if (typeof value !== 'object' || value === null) return value;
+    const entries = Object.entries(value).map(([key, inner]): [string, unknown] => [key, publish(group, inner, user)]);
+    const schema = asTheyKnowIt(Object.fromEntries(entries));
+    if (isReference(schema)) refer(group, schema, user);
+    return schema;
+  }
+
+  function refer(group: SchemaGroup, reference: { $ref: string }, user: Component | undefined): void {
+    const { page, defs } = group;
+    const name = reference.$ref.slice(DEFS.length);
+    user?.uses.add(name);
+    let component = reached.get(`${page} ${name}`);
+    if (component === undefined) {
+      component = { page, name, text: JSON.stringify(defs[name]), uses: new Set(), references: [], schema: {} };
+      reached.set(`${page} ${name}`, component);
+      component.schema = publish(group, defs[name], component) as Schema;
+    }
+    component.references.push(reference);
+  }
+
+  return {
+    publish: (group, schema) => publish(group, schema) as Schema,
+    finish() {
+      const contested = findContested([...reached.values()], taken);
+      const named = Array.from(reached.values(), ({ page, name, references, schema }): [string, Schema] => {
+        const shown = contested.has(name) ? `${page}.${name}` : name;
+        for (const reference of references) reference.$ref = `#/components/schemas/${shown}`;
+        return [shown, schema];
+      });
+      return Object.fromEntries(named.sort(([a], [b]) => (a < b ? -1 : 1)));
+    },
+  };
 }
 
 /** Names under which two groups mean different things, and those whose schemas refer to such a name. */
-function findContested(groups: readonly GroupSchemas[], taken: readonly string[]): ReadonlySet<string> {
+function findContested(components: readonly Component[], taken: readonly string[]): ReadonlySet<string> {
   const contested = new Set(taken);
   const texts = new Map<string, string>();
-  const users = new Map<string, Set<string>>();
-  for (const { defs } of groups) {
-    for (const [name, schema] of Object.entries(defs)) {
-      const text = JSON.stringify(schema);
-      if ((texts.get(name) ?? text) !== text) contested.add(name);
-      texts.set(name, text);
-      for (const used of namesIn(schema)) users.set(used, (users.get(used) ?? new Set()).add(name));
-    }
+  for (const { name, text } of components) {
+    if ((texts.get(name) ?? text) !== text) contested.add(name);
+    texts.set(name, text);
   }
   // A set may grow while it is walked: the walk comes to what is added.
-  for (const name of contested) for (const user of users.get(name) ?? []) contested.add(user);
+  for (const name of contested) for (const component of components) if (component.uses.has(name)) contested.add(component.name);
   return contested;
 }
 
-function namesIn(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(namesIn);
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const isName = key === '$ref' && typeof inner === 'string' && inner.startsWith(DEFS);
-    return isName ? [inner.slice(DEFS.length)] : namesIn(inner);
-  });
-}
-
-/** Plain JSON, its references leading to the components. */
-function published(value: unknown, nameOf: (name: string) => string): unknown {
-  if (Array.isArray(value)) return value.map((item) => published(item, nameOf));
-  if (typeof value !== 'object' || value === null) return value;
-  const made: Record<string, unknown> = {};
-  for (const [key, inner] of Object.entries(value)) {
-    const isName = key === '$ref' && typeof inner === 'string' && inner.startsWith(DEFS);
-    made[key] = isName ? `#/components/schemas/${nameOf(inner.slice(DEFS.length))}` : published(inner, nameOf);
-  }
-  return asTheyKnowIt(made);
+function isReference(schema: Schema): schema is { $ref: string } {
+  return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS);
 }
 
 /** Where JSON Schema leaves a choice, what the tools of others understand: the type of a constant, the older name of a file. */

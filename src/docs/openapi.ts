@@ -44,10 +44,7 @@ export interface OpenApiDocument {
 
 export function createDocument(groups: readonly DocumentedGroup[], info: DocumentInfo): OpenApiDocument {
   const ordered = groups.map((group) => ({ ...group, page: pageOf(group.name) })).sort((a, b) => (a.page < b.page ? -1 : 1));
-  const components = createComponents(
-    ordered.map(({ page, contract }) => ({ page, defs: contract?.defs ?? {} })),
-    Object.keys(OWN_SCHEMAS),
-  );
+  const components = createComponents(Object.keys(OWN_SCHEMAS));
   const paths: Record<string, Record<string, object>> = {};
   const tags: object[] = [];
   const ids = new Set<string>();
@@ -59,7 +56,7 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
     for (const operation of shown) {
       const place = placeOf(operation);
       const known = contract?.operations.get(operation.name);
-      const described = describeOperation({ operation, known, place, page, defs: contract?.defs ?? {}, components });
+      const described = describeOperation({ operation, known, place, group: { page, defs: contract?.defs ?? {} }, components });
       const methods = paths[place.path] ?? {};
       methods[place.verb.toLowerCase()] = { operationId: unique(`${page}_${idOf(operation.name)}`, ids), tags: [page], ...described };
       paths[place.path] = methods;
@@ -74,7 +71,7 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
     tags,
     paths,
     components: {
-      schemas: { ...components.schemas, ...OWN_SCHEMAS },
+      schemas: { ...components.finish(), ...OWN_SCHEMAS },
       responses: OWN_RESPONSES,
       securitySchemes: { application: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' } },
     },

@@ -2,7 +2,7 @@
 // document is openapi.ts.
 import { STATUS_CODES } from '../base/builtins.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
-import { type Components, follow, hasFile, isFile } from './components.ts';
+import { type Components, follow, hasFile, isFile, type SchemaGroup } from './components.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
 /** Where an operation stands in the document. */
@@ -17,9 +17,7 @@ export interface OperationParts {
   readonly operation: DocumentedOperation;
   readonly known: OperationContract | undefined;
   readonly place: Place;
-  readonly page: string;
-  /** Of its group. */
-  readonly defs: Readonly<Record<string, Schema>>;
+  readonly group: SchemaGroup;
   readonly components: Components;
 }
 
@@ -84,23 +82,23 @@ export function describeOperation(parts: OperationParts): object {
   };
 }
 
-function pathParameters({ place, known, defs, page, components }: OperationParts): Parameter[] {
-  const properties = follow(known?.path, defs)?.properties as Record<string, Schema> | undefined;
+function pathParameters({ place, known, group, components }: OperationParts): Parameter[] {
+  const properties = follow(known?.path, group.defs)?.properties as Record<string, Schema> | undefined;
   return place.names.map(({ shown, own }) => {
     const { description, ...schema } = properties?.[own] ?? { type: 'string' };
-    return { name: shown, in: 'path', required: true, description, schema: components.publish(page, schema) };
+    return { name: shown, in: 'path', required: true, description, schema: components.publish(group, schema) };
   });
 }
 
 /** The properties of an object, each for itself. Any other schema is the query as a whole. */
-function queryParameters(schema: Schema | undefined, { defs, page, components }: OperationParts): Parameter[] {
+function queryParameters(schema: Schema | undefined, { group, components }: OperationParts): Parameter[] {
   if (schema === undefined) return [];
-  const { properties, required = [], anyOf } = follow(schema, defs) as { properties?: object; required?: string[]; anyOf?: unknown };
+  const { properties, required = [], anyOf } = follow(schema, group.defs) as { properties?: object; required?: string[]; anyOf?: unknown };
   if (anyOf !== undefined || properties === undefined) {
-    return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(page, schema) }];
+    return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
   }
   return Object.entries(properties as Record<string, Schema>).map(([name, { description, deprecated, ...property }]) => {
-    const published = components.publish(page, property);
+    const published = components.publish(group, property);
     return { name, in: 'query', required: required.includes(name) || undefined, description, deprecated, schema: published };
   });
 }
@@ -110,18 +108,18 @@ function onceEach(parameters: readonly Parameter[]): Parameter[] {
   return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()];
 }
 
-function requestBody({ operation: { method, settings }, known, defs, page, components }: OperationParts): object | undefined {
+function requestBody({ operation: { method, settings }, known, group, components }: OperationParts): object | undefined {
   const schema = known?.data;
-  const isBytes = settings.body === 'stream' || isFile(follow(schema, defs) ?? {});
+  const isBytes = settings.body === 'stream' || isFile(follow(schema, group.defs) ?? {});
   const types = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
   const bytes = { schema: { type: 'string', format: 'binary' } };
   const content = Object.fromEntries((types ?? []).map((type): [string, object] => [type, bytes]));
   if (schema !== undefined && !isBytes) {
-    const type = hasFile(schema, defs) ? 'multipart/form-data' : 'application/json';
-    const { required = [], type: kind } = follow(schema, defs) as { required?: string[]; type?: unknown };
+    const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
+    const { required = [], type: kind } = follow(schema, group.defs) as { required?: string[]; type?: unknown };
     return {
       required: kind !== 'object' || required.length > 0,
-      content: { [type]: { schema: components.publish(page, schema) }, ...content },
+      content: { [type]: { schema: components.publish(group, schema) }, ...content },
     };
   }
   if (types !== undefined) return { required: true, content };
@@ -129,7 +127,7 @@ function requestBody({ operation: { method, settings }, known, defs, page, compo
   return takesNothing ? undefined : { content: { 'application/json': { schema: {} } } };
 }
 
-function responses({ operation: { settings }, known, page, components }: OperationParts): object {
+function responses({ operation: { settings }, known, group, components }: OperationParts): object {
   const results = known?.results ?? [{ status: 200, body: 'json', schema: undefined }];
   const isChecked = [known?.data, known?.query, known?.path].some((schema) => schema !== undefined);
   const { access = 'anyone' } = settings;
@@ -139,7 +137,7 @@ function responses({ operation: { settings }, known, page, components }: Operati
     const shown = i === 0 && status === 200 ? (settings.status ?? 200) : status;
     found[shown] = {
       description: STATUS_CODES[shown] ?? 'Done',
-      content: contentOf({ body, schema: schema && components.publish(page, schema) }),
+      content: contentOf({ body, schema: schema && components.publish(group, schema) }),
     };
   }
   if (access !== 'anyone') found[401] = refer('CredentialRequired');

@@ -115,6 +115,40 @@ test('a group that has come since is in the document at the next request', async
   }
 });
 
+test('what only hidden operations use is in no document', async (t) => {
+  const cwd = makeProject(t, {
+    'controllers/OrderController.ts': `
+      /** Of an order. @minLength 2 */ type Code = string;
+      interface Order { n: number; code: Code }
+      /** The master key of the warehouse. */
+      interface SecretPayload { /** Thirty-seven percent. */ secretDiscount: number; code: Code; next?: SecretPayload }
+      export default class OrderController {
+        static operations = { danger: { hidden: true } };
+        created(data: Order): Order[] { return [data]; }
+        danger(data: SecretPayload): SecretPayload { return data; }
+      }`,
+    'controllers/BackOfficeController.ts': `
+      interface SecretList { secretField: SecretEntry[] }
+      interface SecretEntry { a: string }
+      /** Secret summary of the group. */
+      export default class BackOfficeController {
+        static operations = { '*': { hidden: true } };
+        created(data: SecretList) { return data; }
+      }`,
+  });
+  const api = await startTest({ controllers: join(cwd, 'controllers') });
+  try {
+    const text = await (await api.fetch('/openapi.json')).text();
+    assert.doesNotMatch(text, /secret|master key|thirty-seven|danger|backOffice/i);
+    assert.deepEqual(Object.keys((JSON.parse(text) as Document).components.schemas), ['Code', 'Order', 'Error', 'FieldError']);
+    const printed = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
+    assert.deepEqual(JSON.parse(printed.out), JSON.parse(text));
+    assert.doesNotMatch(await (await api.fetch('/docs')).text(), /SecretPayload|danger/);
+  } finally {
+    await api.close();
+  }
+});
+
 test('gatefold openapi names what does not load, and exits with 1', async (t) => {
   const cwd = makeProject(t, {
     'controllers/AController.mjs': 'export default { index() {} };',

@@ -196,7 +196,15 @@ describe('the named schemas of several groups', () => {
     assert.deepEqual(schema, { $ref: '#/components/schemas/b.User' });
   });
   test('never take the place of the document’s own', () => {
-    assert.deepEqual(schemasOf(group('A', [index], { Error: { type: 'object' }, User: {} })), ['User', 'a.Error', 'Error', 'FieldError']);
+    const defs = { Error: { type: 'object' }, User: { items: { $ref: '#/$defs/Error' } } };
+    assert.deepEqual(schemasOf(group('A', [index], defs)), ['a.Error', 'a.User', 'Error', 'FieldError']);
+  });
+  test('are those that a visible operation leads to, and a hidden one changes the name of none', () => {
+    const hidden = { name: 'created', data: { $ref: '#/$defs/Secret' }, settings: { hidden: true } };
+    const defs = { User: { items: { $ref: '#/$defs/Id' } }, Id: { items: { $ref: '#/$defs/User' } } };
+    const more = { Secret: { items: { $ref: '#/$defs/Id' } }, Idle: {} };
+    const other = group('B', [{ ...index, settings: { hidden: true } }], { User: { type: 'string' }, Secret: {} });
+    assert.deepEqual(schemasOf(group('A', [index, hidden], { ...defs, ...more }), other), ['Id', 'User', 'Error', 'FieldError']);
   });
   test('say what the tools of others ask for: the type of constants, the format of a file', () => {
     const defs = {
@@ -205,7 +213,8 @@ describe('the named schemas of several groups', () => {
       File: { type: 'string', contentMediaType: 'image/png' },
       Mixed: { enum: [1, 'a'] },
     };
-    const { User, One, File: file, Mixed } = documentOf(group('A', [index], defs)).components.schemas;
+    const data = { anyOf: Object.keys(defs).map((name) => ({ $ref: `#/$defs/${name}` })) };
+    const { User, One, File: file, Mixed } = documentOf(group('A', [{ name: 'created', data }], defs)).components.schemas;
     assert.deepEqual([User?.type, One?.type, file?.format, Mixed?.type], ['string', 'number', 'binary', undefined]);
   });
 });

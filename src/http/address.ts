@@ -1,6 +1,6 @@
 // Whose address a request has. Behind proxies that are trusted it is the right-most address of X-Forwarded-For that is not one
 // of them: what stands left of it, anybody may have written.
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
 
 /** A BlockList that is only asked. */
 export type TrustedProxies = Pick<BlockList, 'check'>;
@@ -31,7 +31,7 @@ export function clientAddress(peer: string | undefined, forwarded: string | unde
     const next = withoutPort(forwarded.slice(comma + 1, end).trim());
     // A proxy that hides its client, or nonsense: the last one that we know is all that is known.
     if (isIP(next) === 0) return address;
-    address = plainAddress(next);
+    address = canonicalAddress(next);
     if (!isTrusted(address, proxies)) return address;
     end = comma;
   }
@@ -49,10 +49,13 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
 
 /** A server on all interfaces sees IPv4 as `::ffff:192.0.2.1`; and a zone (`fe80::1%eth0`) is the machine's own affair. */
 function plainAddress(address: string): string {
-  const [, mapped, high, low] = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i.exec(address) ?? [];
-  if (high === undefined || low === undefined) return mapped ?? address.replace(/%.*$/, '');
-  const [a, b] = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
-  return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`;
+  return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
+}
+
+/** The one spelling of an address, of the many that IPv6 has: the kernel writes that of a peer, and anybody that of a header. */
+function canonicalAddress(address: string): string {
+  if (!address.includes(':')) return address;
+  return plainAddress(new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' }).address);
 }
 
 /** `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */
@@ -61,16 +64,14 @@ function withoutPort(text: string): string {
   return v6 ?? v4 ?? text;
 }
 
-/** Whom a limit holds for: an IPv4 address, or of IPv6 the /64, in which one host has as many addresses as it likes. */
+/**
+ * Whom a limit holds for: an IPv4 address, or of IPv6 the /64, in which one host has as many addresses as it likes.
+ *
+ * @param address as `clientAddress` spells it
+ */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
-  const [head = '', tail] = address.toLowerCase().split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(':').filter((group) => group !== '').length;
-  for (let i = 0; i < missing; i++) groups.push('0');
-  const rest = tail === undefined ? [] : tail.split(':');
-  return `${[...groups, ...rest]
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`;
+  const [before = [], after = []] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
+  const zeros = Array<string>(Math.max(0, 8 - before.length - after.length)).fill('0');
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
 }

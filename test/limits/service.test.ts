@@ -69,6 +69,7 @@ describe('RATE_LIMIT', () => {
     const from = (address: string) => status('/api/test', { 'x-forwarded-for': address });
     assert.equal(await from('192.0.2.1'), 200);
     assert.equal(await from('192.0.2.1'), 429);
+    assert.equal(await from('0:0:0:0:0:ffff:192.0.2.1'), 429);
     assert.equal(await from('192.0.2.2'), 200);
     assert.equal(await from('2001:db8:0:1::1'), 200);
     assert.equal(await from('2001:0DB8:0000:0001:ffff:0:0:2'), 429);

@@ -3,11 +3,12 @@
 
 import { readFileSync } from 'node:fs';
 
-/** On every answer but the preflight's. The request id is a process prefix and a counter, as in Gatefold. */
-const CORS = {
+/** On every answer. The request id is a process prefix and a counter, as in Gatefold. */
+const COMMON = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS',
   'Access-Control-Allow-Headers': '*, Authorization',
+  'X-Content-Type-Options': 'nosniff',
 };
 const TYPE = 'application/json; charset=UTF-8';
 
@@ -20,7 +21,7 @@ export function nextRequestId() {
 
 /** @param {string} id */
 export function answerHeaders(id) {
-  return { 'Content-Type': TYPE, ...CORS, 'Access-Control-Expose-Headers': '*', 'X-Request-Id': id };
+  return { 'Content-Type': TYPE, ...COMMON, 'Access-Control-Expose-Headers': '*', 'X-Request-Id': id };
 }
 
 /** @param {string} id */
@@ -30,7 +31,7 @@ export function errorHeaders(id) {
 
 /** @param {string} id */
 export function preflightHeaders(id) {
-  return { ...CORS, 'Access-Control-Max-Age': '86400', 'X-Request-Id': id, 'Content-Length': '0' };
+  return { ...COMMON, 'Access-Control-Max-Age': '86400', 'X-Request-Id': id, 'Content-Length': '0' };
 }
 
 export function indexAnswer() {

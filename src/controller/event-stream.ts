@@ -39,9 +39,17 @@ Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 export function eventStream<Data>(source: AsyncIterable<ServerEvent<Data> | Data>, options: EventStreamOptions = {}): EventStream<Data> {
   if (typeof source?.[Symbol.asyncIterator] !== 'function') throw new TypeError('eventStream: the source must be an async iterable');
   const { retry } = options;
-  if (retry !== undefined && !(Number.isInteger(retry) && retry >= 0))
-    throw new TypeError('eventStream: retry must be a number of milliseconds');
+  if (retry !== undefined) checkRetry(retry, 'eventStream: retry');
   return new EventStream(source, options);
+}
+
+/** Beyond it the timer of a client runs out at once. */
+const LONGEST_RETRY = 2 ** 31 - 1;
+
+/** @throws TypeError */
+export function checkRetry(retry: unknown, name: string): void {
+  if (!Number.isInteger(retry) || (retry as number) < 0 || (retry as number) > LONGEST_RETRY)
+    throw new TypeError(`${name} must be a whole number of milliseconds, ${LONGEST_RETRY} at most`);
 }
 
 export function isEventStream(value: unknown): value is EventStream {

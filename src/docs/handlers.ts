@@ -93,7 +93,6 @@ function pageOf(text: string): Page {
   const headers = {
     'Content-Type': 'text/html; charset=UTF-8',
     'Content-Security-Policy': policy.join('; '),
-    'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': 'no-referrer',
   };
   return { text, headers };

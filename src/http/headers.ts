@@ -1,5 +1,5 @@
-// The headers of an answer that are the server's: CORS, the content type of JSON, what keeps caches away; and which names no
-// operation may bring.
+// The headers of an answer that are the server's: CORS, the content type of JSON, what keeps caches and guesses away; and which
+// names no operation may bring.
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -7,16 +7,19 @@ import type { Log } from '../base/log.ts';
 const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
 const ALLOW_HEADERS = '*, Authorization';
-export const CORS = [
+export const ON_EVERY_ANSWER = [
   'Access-Control-Allow-Origin',
   '*',
   'Access-Control-Allow-Methods',
   ALLOW_METHODS,
   'Access-Control-Allow-Headers',
   ALLOW_HEADERS,
+  // A browser takes an answer for what its content type says, and for nothing else.
+  'X-Content-Type-Options',
+  'nosniff',
 ];
 export const EXPOSE = ['Access-Control-Expose-Headers', '*'];
-export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...CORS, ...EXPOSE];
+export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...ON_EVERY_ANSWER, ...EXPOSE];
 export const NO_STORE = ['Cache-Control', 'no-store'];
 const OWN: ReadonlySet<string> = new Set([
   'connection',
@@ -33,13 +36,19 @@ export function isServersOwn(name: string): boolean {
   return OWN.has(name) || name.startsWith('access-control-');
 }
 
+/** Every answer has it anyway: one that an operation brings is left out without a word. @param name in lower case */
+export function isOnEveryAnswer(name: string): boolean {
+  return name === 'x-content-type-options';
+}
+
 export function ownedHeaders(error: HttpError, log: Log): string[] {
   const headers: string[] = [];
   for (const [name, value] of Object.entries(error.headers ?? {})) {
+    const lower = name.toLowerCase();
+    if (isOnEveryAnswer(lower)) continue;
     try {
       validateHeaderName(name);
       validateHeaderValue(name, value);
-      const lower = name.toLowerCase();
       // What its envelope is, and that no cache may keep it, is the server's, too.
       if (isServersOwn(lower) || lower === 'content-type' || lower === 'cache-control') throw new Error('it belongs to the server');
       headers.push(name, String(value));

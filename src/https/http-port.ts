@@ -1,7 +1,8 @@
 // HTTP_PORT: answers the directory's http-01 challenges, and sends everybody else to HTTPS. It stands in the supervisor,
 // which runs no controllers; so whatever a client sends is bounded here to a head, a moment and one answer.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from '../base/builtins.ts';
+import type { Duplex } from 'node:stream';
+import { createServer, STATUS_CODES } from '../base/builtins.ts';
 import type { Challenge } from './acme-client.ts';
 import { createNewcomers } from './newcomers.ts';
 
@@ -46,6 +47,8 @@ export function createHttpPort({
       requestTimeout: timeoutMs,
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16_384,
+      // Refused below.
+      requireHostHeader: false,
     },
     answer,
   );
@@ -53,6 +56,7 @@ export function createHttpPort({
   // No request has a body that anybody reads, and none is continued.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);
+  server.on('clientError', refuse);
   server.setTimeout(2 * timeoutMs);
 
   return {
@@ -93,8 +97,17 @@ export function createHttpPort({
   }
 }
 
+/** What Node's parser gives up on. */
+function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
+  if (!socket.writable) return void socket.destroy();
+  const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n`;
+  socket.end(head, () => socket.destroy());
+}
+
 /** A body that is still coming ends with the connection. */
 function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
-  response.writeHead(status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)), Connection: 'close' });
+  const length = String(Buffer.byteLength(body));
+  response.writeHead(status, { ...headers, 'X-Content-Type-Options': 'nosniff', 'Content-Length': length, Connection: 'close' });
   response.end(body);
 }

@@ -75,8 +75,9 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
     }
   }
 
-  /** @throws HttpError NOT_FOUND, METHOD_NOT_ALLOWED */
-  function pageOf({ url = '', method }: IncomingMessage): Page {
+  /** @throws HttpError MALFORMED_HOST, NOT_FOUND, METHOD_NOT_ALLOWED */
+  function pageOf({ url = '', method, headers, httpVersion }: IncomingMessage): Page {
+    if (headers.host === undefined && httpVersion !== '1.0') throw refusal('MALFORMED_HOST');
     const [path = ''] = url.split('?', 1);
     const page = pages.get(path);
     if (page === undefined) throw refusal('NOT_FOUND', `Nothing is served here but ${[...pages.keys()].join(', ')}`);
@@ -88,7 +89,8 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
   function refuseMalformed(_error: Error, socket: Socket): void {
     if (!socket.writable) return void socket.destroy();
     const body = JSON.stringify(envelope(refusal('MALFORMED_REQUEST'), newRequestId()));
-    const head = `HTTP/1.1 400 Bad Request\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+    const type = `Content-Type: ${JSON_TYPE}\r\nX-Content-Type-Options: nosniff`;
+    const head = `HTTP/1.1 400 Bad Request\r\n${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
     socket.end(head + body, () => socket.destroy());
   }
 
@@ -103,9 +105,12 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
         headersTimeout: REQUEST_TIMEOUT,
         requestTimeout: REQUEST_TIMEOUT,
         connectionsCheckingInterval: 1000,
+        // Refused in `pageOf`.
+        requireHostHeader: false,
       });
       boundConnections(server, { mostConnections: MOST_CONNECTIONS, answerTimeout: ANSWER_TIMEOUT });
       server.on('request', answer);
+      server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
@@ -123,6 +128,7 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
 function send(request: IncomingMessage, response: ServerResponse, page: Page, requestId: string, headers = {}): void {
   response.writeHead(page.status, {
     'Content-Type': page.type,
+    'X-Content-Type-Options': 'nosniff',
     'Content-Length': Buffer.byteLength(page.body),
     'Cache-Control': 'no-store',
     'X-Request-Id': requestId,

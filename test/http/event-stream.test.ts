@@ -38,7 +38,10 @@ const controllers = {
       badId() { return eventStream(of({ data: 1, id: 'a\\nb' })) }
       oddReturn(data) { return eventStream({ [Symbol.asyncIterator]: () => ({ next() {}, return() { if (data.throws) throw new Error('no'); return 7 } }) }) }
       noSource() { return eventStream([1]) }
-      badRetry() { return eventStream(of(1), { retry: -1 }) }
+      badRetry(data) { return eventStream(of(1), { retry: Number(data.retry) }) }
+      badItemRetry(data) { return eventStream(of({ data: 1, retry: Number(data.retry) })) }
+      badLaterRetry() { return eventStream(of(1, { data: 2, retry: -5 })) }
+      longestRetry() { return eventStream(of({ data: 1, retry: 2147483647 }), { retry: 0 }) }
     }`,
 };
 before(async () => {
@@ -82,6 +85,9 @@ describe('an event stream', () => {
 
   test('may have a pause of its own before a client reconnects', async () =>
     assert.equal(await (await call('none')).text(), 'retry: 9\n\n: end\n\n'));
+
+  test('may have a pause of a timer’s longest', async () =>
+    assert.equal(await (await call('longestRetry')).text(), 'retry: 0\n\nretry: 2147483647\ndata: 1\n\n: end\n\n'));
 
   test('in a reply has its headers', async () => {
     const answer = await call('headers');
@@ -134,7 +140,10 @@ describe('an event stream', () => {
     ['badItem', /BigInt/],
     ['badId', /the id of an event has a line break/],
     ['noSource', /must be an async iterable/],
-    ['badRetry', /retry must be/],
+    ...['1e300', '-5', 'NaN', 'Infinity', '0.5', '2147483648'].flatMap((retry) => [
+      [`badRetry?retry=${retry}`, /eventStream: retry must be a whole number of milliseconds/] as const,
+      [`badItemRetry?retry=${retry}`, /the retry of an event must be a whole number of milliseconds/] as const,
+    ]),
   ] as const) {
     test(`${operation} is a 500`, async () => {
       assertEnvelope(await asRaw(await call(operation)), 500, 'INTERNAL_ERROR');
@@ -142,7 +151,7 @@ describe('an event stream', () => {
     });
   }
 
-  for (const operation of ['failsLater', 'badLater']) {
+  for (const operation of ['failsLater', 'badLater', 'badLaterRetry']) {
     test(`${operation} cuts the connection, and the log says why`, async () => {
       service.lines.length = 0;
       const text = await service.raw(get(operation), 99);

@@ -7,6 +7,7 @@ import { createWorkerMetrics } from '../../src/ops/worker-metrics.ts';
 import type { SupervisorStatus } from '../../src/supervisor/status.ts';
 import { ask, json } from '../support/cluster-client.ts';
 import { parseMetrics, total } from '../support/prometheus-text.ts';
+import { sendRaw } from '../support/service.ts';
 
 const STATUS: SupervisorStatus = {
   generation: 3,
@@ -120,6 +121,17 @@ describe('createOperations', () => {
     assert.equal(failed?.error, 'a mistake of ours');
     assert.equal((await ask(port, '/nothing')).status, 404);
     assert.equal((await ask(port, '/livez')).status, 200, 'the supervisor is alive all the same');
+  });
+
+  test('whatever it answers, no browser may guess what it is', async () => {
+    const { port } = await open(() => STATUS);
+    const asked = ['GET /livez', 'HEAD /readyz', 'GET /metrics', 'GET /nothing', 'POST /livez'].map(
+      (line) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`,
+    );
+    const odd = ['GET /livez HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n', 'GET /livez HTTP/1.1\r\n\r\n', 'NONSENSE\r\n\r\n'];
+    for (const request of [...asked, ...odd]) {
+      assert.match(await sendRaw(port, request), /\r\nX-Content-Type-Options: nosniff\r\n/, request);
+    }
   });
 
   test('a port that cannot be had is the error of the system', async () => {

@@ -5,7 +5,6 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { CommandIo, ExitCode } from '../../src/cli/command.ts';
 
@@ -20,7 +19,7 @@ export interface Ran {
 }
 
 /** File name → text, below a new folder that holds a package.json. */
-export function makeProject(test: Pick<TestContext, 'after'>, files: Readonly<Record<string, string>> = {}): string {
+export function makeProject(test: { after(done: () => void): void }, files: Readonly<Record<string, string>> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-command-')));
   test.after(() => rmSync(root, { recursive: true, force: true }));
   mkdirSync(join(root, 'controllers'));

@@ -134,6 +134,9 @@ export const CORS = {
   'access-control-allow-headers': '*, Authorization',
 };
 
+/** What every answer has. */
+const ON_EVERY_ANSWER = { ...CORS, 'x-content-type-options': 'nosniff' };
+
 /** An error answer: status, the one envelope, CORS and no-store (decisions 2.2 and 5). */
 export function assertEnvelope(answer: RawAnswer, status: number, code: string): Record<string, unknown> {
   assert.equal(answer.status, status, answer.body);
@@ -146,7 +149,7 @@ export function assertEnvelope(answer: RawAnswer, status: number, code: string):
   assert.equal(answer.headers.get('content-type'), 'application/json; charset=UTF-8');
   assert.equal(answer.headers.get('cache-control'), 'no-store');
   assert.equal(answer.headers.get('access-control-expose-headers'), '*');
-  for (const [name, value] of Object.entries(CORS)) assert.equal(answer.headers.get(name), value);
+  for (const [name, value] of Object.entries(ON_EVERY_ANSWER)) assert.equal(answer.headers.get(name), value);
   assert.equal(answer.headers.get('access-control-allow-credentials'), undefined);
   return body;
 }

@@ -1,7 +1,7 @@
 // Sends server-sent events (WHATWG HTML, 9.2): an event for each item, a comment every 15 s so that no proxy takes the
 // connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
 import type { ServerResponse } from 'node:http';
-import type { EventStream, ServerEvent } from '../../controller/event-stream.ts';
+import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';
 import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
 
@@ -143,7 +143,10 @@ function textOf(item: unknown): string {
   let text = '';
   if (event !== undefined) text += `event: ${oneLine('event', event)}\n`;
   if (id !== undefined) text += `id: ${oneLine('id', id)}\n`;
-  if (retry !== undefined) text += `retry: ${Math.trunc(Number(retry)) || 0}\n`;
+  if (retry !== undefined) {
+    checkRetry(retry, 'the retry of an event');
+    text += `retry: ${retry}\n`;
+  }
   return `${text}data: ${json}\n\n`;
 }
 

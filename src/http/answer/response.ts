@@ -6,7 +6,7 @@ import { describeError, type Log } from '../../base/log.ts';
 import { type AccessLog, servingPage } from '../access-log.ts';
 import { unsentBytes } from '../connections.ts';
 import type { Exchange } from '../exchange.ts';
-import { CORS, EXPOSE, JSON_HEADERS, NO_STORE, ownedHeaders } from '../headers.ts';
+import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
 import { envelope } from './envelope.ts';
 import { findLost } from './lost.ts';
 import { createReplies } from './replies.ts';
@@ -119,7 +119,7 @@ export function createResponder({
   function open(exchange: Exchange, status: number, headers: readonly string[], last: boolean): void {
     const { response, requestId } = exchange;
     if (last || isUnread(exchange) || (draining && !isFollowed(exchange))) response.shouldKeepAlive = false;
-    response.writeHead(status, [...headers, ...CORS, ...EXPOSE, 'X-Request-Id', requestId]);
+    response.writeHead(status, [...headers, ...ON_EVERY_ANSWER, ...EXPOSE, 'X-Request-Id', requestId]);
   }
 
   function close(exchange: Exchange, status: number, bytes: number): void {
@@ -180,7 +180,7 @@ export function createResponder({
   }
 
   function preflight(exchange: Exchange): void {
-    const headers = [...CORS, 'Access-Control-Max-Age', '86400', 'X-Request-Id', '', 'Content-Length', ''];
+    const headers = [...ON_EVERY_ANSWER, 'Access-Control-Max-Age', '86400', 'X-Request-Id', '', 'Content-Length', ''];
     send(exchange, 200, '', headers, NONE, isUnread(exchange));
   }
 

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
-import { isServersOwn } from '../headers.ts';
+import { isOnEveryAnswer, isServersOwn } from '../headers.ts';
 import type { Validators } from './conditional.ts';
 
 export type AnswerBody =
@@ -88,8 +88,8 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
   let etag: string | undefined;
   let lastModified: string | undefined;
   for (const [name, given] of entries) {
-    if (given === undefined) continue;
     const lower = name.toLowerCase();
+    if (given === undefined || isOnEveryAnswer(lower)) continue;
     const value: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given;
     if (isServersOwn(lower)) dropped.push(name);
     else if (Array.isArray(value) && lower !== 'content-type') for (const one of value) headers.push(name, headerText(name, one));

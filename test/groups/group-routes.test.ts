@@ -87,6 +87,7 @@ describe('checkReachable', () => {
     [['GET {id}', 'POST {id}', 'HEAD {id}', 'GET {id}/a'], []],
     [['GET a/{b}', 'GET {a}/b'], []],
     [['GET {a}/{b}', 'GET {all*}'], []],
+    [['GET {id}', 'GET {path*}'], []],
     [['GET a/{b*}', 'GET {all*}'], []],
     [['GET pay', 'POST {id}/pay'], ['pay']],
   ];

@@ -148,6 +148,8 @@ describe('which methods are operations', () => {
   });
 });
 
+const INHERITED_GUARD = "class Base { get _before() { return 'x' } } export default class extends Base { index() {} }";
+
 describe('a file that does not load', () => {
   const rows: [name: string, file: string, source: string, reason: RegExp, at: RegExp | undefined][] = [
     ['does not parse', 'XController.mjs', 'export default class {\n index( {\n}', /SyntaxError/, /XController\.mjs:\d$/],
@@ -187,6 +189,12 @@ describe('a file that does not load', () => {
     ['exports null', 'XController.mjs', 'export default null', /it exports no group/, undefined],
     ['exports an array', 'XController.mjs', 'export default []', /it exports no group/, undefined],
     ['exports another name', 'XController.mjs', 'export class YController {}', /as XController/, undefined],
+    ['has a guard that is a text', 'XController.mjs', "export default { index() {}, _before: 'x' }", /_before/, undefined],
+    ['has a guard that is an object', 'XController.mjs', 'export default { index() {}, _before: {} }', /_before/, undefined],
+    ['has a guard that is null', 'XController.mjs', 'export default { index() {}, _before: null }', /_before/, undefined],
+    ['has a field as its guard', 'XController.mjs', 'export default class { index() {} _before = true }', /_before/, undefined],
+    ['inherits a guard that is a text', 'XController.mjs', INHERITED_GUARD, /_before/, undefined],
+    ['has a second guard that is a text', 'XController.mjs', "export default { index() {}, _after: 'x' }", /_after/, undefined],
     [
       'never finishes',
       'XController.mjs',
@@ -271,6 +279,23 @@ describe('a folder in use', () => {
     const answer = fetch(`${service.url}/api/slow`);
     setTimeout(() => writeFileSync(file, 'export default { index: () => 1 }'), 100);
     assert.equal((await answer).status, 200);
+  });
+
+  test('a file that fails for want of file descriptors is imported again, although it has not changed', async (t) => {
+    const failing = (name: string, code: string) =>
+      `globalThis.${name} = (globalThis.${name} ?? 0) + 1;
+       if (globalThis.${name} === 1) throw Object.assign(new Error('too many open files'), { code: '${code}' });
+       export default { index: () => 1 };`;
+    const controllers = {
+      'ProcessController.mjs': failing('triesOfProcess', 'EMFILE'),
+      'SystemController.mjs': failing('triesOfSystem', 'ENFILE'),
+      'OtherController.mjs': failing('triesOfOther', 'EACCES'),
+    };
+    const service = await startService({ controllers, expectedErrors: ['request-failed', 'group-not-loadable'] });
+    t.after(service.close);
+    const status = async (page: string) => (await fetch(`${service.url}/api/${page}`)).status;
+    for (const page of ['process', 'system']) assert.deepEqual([await status(page), await status(page)], [500, 200], page);
+    assert.deepEqual([await status('other'), await status('other')], [500, 500]);
   });
 
   test('many first requests at once import the file once', async (t) => {

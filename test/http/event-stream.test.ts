@@ -35,7 +35,7 @@ const controllers = {
       failsLater() { return eventStream((async function* () { yield 1; await new Promise((done) => setTimeout(done, 20)); throw new Error('lost') })()) }
       badLater() { return eventStream(of(1, { data: 1, event: 'a\\nb' })) }
       badItem() { return eventStream(of(1n)) }
-      badId() { return eventStream(of({ data: 1, id: 'a\\nb' })) }
+      created(fields) { return eventStream(of({ data: 1, ...fields })) }
       oddReturn(data) { return eventStream({ [Symbol.asyncIterator]: () => ({ next() {}, return() { if (data.throws) throw new Error('no'); return 7 } }) }) }
       noSource() { return eventStream([1]) }
       badRetry(data) { return eventStream(of(1), { retry: Number(data.retry) }) }
@@ -138,7 +138,6 @@ describe('an event stream', () => {
   for (const [operation, cause] of [
     ['failsAtOnce', /no feed/],
     ['badItem', /BigInt/],
-    ['badId', /the id of an event has a line break/],
     ['noSource', /must be an async iterable/],
     ...['1e300', '-5', 'NaN', 'Infinity', '0.5', '2147483648'].flatMap((retry) => [
       [`badRetry?retry=${retry}`, /eventStream: retry must be a whole number of milliseconds/] as const,
@@ -149,6 +148,18 @@ describe('an event stream', () => {
       assertEnvelope(await asRaw(await call(operation)), 500, 'INTERNAL_ERROR');
       assert.match(String(service.lines.findLast(({ event }) => event === 'request-failed')?.error), cause);
     });
+  }
+
+  for (const field of ['id', 'event']) {
+    for (const mark of ['\r', '\n', '\0', '\r\ndata: forged']) {
+      test(`with ${JSON.stringify(mark)} in its ${field} is a 500`, async () => {
+        const [headers, body] = [{ 'Content-Type': 'application/json' }, JSON.stringify({ [field]: `a${mark}b` })];
+        const answer = await fetch(`${service.url}/api/feed`, { method: 'POST', headers, body });
+        assertEnvelope(await asRaw(answer), 500, 'INTERNAL_ERROR');
+        const line = service.lines.findLast(({ event }) => event === 'request-failed');
+        assert.match(String(line?.error), new RegExp(`the ${field} of an event has a line break or a NUL`));
+      });
+    }
   }
 
   for (const operation of ['failsLater', 'badLater', 'badLaterRetry']) {

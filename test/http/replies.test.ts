@@ -2,8 +2,10 @@
 // may not, over a socket.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { asRaw, assertEnvelope, CORS, parseRaw, type RawAnswer, type Service, startService } from '../support/service.ts';
 
 const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
@@ -73,6 +75,7 @@ before(async () => {
         response() { return Response.json({ a: 1 }, { status: 203, headers: { 'X-Mine': 'yes', 'Content-Length': '99' } }) }
         responseError() { return new Response('gone', { status: 410 }) }
         responseEmpty() { return new Response(null, { status: 204 }) }
+        async proxied({ target }) { return fetch(target) }
         async fetched(data, { request }) { return fetch('http://127.0.0.1:' + request.socket.localPort + '/api/reply/bytes') }
 
         failsAtStart() { return Readable.from((async function* () { throw new Error('no such file') })()) }
@@ -221,6 +224,27 @@ describe('what is answered', () => {
 
   test('a web Response drops what its connection said of it', async () => {
     assert.equal((await call('response')).headers.get('content-length'), null);
+  });
+
+  test('of a Response that fetch brought, inflated, its coding and its length are dropped without a line', async (t) => {
+    const text = 'a'.repeat(1000);
+    const body = gzipSync(text);
+    const head = { 'Content-Type': 'text/plain', 'Content-Encoding': 'gzip', 'Content-Length': body.length, 'X-Mine': 'yes' };
+    const upstream = createServer((_, response) => response.writeHead(200, head).end(body));
+    t.after(() => upstream.close());
+    await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
+    service.lines.length = 0;
+    const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    const answer = parseRaw(await service.raw(`GET /api/reply/proxied?${new URLSearchParams({ target })} HTTP/1.0\r\nHost: a\r\n\r\n`));
+    assert.deepEqual([answer.status, answer.body], [200, text]);
+    assert.deepEqual(
+      ['content-encoding', 'content-length', 'content-type', 'x-mine'].map((name) => answer.headers.get(name)),
+      [undefined, undefined, 'text/plain', 'yes'],
+    );
+    assert.deepEqual(
+      service.lines.filter(({ event }) => event === 'header-dropped').map(({ header }) => header),
+      [],
+    );
   });
 });
 

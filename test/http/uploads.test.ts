@@ -14,6 +14,10 @@ const controllers = {
     index() { return { ok: true }; }
     created(text) { return { length: text.length ?? -1 }; }
   }`,
+  'HeldController.mjs': `
+    export let release;
+    const held = new Promise((done) => { release = done; });
+    export default { index: () => held };`,
 };
 
 type Context = { after(fn: () => unknown): void };
@@ -58,6 +62,23 @@ describe('uploads that are not complete', () => {
     for (let i = 0; i < 10; i++) assert.equal((await fetch(`${service.url}/api/size`)).status, 200);
     for (const socket of slow) socket.write('a'.repeat(990));
     assert.deepEqual(new Set(await Promise.all(slow.map(answered))), new Set([200]));
+  });
+
+  test('are requests under way once they are complete: beyond MAX_IN_FLIGHT they get 503', async (t) => {
+    const service = await serve(t, { MAX_IN_FLIGHT: '1' });
+    const { release } = (await import(`file://${service.dir}/HeldController.mjs`)) as { release(): void };
+    const uploads = await Promise.all([upload(t, service, 1000, 10), upload(t, service, 1000, 10)]);
+    while (service.app.inFlight() < 2) await new Promise(setImmediate);
+    const held = fetch(`${service.url}/api/held`);
+    while (service.app.inFlight() < 3) await new Promise(setImmediate);
+    const [late, later] = uploads as [Upload, Upload];
+    late.write('a'.repeat(990));
+    assert.equal(await answered(late), 503);
+    assert.match(late.text, /^Retry-After: 1\r$/m);
+    release();
+    assert.equal((await held).status, 200);
+    later.write('a'.repeat(990));
+    assert.equal(await answered(later), 200);
   });
 
   test('beyond the budget wait for each other, and all are served', async (t) => {

@@ -49,7 +49,8 @@ function start(
   const cancel = () => abort.abort(signal?.reason);
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { signal: abort.signal });
-  // Lets go of the connection, if it is still held, and of the caller's signal.
+  // Lets go of the connection, if it is still held, and of the caller's signal. A caller who reads `response` keeps both: an abort
+  // must still end the download.
   const close = () => abort.abort();
 
   async function send(lastEventId = ''): Promise<Response> {

@@ -1,7 +1,7 @@
 // The typed client in Node: what it sends, byte for byte, and what it makes of what it gets. A server that answers as each
 // test says stands for the service. Types are tested by test/client/types.ts, and a browser by browser.test.ts.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -244,6 +244,21 @@ describe('a call is refused with', () => {
     await assert.rejects(call, reason);
   });
 
+  test('leaves no listener on the signal of its caller, however it ends', async () => {
+    const { signal } = new AbortController();
+    const text = (response: ServerResponse) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: 1\n\n: end\n\n');
+    for (let i = 0; i < 10; i++) {
+      await client().user.index({}, { signal });
+      await client((response) => response.writeHead(204).end()).user.deleted({}, { signal });
+      await refusal(client(json(envelope, 422)).user.created({}, { signal }));
+      await refusal(client((response) => response.destroy()).user.index({}, { signal }));
+      await refusal(client(() => {}, { timeout: 5 }).user.index({}, { signal }));
+      await assert.rejects(async () => client().book['GET {id}']({ path: { id: '..' }, signal }), TypeError);
+      for await (const _ of (await client(text).feed.index({}, { signal })) as AsyncIterable<ServerEvent>);
+    }
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
+  });
+
   async function refusal(call: Call<unknown> | undefined): Promise<ApiError> {
     try {
       await call;
@@ -311,19 +326,25 @@ describe('a stream of events', () => {
     }, /broke off/);
   });
 
-  test('ends where the service refuses to go on, and says so', async () => {
-    const answers = [200, 401];
-    const api = client((response) => {
-      if (answers.shift() === 200) stream(response, 'retry: 1\ndata: 1\n\n') && response.end();
-      else json({ error_code: 'INVALID_CREDENTIAL' }, 401)(response);
+  for (const status of [401, 500, 501]) {
+    test(`ends where the service refuses to go on, and says so: ${status}`, async () => {
+      const answers = [200, status];
+      const api = client((response) => {
+        const answer = answers.shift();
+        if (answer === 200) stream(response, 'retry: 1\ndata: 1\n\n') && response.end();
+        // A request that is one too many ends the stream, so that the test ends.
+        else if (answer === undefined) response.writeHead(204).end();
+        else json({ error_code: `REFUSED_${status}` }, answer)(response);
+      });
+      await assert.rejects(
+        async () => {
+          for await (const _ of await events(api));
+        },
+        { code: `REFUSED_${status}` },
+      );
+      assert.equal(sent.length, 2);
     });
-    await assert.rejects(
-      async () => {
-        for await (const _ of await events(api));
-      },
-      { code: 'INVALID_CREDENTIAL' },
-    );
-  });
+  }
 
   test('ends at 204, as EventSource does', async () => {
     let asked = 0;

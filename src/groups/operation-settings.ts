@@ -1,6 +1,7 @@
 // Reads `static operations` of a controller, a row a property, and refuses what it does not know: a misspelt `access` that is
 // ignored in silence would leave an operation open. It does not know what a setting brings about.
 import { constants } from 'node:buffer';
+import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 
@@ -17,7 +18,7 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (v
   // Above 2^31 - 1 ms Node's timers fire at once.
   timeout: [isWholeNumber(1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [
-    (value) => value === 'anyone' || value === 'application' || (isRecord(value) && hasOnly(value, 'scope') && isText(value.scope)),
+    (value) => value === 'anyone' || value === 'application' || (isRecord(value) && hasOnly(value, 'scope') && isScope(value.scope)),
     `'anyone', 'application' or { scope: '…' }`,
   ],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
@@ -33,50 +34,94 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (v
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 
 /** What one class, or the object, says: operation → settings, `'*'` → those of all. */
-type Declared = Readonly<Record<string, OperationSettings>>;
+type Declared = ReadonlyMap<string, OperationSettings>;
+
+/** Whether a value makes sense for that property. */
+export function isSound(property: keyof OperationSettings, value: unknown): boolean {
+  return PROPERTIES[property][0](value);
+}
 
 /**
- * @param levels what the group's class says, or the object, and after it each of its ancestors, as found there
+ * @param levels what the group's class says, or the object, and after it each of its ancestors; without `value` nothing
  * @param names those of the group's operations
  * @param inherited whether an ancestor has such a method, exposed here or not
  * @returns what holds for an operation of that name
  * @throws Error one line
  */
 export function readSettings(
-  levels: readonly unknown[],
+  levels: readonly { readonly value?: unknown }[],
   names: ReadonlySet<string>,
   inherited: (name: string) => boolean,
 ): (name: string) => OperationSettings {
-  const declared = levels.flatMap((level, i) => {
-    if (level === undefined) return [];
-    return [checkLevel(level, (name) => names.has(name) || (i > 0 && inherited(name)))];
-  });
+  const declared = levels.flatMap((level, i) =>
+    'value' in level ? [readLevel(level.value, (name) => names.has(name) || (i > 0 && inherited(name)))] : [],
+  );
   if (declared.length === 0) return () => NO_SETTINGS;
   // The nearest class wins, and what is said of one operation over what is said of all.
   const order = declared.toReversed();
   return (name) => {
-    const parts = [...order.map((level) => level['*']), ...order.map((level) => (Object.hasOwn(level, name) ? level[name] : undefined))];
-    const said = parts.flatMap((part) => Object.entries(part ?? {}).filter(([, value]) => value !== undefined));
-    const settings: OperationSettings = Object.fromEntries(said);
+    const settings: OperationSettings = Object.assign({}, ...['*', name].flatMap((key) => order.map((level) => level.get(key))));
     checkTogether(name, settings);
     return Object.freeze(settings);
   };
 }
 
-function checkLevel(level: unknown, isOperation: (name: string) => boolean): Declared {
-  if (!isRecord(level)) throw new Error('static operations: it must be an object, with the name of an operation for each key');
-  for (const [name, settings] of Object.entries(level)) {
+function readLevel(level: unknown, isOperation: (name: string) => boolean): Declared {
+  if (!isPlain(level)) throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
+  const entries = entriesOf(level, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
     const where = `static operations: ${JSON.stringify(name)}`;
     if (name !== '*' && !isOperation(name)) throw new Error(`${where} names no operation`);
-    if (!isRecord(settings)) throw new Error(`${where} must be an object`);
-    for (const [property, value] of Object.entries(settings)) {
-      if (!Object.hasOwn(PROPERTIES, property))
-        throw new Error(`${where} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
-      const [isSound, expected] = PROPERTIES[property as keyof OperationSettings];
-      if (value !== undefined && !isSound(value)) throw new Error(`${where}: ${property} must be ${expected}`);
+    if (!isPlain(settings)) throw new Error(`${where} must be a plain object`);
+    return [
+      name,
+      Object.fromEntries(entriesOf(settings, `${where}:`).map(([property, value]) => [property, readValue(property, value, where)])),
+    ];
+  });
+  return new Map(entries);
+}
+
+/** @returns a copy, except of a schema: what was checked is what holds */
+function readValue(property: string, value: unknown, where: string): unknown {
+  if (!Object.hasOwn(PROPERTIES, property))
+    throw new Error(`${where} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
+  const [isSound, expected] = PROPERTIES[property as keyof OperationSettings];
+  const isAccess = property === 'access' && isPlain(value);
+  const copy = isAccess
+    ? Object.freeze(Object.fromEntries(entriesOf(value, `${where}: access:`)))
+    : Array.isArray(value)
+      ? [...value]
+      : value;
+  if (!isSound(copy)) throw new Error(`${where}: ${property} must be ${expected}`);
+  return copy;
+}
+
+/**
+ * The properties of a plain object, which is frozen: a change that comes later is an error, and not lost.
+ *
+ * @throws Error one line, for what is there and would not be read, or could be another value the next time
+ */
+function entriesOf(object: object, where: string): [string, unknown][] {
+  const entries = Reflect.ownKeys(object).flatMap((key): [string, unknown][] => {
+    const { value, enumerable, get, set } = Object.getOwnPropertyDescriptor(object, key) as PropertyDescriptor;
+    const label = `${where} ${where.endsWith('operations:') && typeof key === 'string' ? JSON.stringify(key) : String(key)}`;
+    if (typeof key === 'symbol') {
+      if (key === Symbol.toStringTag && isModuleNamespaceObject(object)) return [];
+      throw new Error(`${label} is a symbol, which names nothing`);
     }
-  }
-  return level as Declared;
+    if (get !== undefined || set !== undefined) throw new Error(`${label} is an accessor: write the value itself`);
+    if (!enumerable) throw new Error(`${label} is not enumerable: write it into the object`);
+    if (value === undefined) throw new Error(`${label} is undefined: leave it out`);
+    return [[key, value]];
+  });
+  if (!isModuleNamespaceObject(object)) Object.freeze(object);
+  return entries;
+}
+
+/** An object literal, or a module (`import * as operations`): neither a class, a Proxy nor a prototype adds to what is written. */
+function isPlain(value: unknown): value is object {
+  if (!isRecord(value) || isProxy(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
 }
 
 function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
@@ -97,6 +142,11 @@ function isBoolean(value: unknown): boolean {
 
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
+}
+
+/** As the table of credentials has them: two scopes in one text are none. */
+function isScope(value: unknown): boolean {
+  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
 
 /** Some libraries make their schemas functions. */

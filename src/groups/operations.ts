@@ -1,11 +1,13 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
+import { isProxy } from 'node:util/types';
 import type { GroupContract } from '../contract/contract.ts';
 import type { RequestCheck } from '../contract/request-check.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
 import { checkReachable, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
+import { findProtections, isClass } from './protections.ts';
 
 /** HTTP method → operation, when no method slug applies (reference 4.1). Insertion order is that of `Allow`. */
 export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
@@ -77,8 +79,12 @@ export interface Exported {
   readonly exportName: string;
   /** The object, or the one instance of the class. */
   readonly controller: object;
+  /** A class has made it. */
+  readonly isInstance: boolean;
   /** Where its methods stand: its prototypes, or the object and its prototypes; nearest first. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
+  /** What else the module exports, by name. */
+  readonly beside: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -92,32 +98,38 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
   if (found === undefined) {
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
-  const { exported, exportName } = found;
+  const { exported, exportName, beside } = found;
   const controller: object = isClass(exported) ? new exported() : exported;
+  if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
+    throw new Error('its constructor returns another object, for which neither the settings nor the guards of the class hold');
+  const isInstance = isMadeByClass(controller);
   const levels: { className: string | undefined; holder: object }[] = [];
   // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
-  for (let holder: object | null = isInstance(controller) ? Object.getPrototypeOf(controller) : controller; holder !== null; ) {
+  for (let holder: object | null = isInstance ? Object.getPrototypeOf(controller) : controller; holder !== null; ) {
     if (holder === Object.prototype) break;
     levels.push({ className: classNameOf(holder), holder });
     holder = Object.getPrototypeOf(holder);
   }
-  return { exported, exportName, controller, levels };
+  if ([controller, ...levels.map(({ holder }) => holder)].some(isProxy))
+    throw new Error('it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself');
+  return { exported, exportName, controller, isInstance, levels, beside };
 }
 
 /**
  * @param isHidden whether the source marks the method of a level as private or protected
  * @throws Error one line
  */
-export function createGroup(name: string, { exported, controller, levels }: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
+export function createGroup(name: string, source: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
+  const { exported, controller, isInstance, levels } = source;
   const { methods, depths, unexposed } = sortMembers(levels, isHidden);
-  if (isInstance(controller)) {
+  if (isInstance) {
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(({ name: field }) => !methods.has(field));
     unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED } : field)));
   }
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
   const names = new Set(methods.keys());
-  const settingsOf = readSettings(declaredBy(controller), names, (method) => method in controller);
-  const guards = guardsOf(controller);
+  const { declared, guards } = findProtections(source, names);
+  const settingsOf = readSettings(declared, names, (method) => method in controller);
   const operations = Array.from(methods, ([key, method]): [string, Operation] => [
     key,
     { name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards, check: undefined },
@@ -130,58 +142,28 @@ export function createGroup(name: string, { exported, controller, levels }: Expo
   return { name, controller, operations: new Map(operations), routes, unexposed };
 }
 
-/** @throws Error one line, when one of them is no method: a guard that never runs would leave the group open. */
-function guardsOf(controller: object): Guards | undefined {
-  const [before, after] = ['_before', '_after'].map((name) => {
-    const guard: unknown = (controller as Record<string, unknown>)[name];
-    if (guard !== undefined && typeof guard !== 'function') throw new Error(`${name} is a guard of the group, so it must be a method`);
-    return guard;
-  }) as [Guards['before'], Guards['after']];
-  return before === undefined && after === undefined ? undefined : { before, after };
-}
-
 /** Chosen by a verb; any other operation is reached by its name or its route. */
 export function isVerbOperation(name: string): boolean {
   return VERB_NAMES.has(name);
 }
 
-function exportOf(
-  controllerName: string,
-  module: Readonly<Record<string, unknown>>,
-): Pick<Exported, 'exported' | 'exportName'> | undefined {
+type Module = Readonly<Record<string, unknown>>;
+
+function exportOf(controllerName: string, module: Module): Pick<Exported, 'exported' | 'exportName' | 'beside'> | undefined {
   const names = ['default', controllerName];
   const byDefault = module.default;
   // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
-  const nested = isGroup(byDefault) && !isClass(byDefault) ? (byDefault as Readonly<Record<string, unknown>>) : {};
-  const places = [...names.map((name) => ({ of: nested, name })), ...names.map((name) => ({ of: module, name }))];
-  for (const { of, name } of places) {
-    const exported = Object.hasOwn(of, name) ? of[name] : undefined;
-    if (isGroup(exported)) return { exported, exportName: name };
+  const nested = isGroup(byDefault) && !isClass(byDefault) ? (byDefault as Module) : {};
+  const places = [...names.map((name) => ({ holder: nested, name })), ...names.map((name) => ({ holder: module, name }))];
+  for (const { holder, name } of places) {
+    const exported = Object.hasOwn(holder, name) ? holder[name] : undefined;
+    if (isGroup(exported)) return { exported, exportName: name, beside: holder === module ? module : { ...module, ...nested } };
   }
   return undefined;
 }
 
 function isGroup(value: unknown): value is object {
   return isClass(value) || (typeof value === 'object' && value !== null && !Array.isArray(value));
-}
-
-function isClass(value: unknown): value is new () => object {
-  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
-}
-
-/** `static operations` of the class and of each of its ancestors; of an object its property, unless that is an operation. */
-function declaredBy(controller: object): unknown[] {
-  if (!isInstance(controller)) {
-    const declared: unknown = (controller as { operations?: unknown }).operations;
-    return [typeof declared === 'function' ? undefined : declared];
-  }
-  const levels: unknown[] = [];
-  for (let level: object | null = controller.constructor; level !== null && level !== Function.prototype; ) {
-    const declared: unknown = Object.getOwnPropertyDescriptor(level, 'operations')?.value;
-    levels.push(typeof declared === 'function' ? undefined : declared);
-    level = Object.getPrototypeOf(level);
-  }
-  return levels;
 }
 
 interface SortedMembers {
@@ -230,7 +212,8 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
-function isInstance(controller: object): boolean {
+/** Its prototype is that of a class, and not another object. */
+function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
 }

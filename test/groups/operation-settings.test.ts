@@ -21,11 +21,11 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf({ index() {} }, 'index'), {});
   });
 
-  test('of one operation wins over those of all; an undefined value says nothing', () => {
+  test('of one operation wins over those of all', () => {
     class X {
       static operations = {
         '*': { timeout: 5, access: 'application' },
-        index: { timeout: 7, access: undefined },
+        index: { timeout: 7 },
         'GET {id}': { body: schema },
       };
       index() {}
@@ -52,9 +52,25 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf(X, 'created'), { access: 'application', bodyLimit: 1 });
   });
 
-  test('of an object they are its property, unless that is an operation', () => {
+  test('of an object they are its property', () => {
     assert.deepEqual(settingsOf({ operations: { index: { status: 202 } }, index() {} }, 'index'), { status: 202 });
-    assert.deepEqual([...groupOf({ operations() {}, index() {} }).operations.keys()], ['operations', 'index']);
+  });
+
+  test('a module may hold them', async () => {
+    const operations = await import(`data:text/javascript,${encodeURIComponent("export const index = { access: 'application' }")}`);
+    assert.deepEqual(settingsOf({ operations, index() {} }, 'index'), { access: 'application' });
+  });
+
+  test('what was checked is what holds: a change that comes later is an error', () => {
+    const scope = { scope: 'a' };
+    const accepts = ['image/*'];
+    const operations: Record<string, object> = { index: { access: scope, accepts } };
+    const settings = settingsOf({ operations, index() {} }, 'index');
+    assert.throws(() => Object.assign(operations, { '*': { access: 'anyone' } }), TypeError);
+    assert.throws(() => Object.assign(operations.index ?? {}, { access: 'anyone' }), TypeError);
+    assert.throws(() => Object.assign(scope, { scope: 'b' }), TypeError);
+    accepts.push('text/html');
+    assert.deepEqual(settings, { access: { scope: 'a' }, accepts: ['image/*'] });
   });
 
   test('unchecked says aloud that types are not checked, for one operation or for all', () => {
@@ -72,12 +88,12 @@ describe('static operations', () => {
   });
 
   const refused: [name: string, operations: unknown, message: RegExp][] = [
-    ['no object', 'index', /must be an object/],
-    ['a list', [], /must be an object/],
-    ['null', null, /must be an object/],
+    ['no object', 'index', /must be a plain object/],
+    ['a list', [], /must be a plain object/],
+    ['null', null, /must be a plain object/],
     ['a key that names no operation', { find: {} }, /"find" names no operation/],
     ['a key that names what is no operation', { _before: {} }, /"_before" names no operation/],
-    ['settings that are no object', { index: true }, /"index" must be an object/],
+    ['settings that are no object', { index: true }, /"index" must be a plain object/],
     ['an unknown property', { index: { acess: 'application' } }, /unknown property acess; there are accepts, bodyLimit/],
     ['a property of Object', { index: { toString: 1 } }, /unknown property toString/],
     ['access that is none', { index: { access: 'admin' } }, /access must be 'anyone', 'application' or/],

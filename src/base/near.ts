@@ -1,0 +1,26 @@
+// Compares words as people write and mistype them. Which words matter is for those who ask.
+
+/** How many letters must be added, left out, changed, or swapped with the next one, to make one word of the other. */
+export function editDistance(from: string, to: string): number {
+  let [before, last]: [number[], number[]] = [[], Array.from({ length: to.length + 1 }, (_, i) => i)];
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const isSame = from[i - 1] === to[j - 1];
+      const isSwapped = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      row[j] = Math.min(
+        (last[j] as number) + 1,
+        (row[j - 1] as number) + 1,
+        (last[j - 1] as number) + (isSame ? 0 : 1),
+        isSwapped ? (before[j - 2] as number) + 1 : Number.POSITIVE_INFINITY,
+      );
+    }
+    [before, last] = [last, row];
+  }
+  return last[to.length] as number;
+}
+
+/** Small letters and digits alone: `expiresAt`, `expires-at` and `EXPIRES_AT` are one word. */
+export function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+}

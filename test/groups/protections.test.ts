@@ -1,0 +1,316 @@
+// Every way to write settings and guards that somebody may choose, over a socket: what was meant to protect holds, or the file
+// is refused with the cure. None is dropped in silence.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { type Service, startService } from '../support/service.ts';
+
+const GATEFOLD = pathToFileURL(`${import.meta.dirname}/../../src/controller.ts`).href;
+const HEAD = `import { HttpError } from ${JSON.stringify(GATEFOLD)};
+const refuse = () => { throw new HttpError(403, 'NO', 'no') };
+const settings = { created: { access: 'application' } };
+`;
+const RAN = 'created() { return { ran: 1 } }';
+const klass = (members: string, rest = '') => `${rest}export default class X { ${members} ${RAN} }`;
+
+/** `held`: refused with 401 or 403. `runs`: nothing protects it, and nothing was meant to. A pattern: why the file is refused. */
+type Outcome = 'held' | 'runs' | RegExp;
+
+const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
+  'a static property': [klass('static operations = settings;'), 'held'],
+  'a static property of a base class': [
+    `class B { static operations = { '*': { access: 'application' } } }
+    export default class X extends B { ${RAN} }`,
+    'held',
+  ],
+  'a static property of a mixin': [
+    `const M = (B) => class extends B { static operations = { '*': { access: 'application' } } };
+    export default class X extends M(Object) { ${RAN} }`,
+    'held',
+  ],
+  'set after the class': [`class X { static operations; ${RAN} } X.operations = settings; export default X`, 'held'],
+  'of an exported instance': [`class X { static operations = settings; ${RAN} } export default new X()`, 'held'],
+  'a property of an object': [`export default { operations: settings, ${RAN} }`, 'held'],
+  'a property of an object that inherits its operation': [
+    `const base = { ${RAN} };
+    export default { __proto__: base, operations: { '*': { access: 'application' } }, index() {} }`,
+    'held',
+  ],
+  'of a base class that only the prototypes lead to': [
+    `class B { static operations = { '*': { access: 'application' } }; ${RAN} }
+    class X { index() {} } Object.setPrototypeOf(X.prototype, B.prototype); export default X`,
+    'held',
+  ],
+  'a frozen object': [klass('static operations = Object.freeze({ created: Object.freeze({ access: "application" }) });'), 'held'],
+  'an object without prototype': [klass(`static operations = { __proto__: null, created: { access: 'application' } };`), 'held'],
+  'exported too': [`export const operations = settings;\n${klass('static operations = operations;')}`, 'held'],
+  'a static accessor': [
+    klass('static get operations() { return settings }'),
+    /static operations is an accessor: write static operations = \{ … \}/,
+  ],
+  'a static accessor of a base class': [
+    `class B { static get operations() { return settings } }
+    export default class X extends B { ${RAN} }`,
+    /static operations is an accessor/,
+  ],
+  'a static setter': [klass('static set operations(value) {}'), /static operations is an accessor/],
+  'a static method': [klass('static operations() { return settings }'), /static operations is a method: write static operations = \{ … \}/],
+  'a static arrow function': [klass('static operations = () => settings;'), /static operations is a method/],
+  'a field': [klass('operations = settings;'), /operations is a field of the instance: write static operations = \{ … \}/],
+  'a field of a base class': [`class B { operations = settings } export default class X extends B { ${RAN} }`, /operations is a field/],
+  'a field of an exported instance': [`class X { operations = settings; ${RAN} } export default new X()`, /operations is a field/],
+  'set in the constructor': [klass('constructor() { this.operations = settings }'), /operations is a field/],
+  'assigned to an exported instance': [
+    `class X { ${RAN} } export default Object.assign(new X(), { operations: settings })`,
+    /operations is a field/,
+  ],
+  'an accessor of the instance': [
+    klass('get operations() { return settings }'),
+    /operations is an accessor: write static operations = \{ … \}/,
+  ],
+  'a method of the instance': [klass('operations() { return settings }'), /operations is a method: write static operations = \{ … \}/],
+  'a value on the prototype': [
+    `class X { ${RAN} } Object.assign(X.prototype, { operations: settings }); export default X`,
+    /operations is a value on the prototype: write static operations/,
+  ],
+  'an accessor of an object': [
+    `export default { get operations() { return settings }, ${RAN} }`,
+    /operations is an accessor: write operations: \{ … \}/,
+  ],
+  'a method of an object': [
+    `export default { operations() { return settings }, ${RAN} }`,
+    /operations is a method: write operations: \{ … \}/,
+  ],
+  'of the prototype of an object': [
+    `const base = { operations: settings, ${RAN} }; export default { __proto__: base, index() {} }`,
+    /operations is inherited by the object: write operations: \{ … \}/,
+  ],
+  'of the prototype of an object that has its own': [
+    `const base = { operations: settings, ${RAN} };
+    export default { __proto__: base, operations: { index: {} }, index() {} }`,
+    /operations is inherited by the object/,
+  ],
+  'of the class of the prototype of an object': [
+    `class X { static operations = settings; ${RAN} }
+    export default Object.assign(Object.create(new X()), { index() {} })`,
+    /operations is inherited by the object/,
+  ],
+  'an export beside a class': [
+    `export const operations = settings;\n${klass('')}`,
+    /operations is exported beside the group: write static operations = \{ … \}/,
+  ],
+  'an export beside an object': [
+    `export const operations = settings; export default { ${RAN} }`,
+    /operations is exported beside the group: write operations: \{ … \}/,
+  ],
+  'a symbol': [klass(`static [Symbol.for('operations')] = settings;`), /Symbol\(operations\) says nothing/],
+  'a private static field': [klass('static #operations = settings;'), /#operations is used nowhere: write static operations/],
+  nothing: [klass('static operations;'), /static operations: it must be a plain object/],
+  'nothing, of an object': [`export default { operations: undefined, ${RAN} }`, /operations: it must be a plain object/],
+  'a Map': [klass(`static operations = new Map([['created', { access: 'application' }]]);`), /it must be a plain object/],
+  'an object with a prototype': [klass('static operations = Object.create(settings);'), /it must be a plain object/],
+  'an object of a class': [
+    klass('static operations = new (class { created = { access: "application" } })();'),
+    /it must be a plain object/,
+  ],
+  'a Proxy': [klass('static operations = new Proxy({}, { get: () => ({ access: "application" }) });'), /it must be a plain object/],
+  'settings of a class': [
+    klass('static operations = { created: new (class { get access() { return "application" } })() };'),
+    /"created" must be a plain object/,
+  ],
+  'settings that are a Proxy': [
+    klass('static operations = { created: new Proxy({}, { get: () => "application" }) };'),
+    /"created" must be a plain object/,
+  ],
+  'settings as a list': [klass(`static operations = { created: ['application'] };`), /"created" must be a plain object/],
+  'settings that are undefined': [klass('static operations = { created: undefined };'), /"created" is undefined: leave it out/],
+  'access that is undefined': [
+    klass('static operations = { created: { access: undefined } };'),
+    /"created": access is undefined: leave it out/,
+  ],
+  'access by an accessor': [
+    klass('static operations = { created: { get access() { return "application" } } };'),
+    /"created": access is an accessor: write the value itself/,
+  ],
+  'an operation by an accessor': [
+    klass('static operations = { get created() { return { access: "application" } } };'),
+    /"created" is an accessor/,
+  ],
+  'access that is not enumerable': [
+    klass(`static operations = { created: Object.defineProperty({}, 'access', { value: 'application' }) };`),
+    /"created": access is not enumerable/,
+  ],
+  'an operation by a symbol': [
+    klass(`static operations = { [Symbol('created')]: { access: 'application' } };`),
+    /Symbol\(created\) is a symbol/,
+  ],
+  'access by a symbol': [
+    klass(`static operations = { created: { [Symbol('access')]: 'application' } };`),
+    /"created": Symbol\(access\) is a symbol/,
+  ],
+  'a scope by an accessor': [
+    klass(`static operations = { created: { access: { get scope() { return 'a' } } } };`),
+    /access: scope is an accessor/,
+  ],
+  'two scopes in one': [klass(`static operations = { created: { access: { scope: 'a b' } } };`), /access must be/],
+  'access in another case': [klass(`static operations = { created: { access: 'Application' } };`), /access must be/],
+  'access as a list': [klass(`static operations = { created: { access: ['application'] } };`), /access must be/],
+  'access as scopes': [klass(`static operations = { created: { access: { scopes: ['a'] } } };`), /access must be/],
+  'a misspelt property': [klass(`static operations = { created: { acces: 'application' } };`), /unknown property acces;/],
+  'a misspelt operation': [klass(`static operations = { create: { access: 'application' } };`), /"create" names no operation/],
+  'a misspelt name': [klass('static operation = settings;'), /static operation says nothing: rename it to operations/],
+  'a misspelt name of an accessor': [klass('static get Operations() { return settings }'), /static Operations says nothing/],
+  'a misspelt name of an object': [`export default { opertions: settings, ${RAN} }`, /opertions says nothing: rename it to operations/],
+  'a misspelt name of a field': [klass(`_operations = { '*': { access: 'application' } };`), /_operations says nothing/],
+  'a misspelt name of an export': [`export const Operations = settings;\n${klass('')}`, /Operations says nothing/],
+  'access of the class': [
+    klass(`static access = 'application';`),
+    /static access says nothing: write static operations = \{ '\*': \{ access: … \} \}/,
+  ],
+  'access by an accessor of the class': [klass(`static get access() { return { scope: 'a' } }`), /static access says nothing/],
+  'access as a field': [klass(`access = 'application';`), /access says nothing/],
+  'access of an object': [
+    `export default { access: 'application', ${RAN} }`,
+    /access says nothing: write operations: \{ '\*': \{ access: … \} \}/,
+  ],
+  'access as an export': [`export const access = 'application';\n${klass('')}`, /access says nothing/],
+  'a limit of the class': [klass(`static limit = '1/h';`), /static limit says nothing/],
+  'another object from the constructor': [
+    `export default class X { static operations = settings; constructor() { return { ${RAN} } } }`,
+    /its constructor returns another object/,
+  ],
+  'a Proxy from the constructor': [klass('constructor() { return new Proxy(this, { get: () => refuse }) }'), /a Proxy, /],
+  'a Proxy of an object': [`export default new Proxy({ ${RAN} }, { get: () => refuse })`, /a Proxy, /],
+  'a Proxy of an instance': [`class X { ${RAN} } export default new Proxy(new X(), { get: () => refuse })`, /a Proxy, /],
+  'a Proxy of the prototype': [
+    `class B { ${RAN} } class X { index() {} }
+    Object.setPrototypeOf(X.prototype, new Proxy(B.prototype, { get: () => refuse })); export default X`,
+    /a Proxy, /,
+  ],
+  'an operation of the name that is said to be one': [klass('static operations = { operations: {} }; operations() {}'), 'runs'],
+  'constants of the same names': [
+    klass('static limit = 100; static access = new Map(); static timeout = 5; access = { key: 1 }; limit = 7;'),
+    'runs',
+  ],
+  'names that are far enough': [
+    klass('static options = { created: {} }; operators = [1]; operation = 1; static operation(name) {}'),
+    'runs',
+  ],
+};
+
+const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
+  'a method': [klass('_before() { refuse() }'), 'held'],
+  'an asynchronous method': [klass('async _before() { refuse() }'), 'held'],
+  'a method of a base class': [`class B { async _before() { refuse() } } export default class X extends B { ${RAN} }`, 'held'],
+  'a field': [klass('_before = () => refuse();'), 'held'],
+  'a property of an object': [`export default { _before: refuse, ${RAN} }`, 'held'],
+  'a method of the prototype of an object': [`const base = { _before() { refuse() } }; export default { __proto__: base, ${RAN} }`, 'held'],
+  'exported too': [`export const _before = refuse; export default { _before, ${RAN} }`, 'held'],
+  'set after the class': [`class X { ${RAN} } X.prototype._before = refuse; export default X`, 'held'],
+  afterwards: [klass('_after() { refuse() }'), 'held'],
+  'a static method': [
+    klass('static _before() { refuse() }'),
+    /static _before is no guard: write it as a method, _before\(data, params\) \{ … \}/,
+  ],
+  'a static method of a base class': [
+    `class B { static async _after() { refuse() } } export default class X extends B { ${RAN} }`,
+    /static _after is no guard/,
+  ],
+  'a static field': [klass('static _before = refuse;'), /static _before is no guard/],
+  'an accessor': [klass('get _before() { return refuse }'), /_before is an accessor: write it as a method/],
+  'an accessor of an object': [`export default { get _after() { return refuse }, ${RAN} }`, /_after is an accessor: write it as a method/],
+  'a generator': [klass('*_before() { refuse() }'), /_before is a generator: write it as a method/],
+  'an asynchronous generator': [klass('async *_after() { refuse() }'), /_after is a generator/],
+  'a class': [klass('_before = class { constructor() { refuse() } };'), /_before is a guard of the group, so it must be a method/],
+  'a text': [klass(`_before = 'application';`), /_before is a guard of the group, so it must be a method/],
+  'a list': [`export default { _before: [refuse], ${RAN} }`, /_before is a guard of the group, so it must be a method/],
+  undefined: [`export default { _before: undefined, ${RAN} }`, /_before is a guard of the group, so it must be a method/],
+  null: [`export default { _before: null, ${RAN} }`, /_before is a guard of the group, so it must be a method/],
+  'a field that hides the method of a base class': [
+    `class B { _before() { refuse() } } export default class X extends B { _before = () => {}; ${RAN} }`,
+    /_before is a field and a method: keep one of them/,
+  ],
+  'a field of the base class that hides a method': [
+    `class B { _before = () => {} } export default class X extends B { _before() { refuse() } ${RAN} }`,
+    /_before is a field and a method: keep one of them/,
+  ],
+  'a symbol': [klass(`[Symbol('_before')]() { refuse() }`), /Symbol\(_before\) is no guard: rename it to _before/],
+  'an export': [`export function _before() { refuse() }\n${klass('')}`, /_before is exported beside the group: write it as a method/],
+  'a private method': [klass('#before() { refuse() }'), /#before is used nowhere: write it as a method, _before\(data, params\) \{ … \}/],
+  'a private field': [klass('#_after = refuse;'), /#_after is used nowhere: write it as a method, _after\(/],
+  'without the underscore': [
+    klass('before() { refuse() }'),
+    /before is no guard: rename it to _before; where it is an operation, name it in static operations/,
+  ],
+  'without the underscore, of a base class': [
+    `class B { after() { refuse() } } export default class X extends B { ${RAN} }`,
+    /after is no guard: rename it to _after/,
+  ],
+  'without the underscore, a field': [klass('before = refuse;'), /before is no guard/],
+  'without the underscore, static': [klass('static before() { refuse() }'), /static before is no guard/],
+  'without the underscore, a list': [`export default { before: [refuse], ${RAN} }`, /before is no guard/],
+  'without the underscore, an export': [`export function before() { refuse() }\n${klass('')}`, /before is no guard/],
+  ...Object.fromEntries(
+    [
+      '_beforeEach',
+      'beforeEach',
+      '_Before',
+      '__before',
+      '_before_',
+      '_befor',
+      '_befroe',
+      '_beforre',
+      '_bfore',
+      'BEFORE',
+      '_beforeAll',
+      'before_each',
+    ].map((name) => [name, [klass(`${name}() { refuse() }`), new RegExp(`${name} is no guard: rename it to _before`)]]),
+  ),
+  ...Object.fromEntries(
+    ['_afterEach', 'afterAll', '_After', '__after', '_afer', '_atfer', '_afterr', '_aftr'].map((name) => [
+      name,
+      [`export default { ${name}() { refuse() }, ${RAN} }`, new RegExp(`${name} is no guard: rename it to _after`)],
+    ]),
+  ),
+  'names that are far enough': [
+    klass(`_format() {} _filter() {} _alter() {} _later() {} _enter() {} _meter() {} _core() {} _store() {} _restore() {} _ignore() {} _more() {} _other() {}
+      alter() {} afters = 1; before = new Date(); static AFTER = 5; beforehand() {} aftermath() {} #before() {} first() { this.#before() } #core = 1;`),
+    'runs',
+  ],
+  'operations that are said to be some': [klass('static operations = { before: {}, after: {} }; before() {} after() {}'), 'runs'],
+};
+
+describe('what was meant to protect', { concurrency: 16 }, () => {
+  const controllers = new Map<string, string>();
+  const rows = [...Object.entries(SETTINGS), ...Object.entries(GUARDS)].map(([name, [source, outcome]], index) => {
+    controllers.set(`C${index}Controller.mjs`, HEAD + source);
+    return {
+      name: `${index < Object.keys(SETTINGS).length ? 'settings' : 'a guard'}: ${name}`,
+      path: `/api/c${index}`,
+      outcome,
+      group: `C${index}`,
+    };
+  });
+  let service: Service;
+  before(async () => {
+    service = await startService({
+      controllers: Object.fromEntries(controllers),
+      expectedErrors: ['group-not-loadable', 'request-failed'],
+    });
+  });
+  after(() => service.close());
+
+  for (const { name, path, outcome, group } of rows) {
+    test(name, async () => {
+      const response = await fetch(service.url + path, { method: 'POST' });
+      const body = (await response.json()) as { ran?: number; error_code?: string };
+      if (outcome === 'runs') assert.deepEqual(body, { ran: 1 });
+      else if (outcome === 'held') assert.ok(response.status === 401 || response.status === 403, JSON.stringify(body));
+      else {
+        assert.equal(body.error_code, 'GROUP_NOT_LOADABLE', JSON.stringify(body));
+        const line = service.lines.find(({ event, group: of }) => event === 'group-not-loadable' && of === group);
+        assert.match(String(line?.error), outcome);
+      }
+    });
+  }
+});

@@ -130,7 +130,7 @@ function joined(doc: string | undefined, inner: string | undefined): string | un
 /** The signatures of one method; undefined where the member is none. */
 export function methodOf(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
-  if (first === undefined || first.kind !== 'method') return undefined;
+  if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
   const { params, type: result, typeParams = [], at } = first;
   const doc = signatures.find((one) => one.doc !== undefined)?.doc;
   const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
@@ -142,7 +142,7 @@ const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean => param
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
- * Members by name, in their order; statics are left out. A spread, or a name computed by code, may replace what stands before it, so
+ * Members by name, in their order; statics and fields that are only declared are left out. A spread, or a name computed by code, may replace what stands before it, so
  * nothing before it counts.
  */
 export function membersByName(members: readonly Member[], scope: Scope, load: Loader): ReadonlyMap<string, readonly Member[]> {
@@ -150,7 +150,7 @@ export function membersByName(members: readonly Member[], scope: Scope, load: Lo
   if (known !== undefined) return known;
   const byName = new Map<string, Member[]>();
   for (const member of members) {
-    if (member.modifiers.includes('static')) continue;
+    if (member.modifiers.includes('static') || member.modifiers.includes('declare')) continue;
     const key = member.kind === 'spread' ? undefined : keyOf(member, scope, load);
     if (key === undefined) byName.clear();
     else byName.set(key, [...(byName.get(key) ?? []), member]);

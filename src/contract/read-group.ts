@@ -42,12 +42,15 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
   const { list } = levels;
   const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
 
-  /** Where run time has another class, as a decorator may make one, no nearer method than that of run time counts. */
+  /**
+   * The nearest member of that name, which is no farther than that of run time: a decorator may have put another class in front. Where
+   * the classes are those of run time, the member is where run time has it.
+   */
   function find(name: string, depth: number): FoundMember | undefined {
-    const candidates = isAligned ? list.slice(depth, depth + 1) : list.slice(0, depth + 1);
-    for (const level of candidates) {
+    for (const [i, level] of list.slice(0, depth + 1).entries()) {
       const member = atPlace(() => findMember(level, name, evaluator));
-      if (member !== undefined) return member;
+      // A field of a nearer class replaces the method.
+      if (member !== undefined) return i === depth || !isAligned ? member : undefined;
     }
     return undefined;
   }

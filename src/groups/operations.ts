@@ -121,7 +121,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
  */
 export function createGroup(name: string, source: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
   const { exported, controller, isInstance, levels } = source;
-  const { methods, depths, unexposed } = sortMembers(levels, isHidden);
+  const { methods, depths, unexposed } = sortMembers(levels, propertiesOf(isInstance ? controller : {}), isHidden);
   if (isInstance) {
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(({ name: field }) => !methods.has(field));
     unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED } : field)));
@@ -175,15 +175,24 @@ interface SortedMembers {
 
 type IsHidden = (name: string, depth: number) => boolean;
 
-function sortMembers(levels: Exported['levels'], isHidden: IsHidden): SortedMembers {
+function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
+  return new Map(Object.entries(Object.getOwnPropertyDescriptors(holder)));
+}
+
+/**
+ * @param fields of the instance. One that replaces a method is what a call of it runs: that method behind a guard, or undefined
+ *   where a class takes back what it inherits
+ */
+function sortMembers(levels: Exported['levels'], fields: ReadonlyMap<string, PropertyDescriptor>, isHidden: IsHidden): SortedMembers {
   const methods = new Map<string, OperationMethod>();
   const depths = new Map<string, number>();
   const unexposed: Unexposed[] = [];
   const shadowed = new Set<string>();
   for (const [depth, { holder }] of levels.entries()) {
-    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
+    for (const [name, ofClass] of propertiesOf(holder)) {
       if (shadowed.has(name)) continue;
       shadowed.add(name);
+      const property = fields.get(name) ?? ofClass;
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
       const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth, isHidden);

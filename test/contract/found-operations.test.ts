@@ -23,6 +23,8 @@ type Rows = Readonly<Record<string, string>>;
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<string, Rows>>>> = {
   refused: {
     ts: {
+      'a field of a class over an inherited method':
+        '%U%class Base { created(data: unknown) { return data; } }\nexport default class A extends Base { created = (data: User) => data; }',
       'a name that is put together':
         "%U%const wrap = (f) => (...a) => f(...a);\nexport default { ['creat' + 'ed']: wrap((data: User) => data) };",
       'overloads, the first without types':
@@ -139,6 +141,10 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   checked: {
     ts: {
+      'a method that its constructor binds':
+        '%U%export default class A { constructor() { this.created = this.created.bind(this); } created(data: User) { return data; } }',
+      'a field that is only declared':
+        '%U%class Base { created(data: User) { return data; } }\nexport default class A extends Base { declare created: (data: User) => User; }',
       'const alias of import, beside another created':
         "import Real from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nconst x = Real;\nexport default x;\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
       'new import, beside another created':

@@ -89,7 +89,7 @@ test('a status without a body has none, whatever its type', async () => {
 });
 
 test('the status of static operations is that of a plain result, and of no reply', async () => {
-  const contract = await (await groups.find('user'))?.describe();
+  const contract = await (await groups.find('user'))?.contract;
   const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
   assert.deepEqual([statuses('given'), statuses('replied'), statuses('both')], [[201], [202], [201, 200]]);
 });

@@ -13,8 +13,8 @@ const settings = { created: { access: 'application' } };
 const RAN = 'created() { return { ran: 1 } }';
 const klass = (members: string, rest = '') => `${rest}export default class X { ${members} ${RAN} }`;
 
-/** `held`: refused with 401 or 403. `runs`: nothing protects it, and nothing was meant to. A pattern: why the file is refused. */
-type Outcome = 'held' | 'runs' | RegExp;
+/** `held`: refused with 401 or 403. `gone`: no operation. `runs`: nothing was meant to protect it. A pattern: why the file is refused. */
+type Outcome = 'held' | 'gone' | 'runs' | RegExp;
 
 const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
   'a static property': [klass('static operations = settings;'), 'held'],
@@ -198,6 +198,20 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
   ],
 };
 
+const REPLACED: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
+  'by the constructor': [klass('constructor() { const { created } = this; this.created = () => { refuse(); return created() } }'), 'held'],
+  'by a field': [klass('created = refuse;'), 'held'],
+  'by a bound one': [klass('constructor() { this.created = this.created.bind(this) }'), 'runs'],
+  'by nothing, by a field': [`class B { ${RAN} } export default class X extends B { created = undefined }`, 'gone'],
+  'by nothing, by a value of the prototype': [
+    `class B { ${RAN} } class X extends B {} X.prototype.created = null; export default X`,
+    'gone',
+  ],
+  'by an accessor of the instance': [klass(`constructor() { Object.defineProperty(this, 'created', { get: () => refuse }) }`), 'gone'],
+  'by an accessor of the class': [`class B { ${RAN} } export default class X extends B { get created() { return refuse } }`, 'gone'],
+  'by a decorated one': [`class X { ${RAN} } X.prototype.created = refuse; export default X`, 'held'],
+};
+
 const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
   'a method': [klass('_before() { refuse() }'), 'held'],
   'an asynchronous method': [klass('async _before() { refuse() }'), 'held'],
@@ -282,14 +296,13 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
 
 describe('what was meant to protect', { concurrency: 16 }, () => {
   const controllers = new Map<string, string>();
-  const rows = [...Object.entries(SETTINGS), ...Object.entries(GUARDS)].map(([name, [source, outcome]], index) => {
+  const tables = { settings: SETTINGS, 'a guard': GUARDS, 'a method that is replaced': REPLACED };
+  const forms = Object.entries(tables).flatMap(([topic, table]) =>
+    Object.entries(table).map(([name, row]) => [`${topic}: ${name}`, ...row] as const),
+  );
+  const rows = forms.map(([name, source, outcome], index) => {
     controllers.set(`C${index}Controller.mjs`, HEAD + source);
-    return {
-      name: `${index < Object.keys(SETTINGS).length ? 'settings' : 'a guard'}: ${name}`,
-      path: `/api/c${index}`,
-      outcome,
-      group: `C${index}`,
-    };
+    return { name, path: `/api/c${index}`, outcome, group: `C${index}` };
   });
   let service: Service;
   before(async () => {
@@ -305,6 +318,7 @@ describe('what was meant to protect', { concurrency: 16 }, () => {
       const response = await fetch(service.url + path, { method: 'POST' });
       const body = (await response.json()) as { ran?: number; error_code?: string };
       if (outcome === 'runs') assert.deepEqual(body, { ran: 1 });
+      else if (outcome === 'gone') assert.equal(body.error_code, 'OPERATION_NOT_FOUND', JSON.stringify(body));
       else if (outcome === 'held') assert.ok(response.status === 401 || response.status === 403, JSON.stringify(body));
       else {
         assert.equal(body.error_code, 'GROUP_NOT_LOADABLE', JSON.stringify(body));

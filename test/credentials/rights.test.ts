@@ -27,6 +27,8 @@ const rows = {
   reader: makeRow({ name: 'reader', groups: '*', methods: ['GET'] }),
   writer: makeRow({ name: 'writer', groups: '*', methods: ['GET', 'PUT'] }),
   sdk: makeRow({ name: 'sdk', methods: ['GET'] }),
+  disabled: makeRow({ name: 'disabled', groups: '*', disabled: true }),
+  unlimited: makeRow({ name: 'unlimited', groups: '*', disabled: false, team: 'a' }),
 };
 
 let data: string;
@@ -62,6 +64,7 @@ describe('groups and methods', () => {
     ['writer', 'GET', '/api/order/updated', 'Order', 'updated'],
     ['writer', 'PUT', '/api/order/red', 'Order', 'red'],
     ['sdk', 'GET', '/api/order', 'Sdk', 'index'],
+    ['unlimited', 'GET', '/api/order', 'Order', 'index'],
   ];
   for (const [who, verb, path, group, op] of served) {
     test(`${who}: ${verb} ${path} is ${group} ${op}`, async () => {
@@ -86,6 +89,7 @@ describe('groups and methods', () => {
     ['reader', 'GET', '/api/order/updated/7', 405, 'METHOD_NOT_ALLOWED', 'GET'],
     ['writer', 'GET', '/api/order/patch', 405, 'METHOD_NOT_ALLOWED', 'GET, PUT'],
     ['sdk', 'GET', '/api/order/deleted', 405, 'METHOD_NOT_ALLOWED', 'GET'],
+    ['disabled', 'GET', '/api/order', 401, 'INVALID_CREDENTIAL'],
   ];
   for (const [who, verb, path, status, code, allow] of refused) {
     test(`${who}: ${verb} ${path} is ${status} ${code}`, async () => {

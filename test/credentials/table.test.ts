@@ -32,6 +32,8 @@ test('parseTable refuses a text that is no table, with one line and without a wo
     ['null', 'null', /^it has no list/],
     ['another object', '{"prod":[]}', /^it has no list/],
     ['no list', '{"production":{}}', /^it has no list/],
+    ['two lists', '{"production":[1],"production":[2]}', /^it has the list "production" twice$/],
+    ['a list and then none', '{"production":[1],"production":null}', /^it has the list "production" twice$/],
     ['a list behind __proto__', '{"__proto__":{"production":[]}}', /^it has no list/],
     ['a depth of 200,000', '['.repeat(200_000), /^it is not JSON/],
   ];
@@ -101,6 +103,160 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ['a previous hash that is none', { previous: [{ hash: 1, expires_at: FUTURE }] }, 'no row has its id', /^"hash"/],
   ['a hash and a literal', { authorization: 'Basic eA==' }, 'no row has its id', /both "hash" and "authorization"/],
 ];
+
+/** What people write for a field that protects: `[name, value, field]`; without a field it is the author's own. */
+const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
+  ...[
+    'expires',
+    'expiry',
+    'expire',
+    'expires_on',
+    'expires_in',
+    'expiresAt',
+    'expire_at',
+    'expired_at',
+    'expires-at',
+    'EXPIRES_AT',
+    'exipres_at',
+  ].map((name): [string, unknown, string] => [name, '2020-01-01', 'expires_at']),
+  ...[
+    'expiration',
+    'expiration_date',
+    'expirationTime',
+    'valid_until',
+    'valid_to',
+    'not_after',
+    'notAfter',
+    'until',
+    'ttl',
+    'exp',
+    'epxires_at',
+  ].map((name): [string, unknown, string] => [name, 1_600_000_000, 'expires_at']),
+  ...[
+    'revoked',
+    'revoke',
+    'revokedAt',
+    'revoked_on',
+    'revoked_by',
+    'revoke_at',
+    'rovoked_at',
+    'Revoked_At',
+    'disabled',
+    'disabled_at',
+    'blocked',
+    'suspended',
+    'deleted',
+    'deleted_at',
+    'banned',
+    'locked',
+  ].map((name): [string, unknown, string] => [name, true, 'revoked_at']),
+  ['active', false, 'revoked_at'],
+  ['enabled', 'no', 'revoked_at'],
+  ['inactive', true, 'revoked_at'],
+  ['state', 'revoked', 'revoked_at'],
+  ['status', 'Disabled', 'revoked_at'],
+  ['state', 'expired', 'revoked_at'],
+  ...['method', 'Methods', 'METHODS', 'methds', 'mehtods', 'metods', 'methodes', 'verbs', 'http_methods', 'allowedMethods', 'methods '].map(
+    (name): [string, unknown, string] => [name, ['GET'], 'methods'],
+  ),
+  ['method', 'GET', 'methods'],
+  ['method', [], 'methods'],
+  ...['group', 'Groups', 'gruops', 'goups', 'allowed_groups', 'controllers', 'controller', 'handler_groups'].map(
+    (name): [string, unknown, string] => [name, ['order'], 'groups'],
+  ),
+  ['group', 'order', 'groups'],
+  ...['scope', 'Scopes', 'scops', 'sopes', 'allowed_scopes'].map((name): [string, unknown, string] => [name, 'orders:read', 'scopes']),
+  ...['limits', 'Limit', 'limt', 'rate', 'rate_limit', 'rateLimit', 'quota', 'throttle'].map((name): [string, unknown, string] => [
+    name,
+    '1/h',
+    'limit',
+  ]),
+  ...['handlers', 'Handler', 'hadnler', 'handlerGroup'].map((name): [string, unknown, string] => [name, 'Order', 'handler']),
+  ...['allowed_ips', 'ip_whitelist', 'ip_allowlist', 'ips', 'cidrs', 'allowed_origins', 'not_before', 'valid_from', 'denylist'].map(
+    (name): [string, unknown, string] => [name, ['10.0.0.0/8'], ''],
+  ),
+  ['revoked', false],
+  ['revoked', 0],
+  ['disabled', 'false'],
+  ['deleted_at', null],
+  ['expires', null],
+  ['expires', ''],
+  ['expires', false],
+  ['active', true],
+  ['enabled', 1],
+  ['state', 'live'],
+  ['status', 'active'],
+  ['state', 'California'],
+  ...[
+    'colour',
+    'note',
+    'notes',
+    'team',
+    'tags',
+    'props',
+    'stores',
+    'types',
+    'email',
+    'plan',
+    'list',
+    'last_used',
+    'updated_at',
+    'created_by',
+    'created',
+    'createdAt',
+    'comment',
+    'environment',
+    'env',
+    'contact',
+    'url',
+    'ip',
+    'header',
+    'version',
+    'region',
+  ]
+    .filter((name) => name !== 'ip')
+    .map((name): [string, unknown] => [name, 'x']),
+];
+
+test('parseTable quarantines a row with a field that was meant to protect and is not read', () => {
+  for (const [name, value, field] of FIELDS) {
+    const [tested, good] = [makeRow({ [name]: value }), makeRow()];
+    const table = parseTable(tableText(tested.row, good.row));
+    assert.equal(outcome(table, `Bearer ${tested.token}`), field === undefined ? 'row' : 'no row has its id', name);
+    assert.equal(outcome(table, `Bearer ${good.token}`), 'row', name);
+    const cure = field === '' ? 'take it out' : `write "${field}"`;
+    const reason = `its field ${JSON.stringify(name)} does nothing: ${cure}, or give it a name that looks like no right`;
+    assert.equal(table.quarantined[0]?.reason, field === undefined ? undefined : reason, name);
+  }
+});
+
+test('parseTable quarantines a row whose earlier secret has such a field, and none that is revoked', () => {
+  const previous = (fields: object) => makeRow({ previous: [{ hash: OTHER_HASH, expires_at: FUTURE, ...fields }] });
+  for (const [tested, expected] of [
+    [previous({}), 'row'],
+    [previous({ note: 'x' }), 'row'],
+    [previous({ revoked_at: PAST }), 'no row has its id'],
+    [previous({ methods: ['GET'] }), 'no row has its id'],
+    [makeRow({ revoked_at: PAST, revoked_by: 'Ann', expires: PAST }), 'its row is revoked'],
+  ] as const)
+    assert.equal(outcome(parseTable(tableText(tested.row)), `Bearer ${tested.token}`), expected);
+});
+
+test('parseTable quarantines a row that has a field twice: the first may be the one that was meant', () => {
+  for (const [first, last] of [
+    ['"revoked_at":"2026-01-01"', '"revoked_at":null'],
+    ['"methods":["GET"]', '"methods":["GET","POST"]'],
+    ['"expires_at":"2020-01-01"', '"expires\\u005fat":"2030-01-01"'],
+    ['"owner":{"issuer":"a","subject":"b","subject":"c"}', '"note":"\\":"'],
+  ] as const) {
+    const [tested, good] = [makeRow(), makeRow()];
+    const text = tableText(tested.row, good.row).replace('"name":', `${first},"name":`).replace('},{', `,${last}},{`);
+    const table = parseTable(text);
+    assert.equal(outcome(table, `Bearer ${tested.token}`), 'no row has its id', first);
+    assert.match(table.quarantined[0]?.reason ?? '', /^it has the field "\w+" twice$/);
+    assert.equal(outcome(table, `Bearer ${good.token}`), 'row', first);
+  }
+});
 
 test('parseTable: each state of a row, with a good row beside it that stays live', () => {
   for (const [name, fields, expected, quarantined] of STATES) {

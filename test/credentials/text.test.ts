@@ -36,7 +36,7 @@ test('editTable appends a row a line, and leaves every other byte', async () => 
     ],
     ['rows that are none', '{"production":[null, "]}" ,[{}]]}', '{"production":[null, "]}" ,[{}],\n{"id":"b","n":1}]}'],
     ['a key that is spelled with escapes', '{"pro\\u0064uction":[ ]}', '{"pro\\u0064uction":[\n{"id":"b","n":1}\n ]}'],
-    ['the key twice, the last counts', '{"production":[1],"production":[2]}', '{"production":[1],"production":[2,\n{"id":"b","n":1}]}'],
+    ['the key twice, the first no list', '{"production":1,"production":[2]}', '{"production":1,"production":[2,\n{"id":"b","n":1}]}'],
     ['__proto__ beside it', '{"__proto__":{"x":[]},"production":[]}', '{"__proto__":{"x":[]},"production":[\n{"id":"b","n":1}\n]}'],
     ['a byte order mark', '\uFEFF{"production":[0]}', '\uFEFF{"production":[0,\n{"id":"b","n":1}]}'],
   ];

@@ -74,9 +74,10 @@ describe('parseProviderRows', () => {
     );
   });
 
-  for (const text of ['', '{', '{}', 'null', '"x"', JSON.stringify(Array(101).fill(acme))]) {
+  const twice = JSON.stringify([acme]).replace('"registration":', '"registration":"closed","registration":');
+  for (const text of [twice, '', '{', '{}', 'null', '"x"', JSON.stringify(Array(101).fill(acme))]) {
     test(`throws at a text that is no list of rows: ${text.slice(0, 10)}`, () =>
-      assert.throws(() => parseProviderRows(text), /^Error: it /));
+      assert.throws(() => parseProviderRows(text), /^Error: (?:it |one of its rows has the field "registration" twice)/));
   }
 });
 

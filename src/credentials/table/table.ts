@@ -6,6 +6,7 @@ import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
 import { atOnce, type Sliced } from './slices.ts';
 import { readTableText } from './text.ts';
+import { type Meanings, unreadField } from './unread-fields.ts';
 
 /** A row, compiled. Times are Unix milliseconds; `Infinity`: never. */
 export interface CredentialRow {
@@ -64,11 +65,12 @@ export function parseTable(text: string): CredentialTable {
  * @throws Error one line, when the bytes are not a table at all
  */
 export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: RawRow) => void): Sliced<CredentialTable> {
-  let rows = new Map<string, CredentialRow | undefined>();
-  let literals = new Map<string, CredentialRow | undefined>();
-  let quarantined: Quarantined[] = [];
+  const rows = new Map<string, CredentialRow | undefined>();
+  const literals = new Map<string, CredentialRow | undefined>();
+  const quarantined: Quarantined[] = [];
   let index = 0;
   const sets: SharedSets = new Map();
+  const meanings: Meanings = new Map();
 
   // A key that comes twice belongs to nobody: which row is meant cannot be told, and one of the two may be the revoked one.
   const claim = (map: Map<string, CredentialRow | undefined>, key: string, row: CredentialRow | undefined, field: string) => {
@@ -83,10 +85,14 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
     return isTaken ? undefined : row;
   };
 
-  function add(raw: unknown): void {
+  function add(raw: unknown, repeated: string | undefined): void {
     let row: CredentialRow | undefined;
     try {
-      row = compileRow(raw, index, sets);
+      if (repeated !== undefined) throw new BadRow(`it has the field ${JSON.stringify(repeated.slice(0, 100))} twice`);
+      const compiled = compileRow(raw, index, sets);
+      // A revoked row has no rights that a field could take away.
+      if (!compiled.revoked) checkUnread(raw as RawRow, meanings);
+      row = compiled;
     } catch (error) {
       if (!(error instanceof BadRow)) throw error;
       const id = isRawRow(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
@@ -100,15 +106,7 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
     if (row !== undefined) onRow?.(row, raw);
   }
 
-  yield* readTableText(bytes, {
-    begin() {
-      rows = new Map();
-      literals = new Map();
-      quarantined = [];
-      index = 0;
-    },
-    row: add,
-  });
+  yield* readTableText(bytes, { row: (value, _start, _end, repeated) => add(value, repeated) });
   for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
   yield;
   for (const [id, row] of rows) if (row === undefined) rows.delete(id);
@@ -175,6 +173,18 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
 }
 
 const NONE: CredentialRow['previous'] = [];
+
+/** Those that are read. */
+const FIELDS = new Set(
+  'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description authorization'.split(' '),
+);
+const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
+
+function checkUnread(row: RawRow, meanings: Meanings): void {
+  const previous = isAbsent(row.previous) ? [] : (row.previous as readonly RawRow[]);
+  const reasons = [unreadField(row, FIELDS, meanings), ...previous.map((item) => unreadField(item, PREVIOUS_FIELDS, meanings))];
+  for (const reason of reasons) if (reason !== undefined) throw new BadRow(reason);
+}
 
 function isAbsent(value: unknown): value is undefined | null {
   return value === undefined || value === null;

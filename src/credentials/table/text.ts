@@ -1,14 +1,15 @@
 // The text of the table, `{"production":[row, …]}`, parsed row by row, so that a table of any size can be read in slices. It
 // knows where each row stands in the file, and not what a row means.
 import { isUtf8 } from 'node:buffer';
+import { repeatedKey } from '../../base/json-keys.ts';
 import type { Sliced } from './slices.ts';
 
 /** Who is told of the rows. Places are in bytes. */
 export interface RowReader {
-  /** The list begins, behind its `[`. Of a repeated key "production" the last one counts: what was told before is void. */
-  begin(at: number): void;
-  /** `start` is its first byte, `end` is behind its last one. */
-  row(value: unknown, start: number, end: number): void;
+  /** The list begins, behind its `[`. */
+  begin?(at: number): void;
+  /** `start` is its first byte, `end` is behind its last one; `repeated` is a key that it has twice. */
+  row(value: unknown, start: number, end: number, repeated: string | undefined): void;
 }
 
 /** A row takes a few microseconds: so many between two pauses. */
@@ -23,14 +24,16 @@ export function* readTableText(bytes: Buffer, reader: RowReader): Sliced<void> {
     for (let more = !scanner.take('}'); more; more = scanner.goesOn('}')) {
       const key = scanner.value();
       if (typeof key !== 'string' || !scanner.take(':')) throw scanner.notJson();
+      // Which of two is meant cannot be told, and one of them may have the rows that are revoked.
+      if (key === 'production' && hasList) throw new Error('it has the list "production" twice');
       if (key === 'production') hasList = scanner.take('[');
       if (key !== 'production' || !hasList) scanner.value();
       else {
-        reader.begin(scanner.at);
+        reader.begin?.(scanner.at);
         let rows = 0;
         for (let more = !scanner.take(']'); more; more = scanner.goesOn(']')) {
           const value = scanner.value();
-          reader.row(value, scanner.start, scanner.at);
+          reader.row(value, scanner.start, scanner.at, repeatedKey(scanner.text, value));
           if (++rows % ROWS_A_STEP === 0) yield;
         }
       }
@@ -45,6 +48,8 @@ class Scanner {
   at = 0;
   /** Where the last value began. */
   start = 0;
+  /** The last value. */
+  text = '';
 
   constructor(bytes: Buffer) {
     this.bytes = bytes;
@@ -72,8 +77,9 @@ class Scanner {
     this.#skipSpace();
     this.start = this.at;
     this.at = endOfValue(this.bytes, this.start);
+    this.text = this.bytes.toString('utf8', this.start, this.at);
     try {
-      return JSON.parse(this.bytes.toString('utf8', this.start, this.at));
+      return JSON.parse(this.text);
     } catch {
       throw this.notJson();
     }

@@ -21,13 +21,11 @@ export interface Edited<T> {
 
 /** @throws Error when the bytes are not a table, and whatever `mutate` throws */
 export async function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Promise<Edited<T>> {
-  let rows: unknown[] = [];
-  let places: { readonly start: number; readonly end: number }[] = [];
+  const rows: unknown[] = [];
+  const places: { readonly start: number; readonly end: number }[] = [];
   let listStart = 0;
   const begin = (at: number) => {
     listStart = at;
-    rows = [];
-    places = [];
   };
   const row = (value: unknown, start: number, end: number) => {
     rows.push(value);

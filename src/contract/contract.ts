@@ -27,6 +27,8 @@ export interface OperationContract {
   readonly deprecated: boolean;
   /** What `data` is checked against: the body, or the query where there is no body. Undefined: not checked. */
   readonly data: Schema | undefined;
+  /** `data` may be left out: `data?: T`, a default. Without a body it is then undefined. */
+  readonly optional: boolean;
   /** Of `params.query`: an object schema. Undefined: not checked. */
   readonly query: Schema | undefined;
   /** Of `params.path`: an object schema. Undefined: not checked. */

@@ -165,6 +165,7 @@ function unread(name: string, unchecked: string | undefined): OperationContract 
     description: undefined,
     deprecated: false,
     data: undefined,
+    optional: false,
     query: undefined,
     path: undefined,
     unchecked,

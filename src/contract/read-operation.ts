@@ -10,7 +10,7 @@ import { docResult, withDocTypes } from './js-types.ts';
 import type { Scope } from './look-up.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema.ts';
-import { open, recordOf, type Shape, without } from './shape.ts';
+import { mayBeAbsent, open, recordOf, type Shape, without } from './shape.ts';
 import { lineOf, SourceError, Unsupported } from './source-error.ts';
 import type { Param, TypeNode, TypeParam } from './syntax.ts';
 import { type TypeFiles, UnreadableFile } from './type-files.ts';
@@ -57,6 +57,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   return {
     ...said(),
     data: schema,
+    optional: asked !== undefined && (data?.optional === true || mayBeAbsent(asked)),
     ...around,
     unchecked: isDataGiven(name, given) ? undefined : whyUnchecked(data, asked),
   };
@@ -81,6 +82,7 @@ function describe(
     ...summaryOf(text),
     deprecated: tags.some(([tag]) => tag === 'deprecated'),
     data: undefined,
+    optional: false,
     path: undefined,
     query: undefined,
     unchecked: undefined,

@@ -38,12 +38,13 @@ export function createReader(sources: ImportedFiles): Reader {
 function withChecks(contract: GroupContract, operations: readonly RunTimeOperation[]): ReadContract {
   const checks = new Map<string, RequestCheck>();
   for (const { name, given } of operations) {
-    const { data, query, path } = contract.operations.get(name) ?? {};
+    const { data, optional = false, query, path } = contract.operations.get(name) ?? {};
     const body = given.body === 'stream' ? undefined : given.body;
     // A library's schema is checked by the library; its JSON Schema is for the document.
     const isGiven = body !== undefined || given.query !== undefined;
     const check = createRequestCheck({
       data: isDataGiven(name, given) ? undefined : data,
+      optional,
       query: given.query === undefined ? query : undefined,
       path,
       defs: contract.defs,

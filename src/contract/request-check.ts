@@ -15,6 +15,8 @@ export interface RequestParts {
 
 export interface RequestSchemas {
   readonly data: Schema | undefined;
+  /** Where nothing was sent, `data` is undefined. */
+  readonly optional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
   readonly defs: Readonly<Record<string, Schema>>;
@@ -26,8 +28,8 @@ export interface RequestSchemas {
   };
 }
 
-/** A form is a body whose values are texts. */
-export type DataSource = 'body' | 'form' | 'query';
+/** A form is a body whose values are texts. `nothing`: an empty object in the place of a body that was not sent. */
+export type DataSource = 'body' | 'form' | 'query' | 'nothing';
 
 type Problems = readonly Problem[] | undefined;
 
@@ -60,7 +62,13 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
 }
 
 /** @returns a check for which `undefined` means: data is not to be checked */
-function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: RequestParts, dataIs?: DataSource) => Problems) | undefined {
+function ownCheck({
+  data,
+  optional,
+  query,
+  path,
+  defs,
+}: RequestSchemas): ((parts: RequestParts, dataIs?: DataSource) => Problems) | undefined {
   if (data === undefined && query === undefined && path === undefined) return undefined;
   const compilers = { texts: once(() => createCompiler(defs, true)), values: once(() => createCompiler(defs, false)) };
   const compile = (schema: Schema, texts: boolean) => once(() => compilers[texts ? 'texts' : 'values']().compile(schema));
@@ -73,12 +81,20 @@ function ownCheck({ data, query, path, defs }: RequestSchemas): ((parts: Request
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath(), problems);
     if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery(), problems);
-    if (checkBody !== undefined && dataIs === 'body') problems = checkPart(parts, 'data', 'body', checkBody(), problems);
-    else if (checkTexts !== undefined && dataIs !== undefined)
+    if (optional && dataIs === 'nothing') parts.data = undefined;
+    else if (checkBody !== undefined && (dataIs === 'body' || dataIs === 'nothing'))
+      problems = checkPart(parts, 'data', 'body', checkBody(), problems);
+    else if (checkTexts !== undefined && dataIs !== undefined) {
+      const others = problems;
       problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts(), problems);
+      // A query that is empty was not sent either.
+      if (optional && problems !== others && dataIs === 'query' && isEmpty(parts.data)) [parts.data, problems] = [undefined, others];
+    }
     return problems?.slice(0, LIMITS.mistakes);
   };
 }
+
+const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
 function checkPart(
   parts: RequestParts,

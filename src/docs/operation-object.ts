@@ -118,7 +118,7 @@ function requestBody({ operation: { method, settings }, known, group, components
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
     const { required = [], type: kind } = follow(schema, group.defs) as { required?: string[]; type?: unknown };
     return {
-      required: kind !== 'object' || required.length > 0,
+      required: known?.optional !== true && (kind !== 'object' || required.length > 0),
       content: { [type]: { schema: components.publish(group, schema) }, ...content },
     };
   }

@@ -102,7 +102,9 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   function checkFirst(exchange: Exchange, work: Call, check: RequestCheck, parts: RequestParts, bytes: Buffer | undefined): void {
     try {
       const { data, query } = parts;
-      const problems = check(parts, data === query ? 'query' : isForm(data) ? 'form' : 'body', exchange.verb);
+      const isEmpty = bytes === undefined || bytes.length === 0;
+      const dataIs = data === query ? 'query' : isEmpty ? 'nothing' : isForm(data) ? 'form' : 'body';
+      const problems = check(parts, dataIs, exchange.verb);
       // A schema of a library may take its time: it has the operation's.
       if (isThenable(problems))
         return waitFor(

@@ -21,7 +21,7 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const { evaluate } = createEvaluator(() => undefined);
   const writer = createSchemaWriter();
   const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
-  const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
+  const check = createRequestCheck({ data, optional: false, query: undefined, path: undefined, defs: writer.defs, given: {} });
   return (value) => (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
 }
 
@@ -191,7 +191,7 @@ describe('a request that is made to be expensive', () => {
     const { evaluate } = createEvaluator(() => undefined);
     const writer = createSchemaWriter();
     const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
-    const check = createRequestCheck({ data, query: undefined, path: undefined, defs: writer.defs, given: {} });
+    const check = createRequestCheck({ data, optional: false, query: undefined, path: undefined, defs: writer.defs, given: {} });
     return (value) => {
       const parts = { data: value, query: undefined, path: undefined };
       assert.equal(check?.(parts, 'body', 'POST'), undefined);

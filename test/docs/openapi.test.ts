@@ -15,7 +15,15 @@ interface Row extends Partial<OperationContract> {
 }
 
 const METHODS = [() => {}, (_: never) => {}, (_: never, __: never) => {}];
-const EMPTY = { summary: undefined, description: undefined, deprecated: false, data: undefined, query: undefined, path: undefined };
+const EMPTY = {
+  summary: undefined,
+  description: undefined,
+  optional: false,
+  deprecated: false,
+  data: undefined,
+  query: undefined,
+  path: undefined,
+};
 const NOTHING = { ...EMPTY, unchecked: undefined, undocumented: undefined, at: undefined };
 const ANY = [{ status: 200, body: 'json', schema: undefined }] as const;
 

@@ -9,24 +9,22 @@ import {
   followed,
   idOf,
   type NamedShape,
-  NEVER,
   NO_NOTES,
   nameOf,
+  once,
   open,
   type Prop,
   poison,
   type RecordShape,
   type Shape,
-  STRING,
   type TupleShapeItem,
-  UNDEFINED,
   unite,
   without,
 } from './shape.ts';
 import { CircularType, Unsupported } from './source-error.ts';
 import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from './syntax.ts';
 import { quote, templatePart } from './template.ts';
-import { GLOBALS, keysOf, OWN, propertyOf, utilityType } from './utility-types.ts';
+import { GLOBALS, keysOf, OWN, propertyOf, utilityType, word } from './utility-types.ts';
 
 /** @returns the own file that is meant. `package`: it has no source here. Undefined: nothing is found */
 export type Loader = (from: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
@@ -281,41 +279,5 @@ function readConstraints(doc: string | undefined, fail: Fail): ReturnType<typeof
     return constraintsOf(doc);
   } catch (error) {
     return fail((error as Error).message);
-  }
-}
-
-/** Worked out at the first call. @param circular thrown when that asks for itself */
-function once(work: () => Shape, circular: CircularType): () => Shape {
-  let shape: Shape | undefined;
-  let isRunning = false;
-  return () => {
-    if (shape !== undefined) return shape;
-    if (isRunning) throw circular;
-    isRunning = true;
-    try {
-      shape = work();
-    } finally {
-      isRunning = false;
-    }
-    return shape;
-  };
-}
-
-function word(name: string): Shape | undefined {
-  switch (name) {
-    case 'unknown':
-    case 'any':
-      return { kind: 'any' };
-    case 'void':
-      return UNDEFINED;
-    case 'string':
-      return STRING;
-    case 'never':
-      return NEVER;
-    case 'bigint':
-    case 'symbol':
-      return undefined;
-    default:
-      return { kind: name as 'number' | 'boolean' | 'undefined' | 'object' };
   }
 }

@@ -1,7 +1,7 @@
 // What a type means, worked out: the form between TypeScript's syntax and JSON Schema. Named shapes stay lazy, so that
 // recursion costs nothing.
 
-import { Unsupported } from './source-error.ts';
+import { type CircularType, Unsupported } from './source-error.ts';
 
 export type Keywords = Readonly<Record<string, unknown>>;
 /** `description`, `default`, `deprecated`, `title`, `examples`: what the document says and no check reads. */
@@ -61,6 +61,23 @@ export function poison(error: Unsupported): NamedShape {
     throw error;
   };
   return { kind: 'named', name: 'unread', id: `?${error.path}:${error.at}:${error.message}`, notes: NO_NOTES, target: fail };
+}
+
+/** A shape that is worked out at the first call. @param circular thrown when that asks for itself */
+export function once(work: () => Shape, circular: CircularType): () => Shape {
+  let shape: Shape | undefined;
+  let isRunning = false;
+  return () => {
+    if (shape !== undefined) return shape;
+    if (isRunning) throw circular;
+    isRunning = true;
+    try {
+      shape = work();
+    } finally {
+      isRunning = false;
+    }
+    return shape;
+  };
 }
 
 /** The shape behind a name. @throws Unsupported */

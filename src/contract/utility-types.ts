@@ -2,6 +2,7 @@
 import {
   constants,
   type Fail,
+  NEVER,
   NO_NOTES,
   open,
   type Prop,
@@ -196,4 +197,24 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   const prop = by.kind === 'const' ? of.props.get(String(by.value)) : undefined;
   if (prop !== undefined) return prop.optional ? unite([prop.of, UNDEFINED]) : prop.of;
   return of.index ?? fail('there is no such field');
+}
+
+/** `string`, `unknown`, …; undefined for one that JSON has no form for. */
+export function word(name: string): Shape | undefined {
+  switch (name) {
+    case 'unknown':
+    case 'any':
+      return { kind: 'any' };
+    case 'void':
+      return UNDEFINED;
+    case 'string':
+      return STRING;
+    case 'never':
+      return NEVER;
+    case 'bigint':
+    case 'symbol':
+      return undefined;
+    default:
+      return { kind: name as 'number' | 'boolean' | 'undefined' | 'object' };
+  }
 }

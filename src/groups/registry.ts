@@ -16,6 +16,7 @@ import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { SourceChanged } from './source-texts.ts';
+import { HungLoad, withTimeLimit } from './time-limit.ts';
 
 /** How one controller file fared. */
 export interface GroupLoad {
@@ -298,21 +299,4 @@ function isTransient(error: unknown): boolean {
   if (error instanceof SourceChanged) return true;
   const code = (error as { code?: unknown } | null)?.code;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
-}
-
-class HungLoad extends Error {}
-
-async function withTimeLimit<T>(work: Promise<T>, limit: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new HungLoad(`it did not finish loading within ${limit} ms: does a top-level await never settle?`)),
-      limit,
-    );
-  });
-  try {
-    return await Promise.race([work, expired]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

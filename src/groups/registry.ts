@@ -3,7 +3,6 @@
 // old file is a new generation of workers, and that is the supervisor's business.
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
@@ -15,8 +14,8 @@ import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
+import { HungLoad, isTransient, isUnsettled, withTimeLimit } from './passing-failures.ts';
 import { SourceChanged } from './source-texts.ts';
-import { HungLoad, withTimeLimit } from './time-limit.ts';
 
 /** How one controller file fared. */
 export interface GroupLoad {
@@ -93,8 +92,6 @@ interface Broken {
 
 /** File systems keep time in steps; a listing taken this soon after a change may miss the next one. */
 const RACY_MS = 100;
-/** A file that fails is given this long to stop changing: it may be half copied. */
-const UNSETTLED_MS = 200;
 const ATTEMPTS = 10;
 /** A controller whose source has changed under its import is loaded again this often at once. */
 const RELOADS = 3;
@@ -287,16 +284,4 @@ function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
 
 function notLoadable(file: string, reason: string): Error {
   return refusal('GROUP_NOT_LOADABLE', undefined, { cause: new Error(`${file}: ${reason}`) });
-}
-
-/** Whether a file that did not load is still being written. */
-async function isUnsettled(path: string, before: string): Promise<boolean> {
-  await sleep(UNSETTLED_MS);
-  return fingerprint(path) !== before;
-}
-
-function isTransient(error: unknown): boolean {
-  if (error instanceof SourceChanged) return true;
-  const code = (error as { code?: unknown } | null)?.code;
-  return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM' || code === 'EAGAIN';
 }

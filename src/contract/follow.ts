@@ -68,7 +68,7 @@ export function createFollower(load: Loader): Follower {
     const [head, ...keys] = name.split('.') as [string, ...string[]];
     const declaration = scope.module.declarations.get(head)?.find(({ kind }) => kind !== 'interface' && kind !== 'alias');
     const from = scope.module.imports.get(head);
-    const first = declaration !== undefined ? declared(declaration, scope) : from !== undefined ? imported(from, scope) : 'package';
+    const first = declaration !== undefined ? declared(declaration, scope) : from !== undefined ? imported(from, scope) : globalOf(head);
     return keys.reduce<Followed>((owner, key) => (owner === undefined || owner === 'package' ? owner : memberOf(owner, key)), first);
   }
 
@@ -121,6 +121,9 @@ export function createFollower(load: Loader): Follower {
 
   return { exported: counted(exported), named: counted(named), functionOf: counted(functionOf) };
 }
+
+/** `extends Map` */
+const globalOf = (name: string): Followed => (Object.hasOwn(globalThis, name) ? 'package' : undefined);
 
 /** Both comments count, that of the name and that of its value. */
 function joined(doc: string | undefined, inner: string | undefined): string | undefined {

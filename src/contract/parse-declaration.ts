@@ -43,7 +43,11 @@ function heritage(c: Cursor): TypeNode[] {
     const isParent = c.next().text === 'extends';
     do {
       const { at } = c.token();
-      if (!c.isName()) {
+      if (!c.isName() || c.is('class')) {
+        if (c.is('class')) {
+          c.skipTo('{');
+          c.skip();
+        }
         c.skipTo('{');
         if (isParent) parents.push({ kind: 'other', what: 'a class made by an expression', at });
         continue;

@@ -2,7 +2,7 @@
 // their first words; everything else is stepped over.
 import { Cursor } from './cursor.ts';
 import { classNameAt, declarationOf, parseBody } from './parse-declaration.ts';
-import { parseFunction, parseTypeParams, skipDecorators } from './parse-members.ts';
+import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
 import { valueAt } from './parse-values.ts';
 import { SourceError } from './source-error.ts';
@@ -93,8 +93,7 @@ function exportStatement(c: Cursor, found: Found): void {
   } else if (c.is('default')) exportDefault(c, found, doc);
   else {
     skipDecorators(c);
-    const name = declaration(c, found, doc);
-    if (name !== undefined && c.inside === '') found.exports.set(name, name);
+    for (const name of declaration(c, found, doc)) if (c.inside === '') found.exports.set(name, name);
   }
 }
 
@@ -103,7 +102,7 @@ function exportDefault(c: Cursor, found: Found, doc: string | undefined): void {
   skipDecorators(c);
   if (c.is('abstract') && c.is('class', 1)) c.i++;
   if (c.is('class') || (c.is('interface') && c.isName(1)) || c.is('function') || (c.is('async') && c.is('function', 1))) {
-    found.exports.set('default', declaration(c, found, doc) ?? 'default');
+    found.exports.set('default', declaration(c, found, doc)[0] ?? 'default');
     return;
   }
   const { at } = c.token();
@@ -123,19 +122,18 @@ function add(found: Found, declaration: Declaration): string {
   return declaration.name;
 }
 
-/** @returns the name that it declares, undefined when it is no declaration of ours */
-function declaration(c: Cursor, found: Found, docBefore?: string): string | undefined {
+/** @returns the names that it declares; none when it is no declaration of ours */
+function declaration(c: Cursor, found: Found, docBefore?: string): readonly string[] {
   const doc = docBefore ?? c.token().doc;
   const from = c.i;
   while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).fresh) c.i++;
   const read = READERS[c.token().text];
-  const name = c.isName() && read !== undefined ? read(c, found, doc, c.token().at) : undefined;
-  if (name === undefined && c.i === from) return undefined;
-  if (name === undefined) c.i = from;
-  return name;
+  const names = c.isName() && read !== undefined ? read(c, found, doc, c.token().at) : undefined;
+  if (names === undefined) c.i = from;
+  return typeof names === 'string' ? [names] : (names ?? []);
 }
 
-type Reader = (c: Cursor, found: Found, doc: string | undefined, at: number) => string | undefined;
+type Reader = (c: Cursor, found: Found, doc: string | undefined, at: number) => string | readonly string[] | undefined;
 
 const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(Object.create(null), {
   interface: (c, found, doc, at) => {
@@ -197,16 +195,35 @@ function enumeration(c: Cursor, found: Found, doc: string | undefined, at: numbe
   return add(found, declarationOf(c, 'enum', name, { literal, doc, at }));
 }
 
-function constant(c: Cursor, found: Found, doc: string | undefined, at: number): string | undefined {
-  if (!c.isName(1)) return undefined;
+function constant(c: Cursor, found: Found, doc: string | undefined, at: number): readonly string[] | undefined {
+  if (!c.isName(1) && !c.is('{', 1) && !c.is('[', 1)) return undefined;
   const isVariable = !c.is('const');
-  c.i++;
+  const names: string[] = [];
+  do {
+    c.i++;
+    if (c.isName()) names.push(oneConstant(c, found, { isVariable, doc, at }));
+    else names.push(...pattern(c, found));
+  } while (c.is(','));
+  return names;
+}
+
+function oneConstant(c: Cursor, found: Found, rest: Partial<Declaration>): string {
   const name = c.name();
   const type = c.take(':') ? parseType(c) : undefined;
   const isGiven = c.take('=');
   const literal = isGiven ? literalAt(c) : undefined;
   const value = isGiven ? valueAt(c, c.list.length - 1) : undefined;
-  return add(found, declarationOf(c, 'const', name, { type, literal, value, isVariable, doc, at }));
+  if (isGiven && value === undefined) skipValue(c, c.list.length - 1, ',', true);
+  return add(found, declarationOf(c, 'const', name, { type, literal, value, ...rest }));
+}
+
+/** `{ a, b: [c] } = …`: every name in it is declared, and what it holds is not followed. */
+function pattern(c: Cursor, found: Found): string[] {
+  const end = c.partner[c.i] as number;
+  const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
+  c.i = end + 1;
+  if (c.take('=')) skipValue(c, c.list.length - 1, ',', true);
+  return names.map(({ value, at }) => add(found, declarationOf(c, 'const', value, { isVariable: true, at })));
 }
 
 /** The place of the literal that begins here, with its `as const`; empty when it has another type, or is part of more. */

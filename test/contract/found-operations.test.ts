@@ -23,6 +23,11 @@ type Rows = Readonly<Record<string, string>>;
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<string, Rows>>>> = {
   refused: {
     ts: {
+      'a class of an awaited import, under the name of a global':
+        "const { Map } = await import('./HERE/a.ts');\nexport default class A extends Map {}\n// a.ts\n%E%export class Map { created(data: User) { return data; } }",
+      'an awaited import, exported':
+        "const { Impl } = await import('./HERE/a.ts');\nexport default Impl;\n// a.ts\n%E%export class Impl { created(data: User) { return data; } }",
+      'a class expression as an ancestor': '%U%export default class extends class { created(data: User) { return data; } } {}',
       'a field of a class over an inherited method':
         '%U%class Base { created(data: unknown) { return data; } }\nexport default class A extends Base { created = (data: User) => data; }',
       'a name that is put together':
@@ -141,6 +146,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   checked: {
     ts: {
+      'the second constant of a statement':
+        '%U%const A = class { created(data: User) { return data; } }, B = class extends A {};\nexport default B;',
       'a method that its constructor binds':
         '%U%export default class A { constructor() { this.created = this.created.bind(this); } created(data: User) { return data; } }',
       'a field that is only declared':

@@ -1,4 +1,5 @@
 // A place in a list of tokens, and the small questions that a recursive descent asks there.
+import { idleIn } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 import type { TypeNode, ValueNode } from './syntax.ts';
 import { Kind, type Token, type Tokens } from './tokens.ts';
@@ -17,6 +18,8 @@ export class Cursor {
   inside = '';
 
   readonly #parsers: Parsers;
+  /** Indexes of tokens whose comment is read, or constrains nothing. */
+  readonly #taken = new Set<number>();
 
   /** @param parsers members have types and values, and those have members: the circle closes here */
   constructor({ list, partner }: Tokens, parsers: Parsers) {
@@ -50,6 +53,33 @@ export class Cursor {
 
   get atEnd(): boolean {
     return this.i >= this.list.length - 1;
+  }
+
+  /** The comment before the property or the alias that begins at that token; one beside another token is not its own. */
+  takeDoc(at: number): string | undefined {
+    const { doc, trails } = this.list[at] as Token;
+    if (trails) return undefined;
+    this.#taken.add(at);
+    return doc;
+  }
+
+  /** The type; a mistake when a comment from that token to the next one, or beside it, constrains what nothing reads. */
+  sound(type: TypeNode, from: number, end = this.i): TypeNode {
+    for (let i = from; i < end; i++) {
+      const { doc, at } = this.list[i] as Token;
+      if (doc === undefined || this.#taken.has(i)) continue;
+      const message = idleIn(doc);
+      if (message !== undefined) return { kind: 'mistake', message, at };
+      this.#taken.add(i);
+    }
+    return type;
+  }
+
+  /** Index behind what a declaration ends with, and behind what has a comment beside that. */
+  get behind(): number {
+    const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
+    const { trails, text } = this.list[end] ?? this.token();
+    return end < this.list.length && (trails || (text === '}' && end > this.i)) ? end + 1 : end;
   }
 
   fail(what: string): never {

@@ -1,32 +1,100 @@
-// Doc comments: their text and their tags, and which tags constrain a value. Tags are named as in JSON Schema; one that is
-// unknown, or that can have no effect, is an error of the file.
-import type { Notes } from './shape.ts';
+// Doc comments: their text and their tags, as TypeScript reads them. Which tags mean something is for others.
+
+/** `begins`: nothing else stands before it on its line. `at`: its offset in its comment. */
+export type Tag = readonly [name: string, text: string, begins: boolean, at: number];
 
 export interface DocComment {
   readonly text: string;
-  /** In order: name without its `@`, and what stands behind it. */
-  readonly tags: readonly (readonly [name: string, value: string])[];
+  readonly tags: readonly Tag[];
 }
 
-const NO_DOC: DocComment = { text: '', tags: [] };
+const WHITE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
+/** A run of white space begins with one of the four of ASCII. */
+const BLANK = `(?:[\\t\\v\\f ][${WHITE}]*)?`;
+const BREAK = '(?:\\r\\n|[\\n\\r])';
+const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
+const FIRST_TAG = new RegExp(`(?<=^${BLANK})@`);
+/** White space and line breaks, with the asterisk that a line may begin with. */
+const GAP = new RegExp(`(?:${BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE}]*)*`, 'y');
+const LINE_HEAD = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
+/** Where a comment is more than text: a line that may begin with a tag, code, a link, a tag behind white space. */
+const MARK = new RegExp(
+  `${BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
+    `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE}])(@)(?![\\s${WHITE}])`,
+  'gu',
+);
+/** In front of their text may be a type in braces, and of some a name before it. */
+const TYPED =
+  /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
+const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
+/** @param doc one comment, or several right behind each other: all tags count, and the text of the last one */
 export function readDoc(doc: string | undefined): DocComment {
-  if (doc === undefined) return NO_DOC;
-  const lines = doc
-    .slice(3, -2)
-    .split(/\r\n|[\n\r]|\s+(?=@(?:param|arg|argument|returns?)\s*\{)/)
-    .map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
-  const text: string[] = [];
-  const tags: [string, string][] = [];
-  for (const line of lines) {
-    const match = /^@([A-Za-z-]+)\s*(.*)$/.exec(line.trim());
-    const last = tags.at(-1);
-    if (match !== null) tags.push([match[1] as string, (match[2] as string).trim()]);
-    else if (last === undefined) text.push(line);
-    else if (line.trim() !== '') last[1] += `\n${line}`;
-  }
-  return { text: text.join('\n').trim(), tags };
+  const comments = doc?.slice(0, -2).split('*/').map(readComment) ?? [];
+  return { text: comments.at(-1)?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
 }
+
+function readComment(comment: string): DocComment {
+  const body = comment.slice(3);
+  const marks: { at: number; name: string; end: number }[] = [];
+  let at = body.search(FIRST_TAG);
+  if (at < 0) at = nextTag(body, 0, false);
+  while (at >= 0) {
+    const name = matchAt(NAME, body, at + 1);
+    const end = at + 1 + name.length;
+    marks.push({ at, name, end });
+    const i = behindType(body, end + matchAt(GAP, body, end).length, TYPED.exec(name));
+    at = body[i] === '@' ? i : nextTag(body, i, true);
+  }
+  const tags = marks.map(({ at, name, end }, i): Tag => {
+    const begins = matchAt(LINE_HEAD, body, at) !== '';
+    return [name, textOf(body.slice(end, marks[i + 1]?.at)), begins, at + 3];
+  });
+  return { text: textOf(body.slice(0, marks[0]?.at)), tags };
+}
+
+/** -1 when there is none. Backticks protect the text of a tag, not the text before the first one. */
+function nextTag(body: string, from: number, inTag: boolean): number {
+  MARK.lastIndex = from;
+  for (let mark = MARK.exec(body); mark !== null; mark = MARK.exec(body)) {
+    if (mark[1] === '@' || mark[3] === '@') return MARK.lastIndex - 1;
+    if (mark[2] !== undefined && inTag) MARK.lastIndex += matchAt(/[^`\n\r]*`?/y, body, MARK.lastIndex).length;
+  }
+  return -1;
+}
+
+/** Behind the braces there, in which an at sign begins no tag. */
+function behindType(body: string, from: number, typed: RegExpExecArray | null): number {
+  if (typed === null) return from;
+  const named = from + (typed[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
+  const start = named + matchAt(GAP, body, named).length;
+  const end = endOfBrackets(body, start, '{}');
+  return end < 0 ? from : end;
+}
+
+/** Behind the bracket that closes the one there; -1 when there is none, or nothing closes it. @param pair `{}` */
+export function endOfBrackets(text: string, from: number, [opening, closing]: string): number {
+  let depth = 0;
+  for (const { 0: piece, index } of text.slice(from).matchAll(/(["'`])(?:\\.|(?!\1)[^\\])*\1|./gs)) {
+    if (piece === opening) depth++;
+    else if (piece === closing) depth--;
+    if (depth === 0) return piece === closing ? from + index + 1 : -1;
+  }
+  return -1;
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0] ?? '';
+}
+
+/** Without what its lines begin with. */
+const textOf = (slice: string): string =>
+  slice
+    .split(/(?:\r\n|[\n\r])[\t\v\f ]*(?:\*[\t\v\f ]?)?/)
+    .map((line) => line.trimEnd())
+    .join('\n')
+    .trim();
 
 /** The first sentence or paragraph, and the rest. */
 export function summaryOf(text: string): { summary: string | undefined; description: string | undefined } {
@@ -35,93 +103,4 @@ export function summaryOf(text: string): { summary: string | undefined; descript
   const summary = (end === null ? text : text.slice(0, end.index)).replace(/\s+/g, ' ').replace(/\.$/, '');
   const rest = end === null ? '' : text.slice(end.index).trim();
   return { summary, description: rest === '' ? undefined : rest };
-}
-
-/** What a keyword constrains: nothing of another type is touched by it. */
-export type Family = 'string' | 'number' | 'array';
-
-interface TagRow {
-  readonly for: Family;
-  /** What its value must be; `text` is taken as it stands, `flag` has none. */
-  readonly value: 'count' | 'number' | 'text' | 'flag';
-}
-
-export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Object.create(null), {
-  minLength: { for: 'string', value: 'count' },
-  maxLength: { for: 'string', value: 'count' },
-  pattern: { for: 'string', value: 'text' },
-  format: { for: 'string', value: 'text' },
-  minimum: { for: 'number', value: 'number' },
-  maximum: { for: 'number', value: 'number' },
-  exclusiveMinimum: { for: 'number', value: 'number' },
-  exclusiveMaximum: { for: 'number', value: 'number' },
-  multipleOf: { for: 'number', value: 'number' },
-  integer: { for: 'number', value: 'flag' },
-  minItems: { for: 'array', value: 'count' },
-  maxItems: { for: 'array', value: 'count' },
-  uniqueItems: { for: 'array', value: 'flag' },
-} satisfies Record<string, TagRow>);
-
-/** Tags that say something to people or to tools, and nothing about a value. */
-const REMARKS = new Set(
-  `alpha author beta category copyright defaultValue event eventProperty example experimental file fileoverview group import
-  inheritDoc inheritdoc internal ignore license link module name namespace override packageDocumentation param arg argument
-  private privateRemarks prop property protected public readonly remarks return returns satisfies sealed see since
-  summary template this throws exception todo type typeParam typedef version virtual desc description`.split(/\s+/),
-);
-
-export interface Constraints {
-  readonly keywords: Readonly<Record<string, unknown>>;
-  readonly notes: Notes;
-}
-
-/** @throws Error one line, on a tag that is unknown or has a value that it cannot have */
-export function constraintsOf(doc: string | undefined): Constraints {
-  const { text, tags } = readDoc(doc);
-  const keywords: Record<string, unknown> = {};
-  const notes: Record<string, unknown> = text === '' ? {} : { description: text };
-  for (const [tag, value] of tags) {
-    const row = CONSTRAINTS[tag];
-    if (row !== undefined) keywords[tag] = constraintValue(tag, row, value);
-    else if (tag === 'default') notes.default = jsonValue(tag, value);
-    else if (tag === 'deprecated') notes.deprecated = true;
-    else if (tag === 'title') notes.title = value;
-    else if (tag === 'example') notes.examples = [...((notes.examples as unknown[]) ?? []), looseValue(value)];
-    else if (!REMARKS.has(tag)) throw new Error(`@${tag} is not known`);
-  }
-  return { keywords, notes };
-}
-
-function constraintValue(tag: string, row: TagRow, text: string): unknown {
-  if (row.value === 'text') {
-    if (text === '') throw new Error(`@${tag} needs a value`);
-    return text;
-  }
-  if (row.value === 'flag') {
-    if (text !== '' && text !== 'true') throw new Error(`@${tag} takes no value`);
-    return true;
-  }
-  const value = Number(text.trim());
-  if (text.trim() === '' || !Number.isFinite(value)) throw new Error(`@${tag} ${text}: the value must be a number`);
-  if (row.value === 'count' && (!Number.isInteger(value) || value < 0))
-    throw new Error(`@${tag} ${text}: the value must be a whole number`);
-  if (tag === 'multipleOf' && value <= 0) throw new Error('@multipleOf: the value must be more than 0');
-  return value;
-}
-
-function jsonValue(tag: string, text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^'([^'"\\]*)'$/, '"$1"'));
-  } catch {
-    throw new Error(`@${tag} ${text}: the value must be JSON; a text needs its quotes`);
-  }
-}
-
-/** An example is for people: JSON where it is some, text otherwise. */
-function looseValue(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

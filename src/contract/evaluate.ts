@@ -1,6 +1,6 @@
 // From types as they are written to what they mean: shapes. Names are looked up by look-up.ts, utility types are worked out by
 // utility-types.ts; whatever is not understood throws Unsupported, with its place.
-import { constraintsOf } from './doc-comment.ts';
+import { constraintsOf, idleIn } from './constraint-tags.ts';
 import { constantAt, enumShape, findType, findValue, keyOf, readConstant, type Scope } from './look-up.ts';
 import { constrain, intersect } from './narrow.ts';
 import {
@@ -44,9 +44,7 @@ export function createEvaluator(load: Loader): Evaluator {
   let latest = 0;
 
   function evaluate(node: TypeNode, scope: Scope): Shape {
-    const fail: Fail = (what) => {
-      throw new Unsupported(what, scope.path, node.at);
-    };
+    const fail = failAt(scope, node.at);
     switch (node.kind) {
       case 'word':
         return word(node.name) ?? fail(`${node.name} has no JSON form`);
@@ -78,6 +76,8 @@ export function createEvaluator(load: Loader): Evaluator {
         return reference(node, scope, fail);
       case 'other':
         return fail(`${node.what} is not understood`);
+      case 'mistake':
+        return fail(node.message, '');
     }
   }
 
@@ -104,9 +104,7 @@ export function createEvaluator(load: Loader): Evaluator {
     let index = base?.index;
     for (const member of members) {
       const { kind, name, type, modifiers, at } = member;
-      const fail: Fail = (what) => {
-        throw new Unsupported(what, scope.path, at);
-      };
+      const fail = failAt(scope, at);
       if (member.params.some(({ declares }) => declares)) fail('a class whose constructor declares fields is not understood');
       if (modifiers.includes('static') || (kind === 'method' && name === 'constructor')) continue;
       if (name.startsWith('#') || modifiers.some((word) => word === 'private' || word === 'protected')) {
@@ -199,8 +197,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const scope: Scope = { ...home, params: bind(first.params, args, home) };
     const { keywords } = readConstraints(first.doc, fail);
     if (first.kind === 'alias') return constrain(followed(evaluate(first.type as TypeNode, scope)), keywords, fail);
-    const [tag] = Object.keys(keywords);
-    if (tag !== undefined) fail(`@${tag} can have no effect here`);
+    for (const { doc, at } of declarations) refuseIdle(doc, failAt(home, at));
     if (first.kind === 'enum') return enumShape(declarations, home.module) ?? fail(`a value of the enum ${first.name} is no literal`);
     if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and no type`);
     let base: RecordShape | undefined;
@@ -262,6 +259,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const found = findValue(name, scope, load);
     if (found === undefined) return undefined;
     const { declaration, scope: home, rest } = found;
+    refuseIdle(declaration.doc, failAt(home, declaration.at));
     return constantAt(declaration.type === undefined ? readConstant(declaration, home.module) : evaluate(declaration.type, home), rest);
   }
 
@@ -269,15 +267,20 @@ export function createEvaluator(load: Loader): Evaluator {
 }
 
 function failAt({ path }: Scope, at: number): Fail {
-  return (what) => {
-    throw new Unsupported(what, path, at);
+  return (what, cure) => {
+    throw new Unsupported(what, path, at, cure);
   };
+}
+
+function refuseIdle(doc: string | undefined, fail: Fail): void {
+  const idle = idleIn(doc);
+  if (idle !== undefined) fail(idle, '');
 }
 
 function readConstraints(doc: string | undefined, fail: Fail): ReturnType<typeof constraintsOf> {
   try {
     return constraintsOf(doc);
   } catch (error) {
-    return fail((error as Error).message);
+    return fail((error as Error).message, '');
   }
 }

@@ -127,7 +127,7 @@ const globalOf = (name: string): Followed => (Object.hasOwn(globalThis, name) ? 
 
 /** Both comments count, that of the name and that of its value. */
 function joined(doc: string | undefined, inner: string | undefined): string | undefined {
-  return doc === undefined || inner === undefined || doc === inner ? (doc ?? inner) : `${doc.slice(0, -2)}\n${inner.slice(3)}`;
+  return doc === undefined || inner === undefined || doc === inner ? (doc ?? inner) : doc + inner;
 }
 
 /** The signatures of one method; undefined where the member is none. */

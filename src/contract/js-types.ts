@@ -1,56 +1,93 @@
 // The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and `@returns`.
-// What stands in braces is read by the same parser as TypeScript.
+// The parser of TypeScript reads what is in braces, once JSDoc's own signs are gone. A form that is not
+// understood is a mistake.
+import { constrains, idle } from './constraint-tags.ts';
 import { Cursor } from './cursor.ts';
-import { readDoc } from './doc-comment.ts';
+import { endOfBrackets, readDoc, type Tag } from './doc-comment.ts';
 import { parseType } from './parse-types.ts';
 import { SourceError } from './source-error.ts';
-import type { Declaration, Import, Member, Param, TypeNode } from './syntax.ts';
-import { tokenize } from './tokens.ts';
+import type { Declaration, Import, Member, NameNode, Param, TypeNode, TypeParam } from './syntax.ts';
+import { Kind, type Token, type Tokens, tokenize } from './tokens.ts';
 
 export interface Typedefs {
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   readonly imports: ReadonlyMap<string, Import>;
 }
 
-export function readTypedefs(source: string): Typedefs {
+export function readTypedefs(docs: Tokens['docs']): Typedefs {
   const declarations = new Map<string, readonly Declaration[]>();
   const imports = new Map<string, Import>();
-  if (!/@(?:typedef|import)\b/.test(source)) return { declarations, imports };
-  for (const { 0: doc, index: at } of source.matchAll(/\/\*\*[\s\S]*?\*\//g)) {
-    const { tags } = readDoc(doc);
-    for (const [i, [tag, value]] of tags.entries()) {
-      if (tag === 'import') readImport(value, imports);
-      if (tag !== 'typedef') continue;
-      const { type, rest } = splitType(value);
-      const name = /^[\w$]+/.exec(rest)?.[0];
-      if (name === undefined) continue;
-      const own = constraintsFrom(tags, i + 1);
-      const properties = [...tags.entries()].filter(([j, [other]]) => j > i && isProperty(other));
-      const isObject = type === undefined || /^[Oo]bject$/.test(type);
-      const isListed = isObject && properties.length > 0;
-      const listed = properties.map(([j, [, text]]) => ({ ...readParam(text, at), tags: constraintsFrom(tags, j + 1) }));
-      const node = isListed ? nested(listed, '', at) : typeAt(type ?? 'Object', at);
-      declarations.set(name, [aliasOf(name, node, `${readDoc(doc).text}${own}`, at)]);
+  for (const { text: doc, at } of docs) {
+    if (!/@(?:typedef|import)\b/.test(doc)) continue;
+    const { text, tags } = readDoc(doc);
+    for (const [name, value] of tags) if (name === 'import') readImport(value, imports);
+    for (const [i, tag] of tags.entries()) {
+      if (tag[0] !== 'typedef') continue;
+      const typedef = readTypedef(tags, i, at);
+      if (typedef === undefined) continue;
+      const { name, own } = typedef;
+      const type = declarations.has(name) ? mistake(`@typedef ${name} stands in this file twice`, at) : typedef.type;
+      declarations.set(name, [aliasOf(name, type, templates(tags), `${text}${own}`, at + tag[3])]);
     }
   }
   return { declarations, imports };
 }
 
-const isProperty = (tag: string): boolean => tag === 'property' || tag === 'prop';
+/** A tag of these declares something, and constrains nothing before it. */
+const DECLARES = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
+const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'prop';
+const mistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/** The tags that constrain what the tag before them declares, a line each: up to the next one that declares. */
-function constraintsFrom(tags: readonly (readonly [string, string])[], from: number): string {
-  const end = tags.findIndex(([tag], i) => i >= from && (isProperty(tag) || tag === 'typedef'));
-  const between = tags.slice(from, end < 0 ? undefined : end);
-  return between.map(([tag, value]) => `\n@${tag} ${value}`).join('');
+/** The alias that the tag there declares, with the tags that constrain it. Undefined when it has no name. */
+function readTypedef(tags: readonly Tag[], i: number, at: number): { name: string; type: TypeNode; own: string } | undefined {
+  const { type, rest } = splitType((tags[i] as Tag)[1]);
+  const name = /^[\p{ID_Continue}$.]+/u.exec(rest)?.[0];
+  if (name === undefined) return undefined;
+  const end = tags.findIndex(([other], j) => j > i && DECLARES.test(other) && !/^prop/.test(other));
+  const members = tags.slice(i + 1, end < 0 ? undefined : end);
+  const fields = members.flatMap((tag, j) =>
+    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), tags: constraintsFrom(members, j + 1) }] : [],
+  );
+  const inner = members.find(([other]) => other === 'type')?.[1];
+  const node = typeAt(type ?? (inner === undefined ? 'Object' : withoutBraces(inner)), at + (tags[i] as Tag)[3]);
+  const isFirst = !tags.slice(0, i).some(([other]) => other === 'typedef');
+  const stray = tags.find((tag, j) => constrains(tag) && ((isFirst && j < i) || isBehindAnother(tags, j)));
+  const wrong = stray === undefined ? wrongIn(fields, 'property') : idle(stray);
+  const whole: Field = { path: '', type: node, optional: false, text: '', at: node.at };
+  return {
+    name,
+    type: wrong === undefined ? (typeOf(whole, fields, 'property') ?? node) : mistake(wrong, node.at),
+    own: constraintsFrom(members, 0),
+  };
+}
+
+/** Behind a tag that declares something that cannot be constrained. */
+function isBehindAnother(tags: readonly Tag[], i: number): boolean {
+  const declares = tags.slice(0, i).findLast(([name]) => DECLARES.test(name));
+  return declares !== undefined && !/^(?:typedef|prop)/.test(declares[0]);
+}
+
+/** The tags that constrain what the tag before them declares: up to the next one that declares. */
+function constraintsFrom(tags: readonly Tag[], from: number): string {
+  const end = tags.findIndex(([name], i) => i >= from && DECLARES.test(name));
+  const between = tags.slice(from, end < 0 ? undefined : end).filter(([name]) => name !== 'type');
+  return between.map(([name, text, begins]) => `${begins ? '\n' : ' '}@${name} ${text}`).join('');
+}
+
+/** `@template T, U`, `@template {string} T - text`. */
+function templates(tags: readonly Tag[]): TypeParam[] {
+  return tags.flatMap(([name, text]) => {
+    const names = name === 'template' ? /^[\p{ID_Continue}$]+(?:\s*,\s*[\p{ID_Continue}$]+)*/u.exec(splitType(text).rest)?.[0] : undefined;
+    return names?.split(/\s*,\s*/).map((param) => ({ name: param, constraint: undefined, fallback: undefined })) ?? [];
+  });
 }
 
 const commentOf = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text.replaceAll('*/', '')} */`);
 
-function aliasOf(name: string, type: TypeNode, text: string, at: number): Declaration {
+function aliasOf(name: string, type: TypeNode, params: readonly TypeParam[], text: string, at: number): Declaration {
   const doc = commentOf(text);
-  const none = { inside: '', params: [], parents: [], members: [], literal: undefined, value: undefined };
-  return { ...none, kind: 'alias', name, type, className: '', doc, at };
+  const none = { inside: '', parents: [], members: [], literal: undefined, value: undefined };
+  return { ...none, kind: 'alias', name, params, type, className: '', doc, at };
 }
 
 function readImport(text: string, imports: Map<string, Import>): void {
@@ -65,34 +102,36 @@ function readImport(text: string, imports: Map<string, Import>): void {
   }
 }
 
-/** The types that the comment of a function gives to its parameters. @throws SourceError on one that names no parameter */
+/** The types that the comment of a function gives to its parameters. @throws SourceError on a form that is not understood */
 export function withDocTypes(params: readonly Param[], doc: string | undefined, at: number): readonly Param[] {
   const { tags } = readDoc(doc);
-  const given = tags.filter(([tag]) => tag === 'param' || tag === 'arg' || tag === 'argument').map(([, text]) => readParam(text, at));
-  const whole = given.filter(({ path }) => !path.includes('.'));
-  const typed = tags.find(([tag, text]) => tag === 'overload' || (tag === 'type' && text.startsWith('{')));
-  if (typed !== undefined) throw new SourceError(`@${typed[0]} of an operation is not read: write @param`, at);
-  const made = params.map(withOwnType);
-  if (whole.every(({ type }) => type === undefined)) return made;
-  for (const [i, { path, type, optional }] of whole.entries()) {
-    const named = params.findIndex(({ name }) => name === path);
-    // A pattern has no name; its tag is found by its place.
-    const index = named >= 0 ? named : params[i]?.name === '' ? i : -1;
+  const fail = (message: string): never => {
+    throw new SourceError(message, at);
+  };
+  const fields = tags.filter(([tag]) => /^(?:param|arg|argument)$/.test(tag)).map(([, text]) => readField(text, at));
+  const isTyped = fields.some(({ type }) => type !== undefined);
+  const unread = tags.find(([tag]) => tag === 'overload' || tag === 'type' || (tag === 'template' && isTyped));
+  if (unread !== undefined) fail(`@${unread[0]} of an operation is not read: write @param`);
+  const wrong = wrongIn(fields, 'param');
+  if (wrong !== undefined) fail(wrong);
+  const made = params.map((param) => withOwnType(param, at));
+  for (const [i, field] of childrenOf('', fields).entries()) {
+    const type = typeOf(field, fields, 'param');
     if (type === undefined) continue;
-    if (index < 0) throw new SourceError(`@param ${path} is no parameter of the operation`, at);
-    const inner = given.filter((one) => one.path.startsWith(`${path}.`));
-    const isObject = type.kind === 'word' && type.name === 'any' && inner.length > 0;
-    const of = isObject ? nested(inner, `${path}.`, at) : type;
-    made[index] = { ...(params[index] as Param), type: of, optional };
+    // A pattern has no name; its tag is found by its place.
+    const named = params.findIndex(({ name }) => name === field.path);
+    const index = named >= 0 ? named : params[i]?.name === '' ? i : -1;
+    if (index < 0) fail(`@param ${field.path} is no parameter of the operation`);
+    if (made[index]?.type !== undefined) fail(`@param ${field.path} has a type already: write one`);
+    made[index] = { ...(params[index] as Param), type, optional: field.optional };
   }
   return made;
 }
 
 /** `created(/** @type {T} *\/ data)` */
-function withOwnType(param: Param): Param {
+function withOwnType(param: Param, at: number): Param {
   const text = readDoc(param.doc).tags.find(([tag]) => tag === 'type')?.[1];
-  const type = text === undefined ? undefined : splitType(text).type;
-  return type === undefined ? param : { ...param, type: typeAt(type, 0) };
+  return text === undefined ? param : { ...param, type: typeAt(withoutBraces(text), at) };
 }
 
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
@@ -101,91 +140,144 @@ export function docResult(doc: string | undefined, at: number): TypeNode | undef
   return type === undefined ? undefined : typeAt(type, at);
 }
 
-interface DocParam {
+// Parameters and properties, one a tag; a dotted name is a field of the one before its dot
+
+interface Field {
+  /** `data.items.name`; the `[]` of a list is in `written`. */
   readonly path: string;
+  readonly written?: string;
   readonly type: TypeNode | undefined;
   readonly optional: boolean;
   readonly text: string;
+  readonly at: number;
   /** Those that constrain it. */
   readonly tags?: string;
 }
 
 /** `{T} name - text`, `{T} [name=1]`, `{T=} name`, `name {T}` */
-function readParam(text: string, at: number): DocParam {
-  const [, name, behind = ''] = /^([\w$.]+)\s+(\{[\s\S]*)$/.exec(text.trim()) ?? [];
-  const split = splitType(name === undefined ? text : behind);
-  const { type, rest } = name === undefined ? split : { ...split, rest: `${name} ${split.rest}` };
-  const match = /^\[?\s*([\w$.]*)[^\]\s]*\]?\s*-?\s*([\s\S]*)$/.exec(rest);
-  const optional = rest.startsWith('[') || type?.endsWith('=') === true;
+function readField(text: string, at: number): Field {
+  const before = splitType(text);
+  const end = before.rest.startsWith('[') ? endOfBrackets(before.rest, 0, '[]') : -1;
+  const [whole = '', plain = ''] = /^`?([\p{ID_Continue}$.[\]]*)`?/u.exec(before.rest) ?? [];
+  const written = end < 0 ? plain : (before.rest.slice(1, end - 1).split('=')[0] as string).trim();
+  const behind = before.rest.slice(end < 0 ? whole.length : end);
+  const { type, rest } = before.type === undefined ? splitType(behind) : { ...before, rest: behind };
   return {
-    path: match?.[1] ?? '',
-    type: type === undefined ? undefined : typeAt(type.replace(/=$/, ''), at),
-    optional,
-    text: match?.[2] ?? '',
-  };
-}
-
-function nested(params: readonly DocParam[], prefix: string, at: number): TypeNode {
-  const members = params
-    .filter(({ path }) => !path.slice(prefix.length).includes('.'))
-    .map((param): Member => {
-      const inner = params.filter(({ path }) => path.startsWith(`${param.path}.`));
-      const isObject = inner.length > 0 && param.type?.kind === 'word' && param.type.name === 'any';
-      return memberOf(
-        { ...param, path: param.path.slice(prefix.length), type: isObject ? nested(inner, `${param.path}.`, at) : param.type },
-        at,
-      );
-    });
-  return { kind: 'object', members, at };
-}
-
-function memberOf({ path, type, optional, text, tags = '' }: DocParam, at: number): Member {
-  const doc = commentOf(text + tags);
-  return {
-    kind: 'property',
-    name: path,
-    modifiers: [],
-    optional,
-    doc,
-    type: type ?? { kind: 'word', name: 'any', at },
-    params: [],
-    body: false,
+    path: written.replaceAll('[]', ''),
+    written,
+    type: type === undefined ? undefined : typeAt(type, at),
+    optional: end >= 0 || type?.endsWith('=') === true,
+    text: rest.replace(/^[\s-]+/, ''),
     at,
   };
 }
 
-/** `{T} rest`; braces may nest. */
+const parentOf = ({ path }: Field): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
+const childrenOf = (parent: string, fields: readonly Field[]): readonly Field[] => fields.filter((field) => parentOf(field) === parent);
+
+/** Why these are not understood: one stands twice, or is the field of nothing. */
+function wrongIn(fields: readonly Field[], tag: string): string | undefined {
+  for (const [i, { path, type }] of fields.entries()) {
+    if (fields.findIndex((field) => field.path === path) !== i) return `@${tag} ${path} stands here twice: write one`;
+    const parent = parentOf({ path } as Field);
+    if (parent !== '' && type !== undefined && !fields.some((field) => field.path === parent))
+      return `@${tag} ${path} is a field of nothing: write @${tag} {Object} ${parent} before it`;
+  }
+  return undefined;
+}
+
+/** Its type with the fields below it, which only an object has, or a list of objects. */
+function typeOf({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
+  const children = childrenOf(path, fields);
+  const isList = type?.kind === 'array';
+  const element = isList ? type.of : type;
+  const isObject = element?.kind === 'word' && (element.name === 'any' || element.name === 'object');
+  if (isObject && children.length > 0) {
+    const listed = children.find(({ written }) => written?.startsWith(`${path}[]`));
+    if (listed !== undefined && !isList) return mistake(`@${tag} ${listed.written}: ${path} is no list: write {Object[]} ${path}`, at);
+    const node: TypeNode = { kind: 'object', members: children.map((child) => memberOf(child, path, fields, tag)), at };
+    return isList ? { kind: 'array', of: node, at } : node;
+  }
+  const [typed] = children.filter((child) => child.type !== undefined);
+  if (typed === undefined) return type;
+  const cure = type === undefined ? `write @${tag} {Object} ${path}` : 'write all fields in one place';
+  return mistake(`@${tag} ${typed.path} is a field of what is no Object: ${cure}`, at);
+}
+
+function memberOf(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
+  const { path, optional, text, tags = '', at } = field;
+  const type = typeOf(field, fields, tag) ?? { kind: 'word', name: 'any', at };
+  const name = parent === '' ? path : path.slice(parent.length + 1);
+  return { kind: 'property', name, modifiers: [], optional, doc: commentOf(text + tags), type, params: [], body: false, at };
+}
+
+// Types in braces
+
+/** `{T} rest` */
 function splitType(text: string): { type: string | undefined; rest: string } {
   const trimmed = text.trim();
-  if (!trimmed.startsWith('{')) return { type: undefined, rest: trimmed };
-  let depth = 0;
-  for (let i = 0; i < trimmed.length; i++) {
-    if (trimmed[i] === '{') depth++;
-    else if (trimmed[i] === '}' && --depth === 0) return { type: trimmed.slice(1, i).trim(), rest: trimmed.slice(i + 1).trim() };
-  }
-  return { type: undefined, rest: trimmed };
+  const end = endOfBrackets(trimmed, 0, '{}');
+  if (end < 0) return { type: undefined, rest: trimmed };
+  return { type: trimmed.slice(1, end - 1).trim(), rest: trimmed.slice(end).trim() };
 }
 
-/** What JSDoc writes in its own way: `*` and `Object` are anything, `?T` may be null. */
+/** `{T}`, and `T` alone. */
+const withoutBraces = (text: string): string => splitType(text).type ?? text;
+
 function typeAt(text: string, at: number): TypeNode {
-  const plain = text.trim();
-  if (plain === '*' || plain === '?' || /^[Oo]bject$/.test(plain)) return { kind: 'word', name: 'any', at };
-  if (plain.startsWith('?')) return { kind: 'union', of: [typeAt(plain.slice(1), at), { kind: 'literal', value: null, at }], at };
-  if (plain.startsWith('!')) return typeAt(plain.slice(1), at);
+  const other: TypeNode = { kind: 'other', what: `the type {${text}}`, at };
   try {
-    const record = plain.replace(/\bObject(?=\.?<)/g, 'Record').replace(/\.(?=<)/g, '');
-    const c = new Cursor(tokenize(record), { type: parseType, value: () => undefined });
+    const c = new Cursor(tokenize(withoutSigns(text.replace(/=$/, ''))), { type: parseType, value: () => undefined });
     const type = parseType(c);
-    return c.atEnd ? moved(type, at) : { kind: 'other', what: `the type {${plain}}`, at };
+    return c.atEnd ? scriptType(type, at) : other;
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
-    return { kind: 'other', what: `the type {${plain}}`, at };
+    return other;
   }
 }
 
-/** Places within a comment's type are those of the comment. */
-function moved<T>(node: T, at: number): T {
-  if (Array.isArray(node)) return node.map((one) => moved(one, at)) as T;
+/** JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is `Array<T>`. */
+function withoutSigns(text: string): string {
+  const { list } = tokenize(text);
+  let plain = text;
+  for (let i = list.length - 2; i >= 0; i--) {
+    const { kind, at } = list[i] as Token;
+    const sign = kind === Kind.punctuation ? plainSign(list, i) : undefined;
+    if (sign !== undefined) plain = plain.slice(0, at) + sign + plain.slice(at + 1);
+  }
+  return plain;
+}
+
+/** Undefined for a sign that TypeScript has too. */
+function plainSign(list: readonly Token[], i: number): string | undefined {
+  const { text } = list[i] as Token;
+  const behind = (list[i + 1] as Token).text;
+  if (text === '*') return 'any';
+  if (text === '!' || (text === '.' && behind === '<')) return '';
+  const before = list[i - 1];
+  if (text !== '?') return undefined;
+  if (before === undefined || (before.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(before.text)))
+    return /^[>),\]}|&=]?$/.test(behind) ? 'any' : 'null|';
+  return behind === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
+}
+
+/** What names mean in a script; all places are that of the comment. */
+function scriptType<T>(node: T, at: number): T {
+  if (Array.isArray(node)) return node.map((one) => scriptType(one, at)) as T;
   if (typeof node !== 'object' || node === null) return node;
-  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : moved(value, at)])) as T;
+  const moved = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : scriptType(value, at)])) as T;
+  return isName(moved) ? ((scriptName(moved) ?? moved) as T) : moved;
+}
+
+const isName = (node: unknown): node is NameNode => (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
+
+function scriptName({ name, args, at }: NameNode): TypeNode | undefined {
+  const [first] = args;
+  const any: TypeNode = { kind: 'word', name: 'any', at };
+  if (/^(?:String|Number|Boolean|Undefined|Void)$/.test(name)) return { kind: 'word', name: name.toLowerCase(), at };
+  if (name === 'Null') return { kind: 'literal', value: null, at };
+  if (name === 'Object' && first === undefined) return any;
+  if (name === 'Object' && args.length === 2 && first?.kind === 'word' && /^(?:string|number)$/.test(first.name))
+    return { kind: 'name', name: 'Record', args, at };
+  return /^[Aa]rray$/.test(name) && first === undefined ? { kind: 'array', of: any, at } : undefined;
 }

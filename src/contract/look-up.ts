@@ -1,4 +1,5 @@
 // Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by `typeof`.
+import { idleIn } from './constraint-tags.ts';
 import type { Loader } from './evaluate.ts';
 import { NO_NOTES, open, type Prop, type Shape, unite } from './shape.ts';
 import type { Declaration, Import, Member, Module } from './syntax.ts';
@@ -154,6 +155,7 @@ function enumValues(declarations: readonly Declaration[], { source }: Module): M
   const values = new Map<string, string | number>();
   for (const { literal } of declarations) {
     const { list } = tokenize(source.slice(literal?.[0], literal?.[1]));
+    if (isConstrained(list)) return undefined;
     let next: number | undefined = 0;
     for (let i = 1; i < list.length - 2; i++) {
       const key = (list[i] as Token).value;
@@ -177,6 +179,9 @@ function enumValues(declarations: readonly Declaration[], { source }: Module): M
   return values;
 }
 
+/** Nothing reads a constraint within a value. */
+const isConstrained = (list: readonly Token[]): boolean => list.some(({ doc }) => idleIn(doc) !== undefined);
+
 /** The type of a literal: exact under `as const`, widened otherwise; undefined when it is more than literals. */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
@@ -187,6 +192,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
   }
   if (declaration.literal === undefined) return undefined;
   const { list, partner } = tokenize(module.source.slice(...declaration.literal));
+  if (isConstrained(list)) return undefined;
   const closing = Math.max(partner[0] as number, 0);
   const exact = list[closing + 1]?.text === 'as' && list[closing + 2]?.text === 'const';
   let i = 0;

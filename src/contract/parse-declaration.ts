@@ -43,6 +43,7 @@ function heritage(c: Cursor): TypeNode[] {
     const isParent = c.next().text === 'extends';
     do {
       const { at } = c.token();
+      const from = c.i;
       if (!c.isName() || c.is('class')) {
         if (c.is('class')) {
           c.skipTo('{');
@@ -57,7 +58,7 @@ function heritage(c: Cursor): TypeNode[] {
       const isPlain = c.is('{') || c.is(',') || c.is('implements');
       if (!isPlain) c.skipTo('{');
       if (!isPlain) parents.push({ kind: 'other', what: 'a class made by a call', at });
-      else if (isParent) parents.push({ kind: 'name', name, args, at });
+      else if (isParent) parents.push(c.sound({ kind: 'name', name, args, at }, from));
     } while (c.take(','));
   }
   return parents;

@@ -24,14 +24,15 @@ export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Memb
 }
 
 function member(c: Cursor, end: number, holder: MemberHolder): Member {
-  const { at } = c.token();
-  let { doc } = c.token();
+  const { at, doc: before } = c.token();
+  const from = c.i;
   const modifiers: string[] = [];
-  skipDecorators(c);
+  const decorator = skipDecorators(c);
   while ((c.isName() && MODIFIERS.has(c.token().text) && startsMember(c, 1)) || c.is('*')) {
     modifiers.push(c.next().text);
   }
-  doc ??= c.token().doc;
+  const docAt = before === undefined ? c.i : from;
+  const doc = before ?? c.token().doc;
   const base = { modifiers, doc, at, optional: false, params: [], type: undefined, body: false };
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
     c.skip();
@@ -46,7 +47,7 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
     parseSignature(c);
     return { ...base, kind: 'other', name: '' };
   }
-  if (c.is('[') && c.isName(1) && c.is(':', 2)) return indexSignature(c, base);
+  if (c.is('[') && c.isName(1) && c.is(':', 2)) return indexSignature(c, base, from, docAt);
   const { name, computed } = memberName(c);
   const named = { ...base, name, computed };
   const optional = c.is('?');
@@ -58,50 +59,54 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
     const kind = modifiers.includes('get') || modifiers.includes('set') ? 'accessor' : 'method';
     return { ...named, kind, optional, params, typeParams, type: result, body };
   }
-  return { ...named, optional, ...property(c, end, holder, named) };
+  if (holder === 'value') return { ...named, optional, kind: 'property', value: propertyValue(c, end, named) };
+  const type = c.take(':') ? c.type() : undefined;
+  const typed = type === undefined ? {} : { doc: c.takeDoc(docAt), type: c.sound(type, from, c.behind) };
+  const decorated = decorator === undefined ? {} : { type: decoratedType(decorator, at) };
+  if (holder === 'class' && c.take('=')) skipValue(c, end, ';', true);
+  else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().fresh) c.fail(';');
+  return { ...named, kind: 'property', optional, ...typed, ...decorated };
 }
 
 type Base = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'body'>;
 
-function indexSignature(c: Cursor, base: Base): Member {
+function indexSignature(c: Cursor, base: Base, from: number, docAt: number): Member {
   c.i += 3;
   const key = c.type();
   c.expect(']');
   c.expect(':');
   const params = [{ name: '', optional: false, rest: false, type: key }];
-  return { ...base, kind: 'index', name: '', params, type: c.type() };
+  const type = c.type();
+  return { ...base, kind: 'index', name: '', params, doc: c.takeDoc(docAt), type: c.sound(type, from, c.behind) };
 }
 
-function property(
-  c: Cursor,
-  end: number,
-  holder: MemberHolder,
-  { name, computed }: Pick<Member, 'name' | 'computed'>,
-): Pick<Member, 'kind' | 'type' | 'value'> {
-  let type: TypeNode | undefined;
+function decoratedType(name: string, at: number): TypeNode {
+  const cure = 'write the constraint as a tag, or give a schema in static operations';
+  return { kind: 'mistake', message: `decorators such as @${name} are not read: ${cure}`, at };
+}
+
+function propertyValue(c: Cursor, end: number, { name, computed }: Pick<Member, 'name' | 'computed'>): Member['value'] {
   let value: Member['value'];
-  if (holder === 'value') {
-    if (c.take(':')) value = c.value(end);
-    else if ((c.i >= end || c.is(',')) && computed === undefined) value = { kind: 'reference', name };
-    skipValue(c, end, ',');
-  } else {
-    if (c.take(':')) type = c.type();
-    if (holder === 'class' && c.take('=')) skipValue(c, end, ';', true);
-    else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().fresh) c.fail(';');
-  }
-  return { kind: 'property', type, value };
+  if (c.take(':')) value = c.value(end);
+  else if ((c.i >= end || c.is(',')) && computed === undefined) value = { kind: 'reference', name };
+  skipValue(c, end, ',');
+  return value;
 }
 
 export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }
 
-export function skipDecorators(c: Cursor): void {
+/** @returns the name of the first one */
+export function skipDecorators(c: Cursor): string | undefined {
+  let first: string | undefined;
   while (c.take('@')) {
-    if (!c.is('(')) c.dotted(c.name());
+    const name = c.is('(') ? '(…)' : c.dotted(c.name());
+    first ??= name;
     parseTypeArgs(c);
     if (c.is('(')) c.skip();
   }
+  return first;
 }
 
 /** Whether a modifier is one, and not itself the name. */
@@ -142,6 +147,7 @@ function parseParams(c: Cursor): Param[] {
   c.i++;
   while (c.i < end) {
     const { doc } = c.token();
+    const from = c.i;
     skipDecorators(c);
     let declares = false;
     while (MODIFIERS.has(c.token().text) && c.isName() && c.isName(1)) {
@@ -153,7 +159,7 @@ function parseParams(c: Cursor): Param[] {
     if (c.is('{') || c.is('[')) c.skip();
     else name = c.name();
     const optional = c.take('?');
-    const type = c.take(':') ? c.type() : undefined;
+    const type = c.take(':') ? c.sound(c.type(), from) : undefined;
     const typeEnd = c.token().at;
     const preset = c.take('=');
     if (preset) skipValue(c, end, ',');

@@ -7,7 +7,7 @@ import { parseType } from './parse-types.ts';
 import { valueAt } from './parse-values.ts';
 import { SourceError } from './source-error.ts';
 import type { Declaration, Import, Module } from './syntax.ts';
-import { Kind, tokenize } from './tokens.ts';
+import { Kind, type Token, tokenize } from './tokens.ts';
 
 /** @throws SourceError */
 export function parseModule(source: string): Module {
@@ -15,7 +15,7 @@ export function parseModule(source: string): Module {
   const c = new Cursor(tokens, { type: parseType, value: valueAt });
   const found: Found = { declarations: new Map(), imports: new Map(), exports: new Map(), stars: [] };
   parseStatements(c, found, tokens.list.length - 1);
-  return { source, ...found };
+  return { source, docs: tokens.docs, ...found };
 }
 
 interface Found {
@@ -77,7 +77,7 @@ function specifiers(c: Cursor): [string, string][] {
 }
 
 function exportStatement(c: Cursor, found: Found): void {
-  const { doc } = c.token();
+  const from = c.i;
   c.i++;
   if (c.is('type') && (c.is('{', 1) || c.is('*', 1))) c.i++;
   if (c.take('*')) {
@@ -90,22 +90,23 @@ function exportStatement(c: Cursor, found: Found): void {
     const names = specifiers(c);
     const from = c.take('from') ? c.string() : undefined;
     for (const [local, outer] of names) found.exports.set(outer, from === undefined ? local : { from, name: local });
-  } else if (c.is('default')) exportDefault(c, found, doc);
+  } else if (c.is('default')) exportDefault(c, found, from);
   else {
     skipDecorators(c);
-    for (const name of declaration(c, found, doc)) if (c.inside === '') found.exports.set(name, name);
+    for (const name of declaration(c, found, from)) if (c.inside === '') found.exports.set(name, name);
   }
 }
 
-function exportDefault(c: Cursor, found: Found, doc: string | undefined): void {
+function exportDefault(c: Cursor, found: Found, from: number): void {
   c.i++;
   skipDecorators(c);
   if (c.is('abstract') && c.is('class', 1)) c.i++;
   if (c.is('class') || (c.is('interface') && c.isName(1)) || c.is('function') || (c.is('async') && c.is('function', 1))) {
-    found.exports.set('default', declaration(c, found, doc)[0] ?? 'default');
+    found.exports.set('default', declaration(c, found, from)[0] ?? 'default');
     return;
   }
   const { at } = c.token();
+  const { doc } = c.list[from] as Token;
   const literal = literalAt(c);
   const value = valueAt(c, c.list.length - 1);
   const isName = value?.kind === 'reference' && !value.name.includes('.');
@@ -122,18 +123,19 @@ function add(found: Found, declaration: Declaration): string {
   return declaration.name;
 }
 
-/** @returns the names that it declares; none when it is no declaration of ours */
-function declaration(c: Cursor, found: Found, docBefore?: string): readonly string[] {
-  const doc = docBefore ?? c.token().doc;
+/** @param first where its statement begins @returns the names that it declares; none when it is no declaration of ours */
+function declaration(c: Cursor, found: Found, first = c.i): readonly string[] {
+  const docAt = c.list[first]?.doc === undefined ? c.i : first;
+  const doc = c.list[docAt]?.doc;
   const from = c.i;
   while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).fresh) c.i++;
   const read = READERS[c.token().text];
-  const names = c.isName() && read !== undefined ? read(c, found, doc, c.token().at) : undefined;
+  const names = c.isName() && read !== undefined ? read(c, found, doc, c.token().at, docAt) : undefined;
   if (names === undefined) c.i = from;
   return typeof names === 'string' ? [names] : (names ?? []);
 }
 
-type Reader = (c: Cursor, found: Found, doc: string | undefined, at: number) => string | readonly string[] | undefined;
+type Reader = (c: Cursor, found: Found, doc: string | undefined, at: number, docAt: number) => string | readonly string[] | undefined;
 
 const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(Object.create(null), {
   interface: (c, found, doc, at) => {
@@ -141,13 +143,15 @@ const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(O
     c.i++;
     return add(found, parseBody(c, 'interface', c.name(), { doc, at }));
   },
-  type: (c, found, doc, at) => {
+  type: (c, found, _doc, at, docAt) => {
     if (!c.isName(1) || c.token(1).fresh || !(c.is('=', 2) || c.is('<', 2))) return undefined;
     c.i++;
     const name = c.name();
     const params = parseTypeParams(c);
     c.expect('=');
-    return add(found, declarationOf(c, 'alias', name, { params, type: parseType(c), doc, at }));
+    const type = parseType(c);
+    const doc = c.takeDoc(docAt);
+    return add(found, declarationOf(c, 'alias', name, { params, type: c.sound(type, docAt, c.behind), doc, at }));
   },
   class: (c, found, doc, at) => {
     if (!c.isName(1) && !c.is('{', 1)) return undefined;

@@ -7,6 +7,11 @@ import { Kind } from './tokens.ts';
 const WORDS = new Set('string number boolean undefined unknown any never object void bigint symbol'.split(' '));
 
 export function parseType(c: Cursor): TypeNode {
+  const from = c.i;
+  return c.sound(wholeType(c), from);
+}
+
+function wholeType(c: Cursor): TypeNode {
   const { at } = c.token();
   if (isFunctionType(c)) return functionType(c, at);
   const first = union(c);

@@ -3,6 +3,7 @@
 import { basename } from 'node:path';
 import { createBundle } from './bundle.ts';
 import { type FoundMember, findLevels, findMember, hasUnreadName, isMarked, type Level, type Levels } from './class-levels.ts';
+import { idleIn } from './constraint-tags.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { readDoc, summaryOf } from './doc-comment.ts';
@@ -69,6 +70,7 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
       contracts.set(name, withGiven(one, given, bundle));
     }
     refuseWhatIsNotThere(path, module.source, list, operations);
+    for (const level of list) refuseIdleTag(level);
     const summary = summaryOf(readDoc(list[0]?.doc).text);
     return { group, ...summary, operations: inSourceOrder(contracts, list), defs: writer.defs };
   }
@@ -132,6 +134,12 @@ function refuseWhatIsNotThere(path: string, source: string, [own]: readonly Leve
       `${name} was read as an operation, but the loaded class has none of that name`,
     );
   }
+}
+
+/** Constraints belong to a property or an alias. */
+function refuseIdleTag({ doc = '', scope: { path, module } }: Level): void {
+  const idle = idleIn(doc, /\.[mc]?js$/.test(path));
+  if (idle !== undefined) throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, idle);
 }
 
 function inSourceOrder(

@@ -1,8 +1,9 @@
 // One operation: the types of its data, query, path and result, as its source says. A request type that is not understood is an
 // error with its place, never an operation without a check.
+import { idleIn } from './constraint-tags.ts';
 import type { OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
-import { CONSTRAINTS, readDoc, summaryOf } from './doc-comment.ts';
+import { readDoc, summaryOf } from './doc-comment.ts';
 import type { Evaluator } from './evaluate.ts';
 import type { FollowedFunction } from './follow.ts';
 import { type GivenSchemas, isDataGiven } from './given.ts';
@@ -44,7 +45,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
   if (method.isOverloaded) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
-  refuseIdleTags(name, [doc, ...[data, second, ...others].map((param) => param?.doc)], place);
+  refuseIdleTags(name, [doc, ...[data, second, ...others].map((param) => param?.doc)], isScript, place);
   const rest = [data, second].find((param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type));
   if (rest !== undefined)
     throw new ContractError(place, `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`);
@@ -92,10 +93,11 @@ function describe(
 }
 
 /** Constraints belong to a property or an alias. */
-function refuseIdleTags(name: string, docs: readonly (string | undefined)[], place: string): void {
-  const [tag] = docs.flatMap((doc) => readDoc(doc).tags).find(([one]) => CONSTRAINTS[one] !== undefined) ?? [];
-  if (tag === undefined) return;
-  throw new ContractError(place, `${name}: @${tag} can have no effect here: it stands before a property or a type alias`);
+function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
+  for (const doc of docs) {
+    const idle = idleIn(doc, isScript);
+    if (idle !== undefined) throw new ContractError(place, `${name}: ${idle}`);
+  }
 }
 
 function refuseForeignPath(name: string, path: Schema | undefined, names: readonly string[] | undefined, place: string): void {
@@ -143,7 +145,10 @@ function within<T>(name: string, param: Param, scope: Scope, { files }: Tools, w
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, at] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
-    throw new ContractError(placeOf(path, at, files), `${signature}: ${error.message}; write unknown and check it yourself`);
+    throw new ContractError(
+      placeOf(path, at, files),
+      [`${signature}: ${error.message}`, ...(error.cure === '' ? [] : [error.cure])].join('; '),
+    );
   }
 }
 

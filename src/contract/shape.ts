@@ -47,7 +47,8 @@ export interface Prop {
   readonly notes: Notes;
 }
 
-export type Fail = (what: string) => never;
+/** @param cure what to write instead; empty where `what` says it */
+export type Fail = (what: string, cure?: string) => never;
 
 const MOST_PARTS = 5000;
 export const NO_NOTES: Notes = {};

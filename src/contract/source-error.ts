@@ -15,10 +15,13 @@ export class SourceError extends Error {
 export class Unsupported extends Error {
   readonly path: string;
   readonly at: number;
-  constructor(message: string, path: string, at: number) {
+  /** What to write instead; empty where the message says it. */
+  readonly cure: string;
+  constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);
     this.path = path;
     this.at = at;
+    this.cure = cure;
   }
 }
 

@@ -1,4 +1,6 @@
 // What the parser makes of a file: its declarations, their members, and types as they are written. Types alone.
+import type { Tokens } from './tokens.ts';
+
 /** A type, as written. `other` is one outside of the subset: an error only for who needs it. */
 export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'word'; readonly name: string }
@@ -14,6 +16,8 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'template'; readonly texts: readonly string[]; readonly types: readonly TypeNode[] }
   | { readonly kind: 'mapped'; readonly param: string; readonly keys: TypeNode; readonly of: TypeNode; readonly optional: string }
   | { readonly kind: 'other'; readonly what: string }
+  /** A type beside which something is written that nothing reads, and what to do about it. */
+  | { readonly kind: 'mistake'; readonly message: string }
 );
 
 export interface NameNode {
@@ -124,6 +128,8 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
+  /** Each `/** … *\/`. */
+  readonly docs: Tokens['docs'];
   /** By name with its namespace. Interfaces of one name are merged by who reads them; functions may be overloads. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   readonly imports: ReadonlyMap<string, Import>;

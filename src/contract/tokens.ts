@@ -1,5 +1,6 @@
 // TypeScript source → tokens, each bracket with its partner. Knows comments, strings, templates and regular expressions;
 // nothing of the grammar.
+import { saysMore } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
 export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4, regex: 5, end: 6 } as const;
@@ -12,14 +13,18 @@ export interface Token {
   readonly at: number;
   /** A line break stands before it. */
   readonly fresh: boolean;
-  /** The `/** … *\/` right before it, with those before that one that say something too. */
+  /** The `/** … *\/` before it, behind those of its comments that matter too. */
   readonly doc: string | undefined;
+  /** The comment ends the line of the token before: it may be meant for that one. */
+  readonly trails: boolean;
   /** A name, or the text of a string or of a piece of a template, unescaped. */
   readonly value: string;
 }
 
 export interface Tokens {
   readonly list: readonly Token[];
+  /** Each `/** … *\/`. */
+  readonly docs: readonly { readonly text: string; readonly at: number }[];
   /** Index of an opening bracket → index of its partner; -1 elsewhere. */
   readonly partner: Int32Array;
 }
@@ -33,9 +38,6 @@ const PIECES = [
   /=>|\.\.\.|[^\s]/, // punctuation, one character at a time: `>>` may end two type arguments
 ];
 const TOKEN = new RegExp(PIECES.map((piece) => `(${piece.source})`).join('|'), 'iy');
-/** Tags of a comment that are lost on nobody when another comment follows it. */
-const SAYS =
-  /^(?![\s\S]*@(?:typedef|callback|import)\b)[\s\S]*@(?:overload|param|arg|type|m(?:in|ax)[A-Z]\w+|m(?:in|ax)imum|exclusiveM\w+|multipleOf|integer|uniqueItems|pattern|format)\b/;
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 const BEFORE_REGEX = new Set('return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '));
 const HEADS = new Set(['if', 'while', 'for', 'with']);
@@ -45,15 +47,18 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const list: Token[] = [];
+  const docs: { text: string; at: number }[] = [];
   const open: number[] = [];
   const pairs: number[] = [];
   let fresh = true;
   let doc: string | undefined;
+  let isBeside = false;
 
   const push = (kind: number, text: string, at: number, value: string) => {
-    list.push({ kind, text, at, fresh, doc, value });
+    list.push({ kind, text, at, fresh, doc, trails: isBeside && fresh, value });
     fresh = false;
     doc = undefined;
+    isBeside = false;
   };
   const close = (at: number, opens: (text: string) => boolean) => {
     const from = open.pop();
@@ -102,8 +107,12 @@ export function tokenize(source: string): Tokens {
     const text = match[0];
     if (match[1] !== undefined) fresh ||= LINE_BREAK.test(text);
     else if (match[2] !== undefined) {
-      if (text.startsWith('/**') && text.length > 4)
-        doc = doc !== undefined && SAYS.test(doc) ? `${doc.slice(0, -2)}\n${text.slice(3)}` : text;
+      if (text.startsWith('/**') && text.length > 4) {
+        const isMore = doc !== undefined && saysMore(doc);
+        isBeside = (isMore && isBeside) || !fresh;
+        doc = isMore ? doc + text : text;
+        docs.push({ text, at });
+      }
       fresh ||= text.startsWith('//') || LINE_BREAK.test(text);
     } else if (match[3] !== undefined) push(Kind.string, text, at, unescapeText(text.slice(1, -1)));
     else if (match[4] !== undefined) push(Kind.name, text, at, unescapeText(text));
@@ -115,7 +124,7 @@ export function tokenize(source: string): Tokens {
   const partner = new Int32Array(list.length + 1).fill(-1);
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
   push(Kind.end, '', source.length, '');
-  return { list, partner };
+  return { list, docs, partner };
 }
 
 /** After a value a slash divides; after anything else it begins a regular expression. */

@@ -114,7 +114,7 @@ function parse(path: string, source: string): Module {
 
 /** Plain JavaScript has its types in comments. */
 function withTypedefs(module: Module): Module {
-  const { declarations, imports } = readTypedefs(module.source);
+  const { declarations, imports } = readTypedefs(module.docs);
   const all: Module['declarations'] = new Map([...module.declarations, ...declarations]);
   const exports = new Map(module.exports);
   // Each `@typedef` is exported.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { CONSTRAINTS } from '../../src/contract/doc-comment.ts';
+import { CONSTRAINTS } from '../../src/contract/constraint-tags.ts';
 import { FORMATS } from '../../src/contract/formats.ts';
 import { startService } from '../support/service.ts';
 

@@ -194,7 +194,11 @@ describe('a request type that is not understood refuses the file', () => {
       operation('A', 'interface A {\n  /** @multipleOf 0 */\n  a: number }'),
       /@multipleOf: the value must be more than 0/,
     ],
-    ['a misspelt tag', operation('A', 'interface A {\n  /** @minLenght 1 */\n  a: string }'), /@minLenght is not known/],
+    [
+      'a misspelt tag',
+      operation('A', 'interface A {\n  /** @minLenght 1 */\n  a: string }'),
+      /@minLenght is not read here: write @minLength$/,
+    ],
     [
       'a tag without effect',
       operation('A', 'interface A {\n  /** @minLength 1 */\n  a: number }'),
@@ -206,11 +210,7 @@ describe('a request type that is not understood refuses the file', () => {
       /@maxLength is for strings/,
     ],
     ['a tag on an interface', operation('A', '/** @minLength 1 */\ninterface A { a: string }'), /@minLength can have no effect here/],
-    [
-      'a tag without its value',
-      operation('A', 'interface A {\n  /** @minLength */\n  a: string }'),
-      /@minLength : the value must be a number/,
-    ],
+    ['a tag without its value', operation('A', 'interface A {\n  /** @minLength */\n  a: string }'), /@minLength needs a value$/],
     [
       'a tag with an odd value',
       operation('A', 'interface A {\n  /** @maxLength ten */\n  a: string }'),
@@ -226,11 +226,6 @@ describe('a request type that is not understood refuses the file', () => {
       'a pattern that is none',
       operation('A', 'interface A {\n  /** @pattern ( */\n  a: string }'),
       /@pattern \(: Invalid regular expression/,
-    ],
-    [
-      'a default that is no JSON',
-      operation('A', 'interface A {\n  /** @default x */\n  a: string }'),
-      /@default x: the value must be JSON/,
     ],
   ];
   for (const [name, source, expected, more = {}] of [...rows, ...hidden]) {

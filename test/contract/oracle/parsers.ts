@@ -158,7 +158,8 @@ function theirMember(m: ts.ClassElement | ts.TypeElement): string {
   const mods = modifiers.join(' ') + ((m as ts.MethodDeclaration).asteriskToken ? '*' : '');
   if (ts.isPropertySignature(m) || ts.isPropertyDeclaration(m)) {
     const name = theirName(m.name);
-    return name === undefined ? 'other' : `[${mods} ${name}${m.questionToken ? '?' : ''}: ${theirType(m.type)}]`;
+    const isDecorated = ts.isPropertyDeclaration(m) && ts.getDecorators(m) !== undefined;
+    return name === undefined ? 'other' : `[${mods} ${name}${m.questionToken ? '?' : ''}: ${isDecorated ? '?' : theirType(m.type)}]`;
   }
   if (ts.isMethodSignature(m) || ts.isMethodDeclaration(m)) {
     const name = theirName(m.name) ?? '';
@@ -210,6 +211,7 @@ function ourType(n: TypeNode | undefined): string {
     case 'mapped':
       return `(mapped ${n.param} ${ourType(n.keys)} ${ourType(n.of)} ${n.optional})`;
     case 'other':
+    case 'mistake':
       return '?';
   }
 }

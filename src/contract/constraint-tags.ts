@@ -1,0 +1,204 @@
+// The tags that constrain a value, named as in JSON Schema. A tag that constrains elsewhere, or is nearly one of ours, is an
+// error; all others are remarks. Knows no types.
+import { readDoc, type Tag } from './doc-comment.ts';
+import type { Notes } from './shape.ts';
+
+/** The kind of value that a tag constrains; a value of another kind stays as it is. */
+export type Family = 'string' | 'number' | 'array';
+
+interface TagRow {
+  readonly for: Family;
+  /** What its value must be; `text` is taken as it stands, `flag` has none. */
+  readonly value: 'count' | 'number' | 'text' | 'flag';
+}
+
+export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Object.create(null), {
+  minLength: { for: 'string', value: 'count' },
+  maxLength: { for: 'string', value: 'count' },
+  pattern: { for: 'string', value: 'text' },
+  format: { for: 'string', value: 'text' },
+  minimum: { for: 'number', value: 'number' },
+  maximum: { for: 'number', value: 'number' },
+  exclusiveMinimum: { for: 'number', value: 'number' },
+  exclusiveMaximum: { for: 'number', value: 'number' },
+  multipleOf: { for: 'number', value: 'number' },
+  integer: { for: 'number', value: 'flag' },
+  minItems: { for: 'array', value: 'count' },
+  maxItems: { for: 'array', value: 'count' },
+  uniqueItems: { for: 'array', value: 'flag' },
+} satisfies Record<string, TagRow>);
+
+const SCHEMA = 'a schema of a library in `static operations`';
+const INTEGER = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
+
+/** Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case, and what to write instead. */
+const FOREIGN: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
+  min: '@minimum, @minLength or @minItems',
+  max: '@maximum, @maxLength or @maxItems',
+  minlen: '@minLength',
+  maxlen: '@maxLength',
+  length: '@minLength and @maxLength',
+  range: '@minimum and @maximum',
+  items: '@minItems and @maxItems',
+  arrayminsize: '@minItems',
+  arraymaxsize: '@maxItems',
+  arraynotempty: '@minItems 1',
+  arrayunique: '@uniqueItems',
+  isnotempty: '@minLength 1',
+  int: 'Int or @integer',
+  isint: 'Int or @integer',
+  islong: 'Int or @integer',
+  isfloat: 'number',
+  isdouble: 'number',
+  isnumber: 'number',
+  isstring: 'string',
+  isboolean: 'boolean',
+  isdate: 'Date or @format date',
+  isdatetime: 'Date or @format date-time',
+  isemail: 'Email or @format email',
+  isuuid: 'Uuid or @format uuid',
+  isurl: 'Uri or @format uri',
+  isuri: 'Uri or @format uri',
+  positive: '@exclusiveMinimum 0',
+  ispositive: '@exclusiveMinimum 0',
+  negative: '@exclusiveMaximum 0',
+  isnegative: '@exclusiveMaximum 0',
+  regex: '@pattern',
+  matches: '@pattern',
+  const: 'the literal as the type',
+  equals: 'the literal as the type',
+  isin: 'the literals as the type',
+  isenum: 'the literals as the type',
+  additionalproperties: 'a Record or an index signature',
+  ...Object.fromEntries(
+    `contains minContains maxContains minProperties maxProperties patternProperties propertyNames unevaluatedProperties unevaluatedItems
+    additionalItems prefixItems dependentRequired dependentSchemas contentMediaType contentEncoding contentSchema minDate maxDate`
+      .split(/\s+/)
+      .map((word) => [word.toLowerCase(), SCHEMA]),
+  ),
+} satisfies Record<string, string>);
+
+/** Why a tag that is none of ours is more than a remark; undefined: a remark. */
+export function mistakeIn(name: string, text: string): string | undefined {
+  const plain = name.replace(/^TJS-/i, '');
+  if (plain === name && CONSTRAINTS[name] !== undefined) return undefined;
+  const lower = plain.toLowerCase();
+  const near = Object.keys(CONSTRAINTS).sort((a, b) => distance(lower, a) - distance(lower, b))[0] as string;
+  const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
+  const foreign = isRemark ? undefined : (FOREIGN[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${SCHEMA}` : undefined));
+  const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER.test(text);
+  const cure = isNumberType ? 'Int or @integer' : (foreign ?? (distance(lower, near) <= 2 ? `@${near}` : undefined));
+  if (cure === undefined) return undefined;
+  return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
+}
+
+/** How many letters are added, taken away or changed; in whichever case they are. */
+function distance(a: string, name: string): number {
+  const b = name.toLowerCase();
+  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min((row[j] as number) + (letter === b[j] ? 0 : 1), (row[j + 1] as number) + 1, (next[j] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}
+
+/** Whether a tag constrains a value, here or elsewhere; `@format` alone marks a file for prettier. */
+export const constrains = ([name, text]: Tag): boolean =>
+  mistakeIn(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
+
+/**
+ * Why a comment is refused where nothing reads its constraints; undefined: it has none.
+ * @param isScript `@type` gives a type there, and what constrains a `@typedef` is read with it
+ */
+export function idleIn(doc: string | undefined, isScript = false): string | undefined {
+  if (doc?.includes('@') !== true) return undefined;
+  const { tags } = readDoc(doc);
+  if (isScript && tags.some(([name]) => name === 'typedef')) return undefined;
+  const tag = tags.find((one) => constrains(one) && !(isScript && one[0] === 'type'));
+  return tag === undefined ? undefined : idle(tag);
+}
+
+/** Whether a comment matters to what follows although another comment stands between. */
+export function saysMore(doc: string): boolean {
+  const { tags } = readDoc(doc);
+  if (tags.some(([name]) => /^(?:typedef|callback|import)$/.test(name))) return false;
+  return idleIn(doc) !== undefined || tags.some(([name]) => /^(?:overload|param|arg|argument|type|template)$/.test(name));
+}
+
+/** What refuses a constraint where nothing reads it. */
+export const idle = ([name, text]: Tag): string =>
+  mistakeIn(name, text) ?? `@${name} can have no effect here: write it in the comment before a property or a type alias`;
+
+export interface Constraints {
+  readonly keywords: Readonly<Record<string, unknown>>;
+  readonly notes: Notes;
+}
+
+/** @throws Error one line, on a tag that constrains elsewhere or has a value that it cannot have */
+export function constraintsOf(doc: string | undefined): Constraints {
+  const { text, tags } = readDoc(doc);
+  const keywords: Record<string, unknown> = {};
+  const notes: Record<string, unknown> = text === '' ? {} : { description: text };
+  for (const [i, [tag, value]] of tags.entries()) {
+    const row = CONSTRAINTS[tag];
+    const mistake = mistakeIn(tag, value);
+    if (mistake !== undefined) throw new Error(mistake);
+    if (row !== undefined) {
+      const keyword = constraintValue(tag, row, value, tags[i + 1]);
+      if (tag in keywords && keywords[tag] !== keyword) throw new Error(`@${tag} stands here twice: write one`);
+      keywords[tag] = keyword;
+    } else if (tag === 'default') notes.default = looseValue(value.replace(/^'([^'"\\]*)'$/, '"$1"'));
+    else if (tag === 'deprecated') notes.deprecated = true;
+    else if (tag === 'title') notes.title = value;
+    else if (tag === 'example') notes.examples = [...((notes.examples as unknown[]) ?? []), looseValue(value)];
+  }
+  return { keywords, notes };
+}
+
+function constraintValue(tag: string, row: TagRow, text: string, next: Tag | undefined): unknown {
+  if (text.includes('\n')) throw new Error(`@${tag} ${text.replace(/\s+/g, ' ')}: a tag is one line; write text above the tags`);
+  if (row.value === 'flag') {
+    if (text !== '' && text !== 'true') throw new Error(`@${tag} takes no value; write text above the tags`);
+    return true;
+  }
+  if (text === '') throw new Error(`@${tag} needs a value`);
+  if (tag === 'pattern') refuseOddPattern(text, next);
+  if (row.value === 'text') return text;
+  const value = Number(text);
+  if (!Number.isFinite(value)) throw new Error(`@${tag} ${text}: the value must be a number`);
+  if (row.value === 'count' && (!Number.isInteger(value) || value < 0))
+    throw new Error(`@${tag} ${text}: the value must be a whole number`);
+  if (tag === 'multipleOf' && value <= 0) throw new Error('@multipleOf: the value must be more than 0');
+  return value;
+}
+
+/** Behind a `$` nothing can follow that a value has; a `$` in a class or behind a backslash is a character. */
+const BEHIND_END = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
+const ENDS = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
+
+/** What is no pattern, or more than one, would refuse every value. */
+function refuseOddPattern(text: string, next: Tag | undefined): void {
+  const fail = (why: string): never => {
+    throw new Error(`@pattern ${text}: ${why}`);
+  };
+  if (/^\/.*\/[dgimsuvy]*$/.test(text)) fail('write the pattern without slashes and flags, and \\/ for a slash at both ends');
+  if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
+  if (BEHIND_END.test(text)) fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
+  const isCut = next?.[2] === false;
+  if (isCut && !ENDS.test(text)) fail(`@${next[0]} ends it; write \\x40 for an at sign, or the next tag on its own line`);
+  if (/\s/.test(text) && !ENDS.test(text)) fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
+}
+
+/** JSON where it is some, text otherwise: a default and an example are for people. */
+function looseValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -55,6 +55,12 @@ export class Cursor {
     return this.i >= this.list.length - 1;
   }
 
+  /** The comment there, behind another: all their tags count. */
+  docBehind(other: string | undefined): string | undefined {
+    const { doc } = this.token();
+    return doc === undefined || doc === other ? other : (other ?? '') + doc;
+  }
+
   /** The comment before the property or the alias that begins at that token; one beside another token is not its own. */
   takeDoc(at: number): string | undefined {
     const { doc, trails } = this.list[at] as Token;

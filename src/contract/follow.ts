@@ -109,8 +109,12 @@ export function createFollower(load: Loader): Follower {
     if (owner.kind === 'module') return exported(name, owner.scope);
     if (owner.kind !== 'object') return undefined;
     const member = membersByName(owner.members, owner.scope, load).get(name)?.at(-1);
-    if (member?.kind === 'property')
-      return member.value && followValue(member.value, owner.scope, { name: '', doc: member.doc, at: member.at });
+    if (member?.kind === 'property') {
+      const { value, doc, at } = member;
+      const led = value && followValue(value, owner.scope, { name: '', doc, at });
+      const isNamed = value?.kind === 'reference' && led !== undefined && led !== 'package' && led.kind === 'function';
+      return isNamed ? { ...led, doc: joined(led.doc, doc) } : led;
+    }
     return member === undefined ? undefined : methodOf([member], owner.scope);
   }
 

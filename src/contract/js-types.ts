@@ -1,13 +1,11 @@
-// The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and `@returns`.
-// The parser of TypeScript reads what is in braces, once JSDoc's own signs are gone. A form that is not
-// understood is a mistake.
+// The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and `@returns`. A
+// form that is not understood is an error, or a type that is refused where it is read.
 import { constrains, idle } from './constraint-tags.ts';
-import { Cursor } from './cursor.ts';
 import { endOfBrackets, readDoc, type Tag } from './doc-comment.ts';
-import { parseType } from './parse-types.ts';
+import { splitType, typeAt, withoutBraces } from './jsdoc-type.ts';
 import { SourceError } from './source-error.ts';
-import type { Declaration, Import, Member, NameNode, Param, TypeNode, TypeParam } from './syntax.ts';
-import { Kind, type Token, type Tokens, tokenize } from './tokens.ts';
+import type { Declaration, Import, Member, Param, TypeNode, TypeParam } from './syntax.ts';
+import type { Tokens } from './tokens.ts';
 
 export interface Typedefs {
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
@@ -121,9 +119,9 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
     // A pattern has no name; its tag is found by its place.
     const named = params.findIndex(({ name }) => name === field.path);
     const index = named >= 0 ? named : params[i]?.name === '' ? i : -1;
-    if (index < 0) fail(`@param ${field.path} is no parameter of the operation`);
+    if (index < 0) fail(`@param ${field.path || 'without a name'} is no parameter of the operation`);
     if (made[index]?.type !== undefined) fail(`@param ${field.path} has a type already: write one`);
-    made[index] = { ...(params[index] as Param), type, optional: field.optional };
+    made[index] = { ...(params[index] as Param), type, end: at, optional: field.optional };
   }
   return made;
 }
@@ -131,7 +129,7 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
 /** `created(/** @type {T} *\/ data)` */
 function withOwnType(param: Param, at: number): Param {
   const text = readDoc(param.doc).tags.find(([tag]) => tag === 'type')?.[1];
-  return text === undefined ? param : { ...param, type: typeAt(withoutBraces(text), at) };
+  return text === undefined ? param : { ...param, type: typeAt(withoutBraces(text), at), end: at };
 }
 
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
@@ -209,75 +207,4 @@ function memberOf(field: Field, parent: string, fields: readonly Field[], tag: s
   const type = typeOf(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
   return { kind: 'property', name, modifiers: [], optional, doc: commentOf(text + tags), type, params: [], body: false, at };
-}
-
-// Types in braces
-
-/** `{T} rest` */
-function splitType(text: string): { type: string | undefined; rest: string } {
-  const trimmed = text.trim();
-  const end = endOfBrackets(trimmed, 0, '{}');
-  if (end < 0) return { type: undefined, rest: trimmed };
-  return { type: trimmed.slice(1, end - 1).trim(), rest: trimmed.slice(end).trim() };
-}
-
-/** `{T}`, and `T` alone. */
-const withoutBraces = (text: string): string => splitType(text).type ?? text;
-
-function typeAt(text: string, at: number): TypeNode {
-  const other: TypeNode = { kind: 'other', what: `the type {${text}}`, at };
-  try {
-    const c = new Cursor(tokenize(withoutSigns(text.replace(/=$/, ''))), { type: parseType, value: () => undefined });
-    const type = parseType(c);
-    return c.atEnd ? scriptType(type, at) : other;
-  } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-    return other;
-  }
-}
-
-/** JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is `Array<T>`. */
-function withoutSigns(text: string): string {
-  const { list } = tokenize(text);
-  let plain = text;
-  for (let i = list.length - 2; i >= 0; i--) {
-    const { kind, at } = list[i] as Token;
-    const sign = kind === Kind.punctuation ? plainSign(list, i) : undefined;
-    if (sign !== undefined) plain = plain.slice(0, at) + sign + plain.slice(at + 1);
-  }
-  return plain;
-}
-
-/** Undefined for a sign that TypeScript has too. */
-function plainSign(list: readonly Token[], i: number): string | undefined {
-  const { text } = list[i] as Token;
-  const behind = (list[i + 1] as Token).text;
-  if (text === '*') return 'any';
-  if (text === '!' || (text === '.' && behind === '<')) return '';
-  const before = list[i - 1];
-  if (text !== '?') return undefined;
-  if (before === undefined || (before.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(before.text)))
-    return /^[>),\]}|&=]?$/.test(behind) ? 'any' : 'null|';
-  return behind === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
-}
-
-/** What names mean in a script; all places are that of the comment. */
-function scriptType<T>(node: T, at: number): T {
-  if (Array.isArray(node)) return node.map((one) => scriptType(one, at)) as T;
-  if (typeof node !== 'object' || node === null) return node;
-  const moved = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : scriptType(value, at)])) as T;
-  return isName(moved) ? ((scriptName(moved) ?? moved) as T) : moved;
-}
-
-const isName = (node: unknown): node is NameNode => (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
-
-function scriptName({ name, args, at }: NameNode): TypeNode | undefined {
-  const [first] = args;
-  const any: TypeNode = { kind: 'word', name: 'any', at };
-  if (/^(?:String|Number|Boolean|Undefined|Void)$/.test(name)) return { kind: 'word', name: name.toLowerCase(), at };
-  if (name === 'Null') return { kind: 'literal', value: null, at };
-  if (name === 'Object' && first === undefined) return any;
-  if (name === 'Object' && args.length === 2 && first?.kind === 'word' && /^(?:string|number)$/.test(first.name))
-    return { kind: 'name', name: 'Record', args, at };
-  return /^[Aa]rray$/.test(name) && first === undefined ? { kind: 'array', of: any, at } : undefined;
 }

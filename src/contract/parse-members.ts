@@ -32,7 +32,7 @@ function member(c: Cursor, end: number, holder: MemberHolder): Member {
     modifiers.push(c.next().text);
   }
   const docAt = before === undefined ? c.i : from;
-  const doc = before ?? c.token().doc;
+  const doc = c.i === from ? before : c.docBehind(before);
   const base = { modifiers, doc, at, optional: false, params: [], type: undefined, body: false };
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
     c.skip();

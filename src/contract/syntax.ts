@@ -64,7 +64,7 @@ export interface Param {
   readonly optional: boolean;
   readonly rest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset behind its type. */
+  /** Offset behind its type; where that stands in a comment, the place of both is that of the function. */
   readonly end?: number;
   /** `constructor(readonly x: T)`: it declares a field as well. */
   readonly declares?: boolean;

@@ -150,7 +150,7 @@ function createChecks(path: string, source: string): (name: string) => string | 
 }
 
 /** Why the two differ, looked for along the value. */
-function explain(checker: ts.TypeChecker, value: unknown, type: ts.Type, truth: boolean, depth = 0): Reason | undefined {
+export function explain(checker: ts.TypeChecker, value: unknown, type: ts.Type, truth: boolean, depth = 0): Reason | undefined {
   if (depth > 8) return undefined;
   const inner = (child: unknown, of: ts.Type) => explain(checker, child, of, truth, depth + 1);
   const first = (reasons: readonly (Reason | undefined)[]) => reasons.find((reason) => reason !== undefined);

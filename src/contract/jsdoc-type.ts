@@ -1,0 +1,77 @@
+// A type as JSDoc writes it: what is in the braces of a tag. The parser of TypeScript reads it once JSDoc's own signs are gone; a
+// form that is not understood becomes a type that is refused where it is read.
+import { Cursor } from './cursor.ts';
+import { endOfBrackets } from './doc-comment.ts';
+import { parseType } from './parse-types.ts';
+import { SourceError } from './source-error.ts';
+import type { NameNode, TypeNode } from './syntax.ts';
+import { Kind, type Token, tokenize } from './tokens.ts';
+
+/** `{T} rest`; a brace that nothing closes is a type that is not understood. */
+export function splitType(text: string): { type: string | undefined; rest: string } {
+  const trimmed = text.trim();
+  const end = endOfBrackets(trimmed, 0, '{}');
+  if (end < 0) return trimmed.startsWith('{') ? { type: trimmed, rest: '' } : { type: undefined, rest: trimmed };
+  return { type: trimmed.slice(1, end - 1).trim(), rest: trimmed.slice(end).trim() };
+}
+
+/** `{T}`, and `T` alone. */
+export const withoutBraces = (text: string): string => splitType(text).type ?? text;
+
+export function typeAt(text: string, at: number): TypeNode {
+  const other: TypeNode = { kind: 'other', what: `the type {${text}}`, at };
+  try {
+    const c = new Cursor(tokenize(withoutSigns(text.replace(/=$/, ''))), { type: parseType, value: () => undefined });
+    const type = parseType(c);
+    return c.atEnd ? scriptType(type, at) : other;
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    return other;
+  }
+}
+
+/** JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is `Array<T>`. */
+function withoutSigns(text: string): string {
+  const { list } = tokenize(text);
+  let plain = text;
+  for (let i = list.length - 2; i >= 0; i--) {
+    const { kind, at } = list[i] as Token;
+    const sign = kind === Kind.punctuation ? plainSign(list, i) : undefined;
+    if (sign !== undefined) plain = plain.slice(0, at) + sign + plain.slice(at + 1);
+  }
+  return plain;
+}
+
+/** Undefined for a sign that TypeScript has too. */
+function plainSign(list: readonly Token[], i: number): string | undefined {
+  const { text } = list[i] as Token;
+  const behind = (list[i + 1] as Token).text;
+  if (text === '*') return 'any';
+  if (text === '!' || (text === '.' && behind === '<')) return '';
+  const before = list[i - 1];
+  if (text !== '?') return undefined;
+  if (before === undefined || (before.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(before.text)))
+    return /^[>),\]}|&=]?$/.test(behind) ? 'any' : 'null|';
+  return behind === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
+}
+
+/** What names mean in a script; all places are that of the comment. */
+function scriptType<T>(node: T, at: number): T {
+  if (Array.isArray(node)) return node.map((one) => scriptType(one, at)) as T;
+  if (typeof node !== 'object' || node === null) return node;
+  const moved = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : scriptType(value, at)])) as T;
+  return isName(moved) ? ((scriptName(moved) ?? moved) as T) : moved;
+}
+
+const isName = (node: unknown): node is NameNode => (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
+
+function scriptName({ name, args, at }: NameNode): TypeNode | undefined {
+  const [first] = args;
+  const any: TypeNode = { kind: 'word', name: 'any', at };
+  if (/^(?:String|Number|Boolean|Undefined|Void)$/.test(name)) return { kind: 'word', name: name.toLowerCase(), at };
+  if (name === 'Null') return { kind: 'literal', value: null, at };
+  if (name === 'Object' && first === undefined) return any;
+  if (name === 'Object' && args.length === 2 && first?.kind === 'word' && /^(?:string|number)$/.test(first.name))
+    return { kind: 'name', name: 'Record', args, at };
+  return name === 'Array' && first === undefined ? { kind: 'array', of: any, at } : undefined;
+}

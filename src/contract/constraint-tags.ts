@@ -154,7 +154,7 @@ export function constraintsOf(doc: string | undefined): Constraints {
       keywords[tag] = keyword;
     } else if (tag === 'default') notes.default = looseValue(value.replace(/^'([^'"\\]*)'$/, '"$1"'));
     else if (tag === 'deprecated') notes.deprecated = true;
-    else if (tag === 'title') notes.title = value;
+    else if (tag === 'title' || tag === 'description') notes[tag] = value;
     else if (tag === 'example') notes.examples = [...((notes.examples as unknown[]) ?? []), looseValue(value)];
   }
   return { keywords, notes };

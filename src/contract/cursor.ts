@@ -72,10 +72,10 @@ export class Cursor {
   /** The type; a mistake when a comment from that token to the next one, or beside it, constrains what nothing reads. */
   sound(type: TypeNode, from: number, end = this.i): TypeNode {
     for (let i = from; i < end; i++) {
-      const { doc, at } = this.list[i] as Token;
+      const { doc, at, trails } = this.list[i] as Token;
       if (doc === undefined || this.#taken.has(i)) continue;
-      const message = idleIn(doc);
-      if (message !== undefined) return { kind: 'mistake', message, at };
+      const idle = idleIn(doc);
+      if (idle !== undefined) return { kind: 'mistake', message: trails ? `${idle}, on a line of its own` : idle, at };
       this.#taken.add(i);
     }
     return type;

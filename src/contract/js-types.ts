@@ -80,7 +80,7 @@ function templates(tags: readonly Tag[]): TypeParam[] {
   });
 }
 
-const commentOf = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text.replaceAll('*/', '')} */`);
+const commentOf = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text} */`);
 
 function aliasOf(name: string, type: TypeNode, params: readonly TypeParam[], text: string, at: number): Declaration {
   const doc = commentOf(text);
@@ -206,5 +206,7 @@ function memberOf(field: Field, parent: string, fields: readonly Field[], tag: s
   const { path, optional, text, tags = '', at } = field;
   const type = typeOf(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
-  return { kind: 'property', name, modifiers: [], optional, doc: commentOf(text + tags), type, params: [], body: false, at };
+  // Behind a tag code is no tag; before the first one it may be.
+  const doc = commentOf((text === '' ? '' : `@description ${text}`) + tags);
+  return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], body: false, at };
 }

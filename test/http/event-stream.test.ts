@@ -37,6 +37,9 @@ const controllers = {
       badItem() { return eventStream(of(1n)) }
       created(fields) { return eventStream(of({ data: 1, ...fields })) }
       oddReturn(data) { return eventStream({ [Symbol.asyncIterator]: () => ({ next() {}, return() { if (data.throws) throw new Error('no'); return 7 } }) }) }
+      lost() { return eventStream(of(new Map())) }
+      lostInside() { return eventStream(of({ data: { a: [new Set()] }, event: 'x' })) }
+      lostLater() { return eventStream(of({ data: {} }, [new Map()])) }
       noSource() { return eventStream([1]) }
       badRetry(data) { return eventStream(of(1), { retry: Number(data.retry) }) }
       badItemRetry(data) { return eventStream(of({ data: 1, retry: Number(data.retry) })) }
@@ -138,6 +141,9 @@ describe('an event stream', () => {
   for (const [operation, cause] of [
     ['failsAtOnce', /no feed/],
     ['badItem', /BigInt/],
+    ['badId', /the id of an event has a line break/],
+    ['lost', /an object of class Map, .*: return Object\.fromEntries/],
+    ['lostInside', /an object of class Set at \/a\/0, /],
     ['noSource', /must be an async iterable/],
     ...['1e300', '-5', 'NaN', 'Infinity', '0.5', '2147483648'].flatMap((retry) => [
       [`badRetry?retry=${retry}`, /eventStream: retry must be a whole number of milliseconds/] as const,
@@ -162,7 +168,7 @@ describe('an event stream', () => {
     }
   }
 
-  for (const operation of ['failsLater', 'badLater', 'badLaterRetry']) {
+  for (const operation of ['failsLater', 'badLater', 'badLaterRetry', 'lostLater']) {
     test(`${operation} cuts the connection, and the log says why`, async () => {
       service.lines.length = 0;
       const text = await service.raw(get(operation), 99);

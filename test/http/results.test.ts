@@ -123,30 +123,69 @@ describe('failures', () => {
     assert.equal(answer.headers.get('x-bad'), null);
   });
 
-  test('in development what JSON loses inside of a result is a line', async (t) => {
-    const rows: [code: string, pointer: string | undefined, reason?: RegExp][] = [
-      ['{ a: [{ "b/~": new Map([[1, 2]]) }] }', '/a/0/b~1~0', /^JSON shows nothing of an object of class Map: return Object\.fromEntries/],
+  describe('what JSON would show as {} inside of a result is a 500, whose line names the place', () => {
+    const rows: [code: string, pointer: string, instead: RegExp][] = [
+      ['{ a: [{ "b/~": new Map([[1, 2]]) }] }', '/a/0/b~1~0', /an object of class Map.*: return Object\.fromEntries/],
       ['{ tags: new Set(["x"]) }', '/tags', /return \[\.\.\.set\]$/],
       ['{ user: Promise.resolve(1) }', '/user', /await it$/],
-      ['{ failed: new Error("x") }', '/failed', /return its message$/],
-      ['new Reply(201, { tags: new Set() })', '/tags'],
-      [
-        '{ a: 1, at: new Date(0), bytes: Buffer.from("x"), list: new Float64Array(1), none: null, own: new (class { a = 1 })(), plain: Object.create(null) }',
-        undefined,
-      ],
-      ['[1, "a", { toJSON() { return 1 }, map: new Map() }]', undefined],
-      ['Array.from({ length: 100_000 }, (_, i) => i === 99_999 ? new Map() : i)', undefined],
+      ['{ failed: new Error("x") }', '/failed', /an object of class Error.*: return its message$/],
+      ['{ failed: new TypeError("x", { cause: 1 }) }', '/failed', /class TypeError/],
+      ['[1, new WeakMap()]', '/1', /class WeakMap/],
+      ['{ all: (function* () { yield 1 })() }', '/all', /return an array/],
+      ['{ all: (async function* () { yield 1 })() }', '/all', /eventStream/],
+      ['{ all: new Map().entries() }', '/all', /return an array/],
+      ['{ at: new URLSearchParams("a=1") }', '/at', /class URLSearchParams/],
+      ['{ at: /x/ }', '/at', /class RegExp/],
+      ['{ bytes: new ArrayBuffer(1) }', '/bytes', /Uint8Array/],
+      ['{ bytes: new DataView(new ArrayBuffer(1)) }', '/bytes', /class DataView/],
+      ['{ file: new Blob(["x"]) }', '/file', /class Blob/],
+      ['{ own: new (class Own { #a = 1; get a() { return 1 } })() }', '/own', /class Own/],
+      ['{ a: { toJSON() { return { b: new Set() } } } }', '/a/b', /class Set/],
+      ['new (class { list = [{}, { map: new Map() }] })()', '/list/1/map', /class Map/],
+      ['new Reply(201, { tags: new Set() })', '/tags', /class Set/],
+      ['Promise.resolve({ tags: new Set() })', '/tags', /class Set/],
+      ['Array.from({ length: 100_000 }, (_, i) => i === 99_999 ? new Map() : i)', '/99999', /class Map/],
     ];
-    const members = rows.map(([code], i) => `row${i}() { return ${code} }`).join('\n');
-    const REPLY = new URL('../../src/controller/reply.ts', import.meta.url).href;
-    const controllers = { 'XController.mjs': `import { Reply } from ${JSON.stringify(REPLY)}; export default class { ${members} }` };
-    const development = await startService({ controllers, settings: { NODE_ENV: 'development' } });
-    t.after(development.close);
-    for (const [i, [code, pointer, reason = /./]] of rows.entries()) {
-      await (await fetch(`${development.url}/api/x/row${i}`)).text();
-      const line = development.lines.find(({ event, operation }) => event === 'result-loses' && operation === `row${i}`);
-      assert.equal(line?.pointer, pointer, code);
-      if (pointer !== undefined) assert.match(String(line?.reason), reason);
+    const plain: [code: string, body: unknown][] = [
+      [
+        '{ a: {}, b: [{}], text: "{}", none: null, nothing: undefined, bare: Object.create(null) }',
+        { a: {}, b: [{}], text: '{}', none: null, bare: {} },
+      ],
+      [
+        '{ fn() {}, symbol: Symbol("x"), list: [() => {}], at: new Date(0), e: {} }',
+        { list: [null], at: '1970-01-01T00:00:00.000Z', e: {} },
+      ],
+      ['{ own: new (class { a = 1; e = {} })(), unset: new (class { a = undefined })() }', { own: { a: 1, e: {} }, unset: {} }],
+      [
+        '{ bytes: new Uint8Array(0), list: new Float64Array(1), text: Object("x"), number: Object(1), e: {} }',
+        { bytes: {}, list: { 0: 0 }, text: 'x', number: 1, e: {} },
+      ],
+      ['{ a: { toJSON() { return {} }, map: new Map() }, b: Object.assign(new Map(), { toJSON: () => [1] }) }', { a: {}, b: [1] }],
+      ['{ failed: Object.assign(new Error("x"), { code: "X" }), e: {} }', { failed: { code: 'X' }, e: {} }],
+      [
+        '{ e: {}, get once() { if (globalThis.onceOfResultsTest) throw 1; globalThis.onceOfResultsTest = true; return 1 } }',
+        { e: {}, once: 1 },
+      ],
+    ];
+    for (const mode of ['production', 'development']) {
+      test(mode, async (t) => {
+        delete (globalThis as { onceOfResultsTest?: true }).onceOfResultsTest;
+        const members = [...rows, ...plain].map(([code], i) => `row${i}() { return ${code} }`).join('\n');
+        const REPLY = new URL('../../src/controller/reply.ts', import.meta.url).href;
+        const controllers = { 'XController.mjs': `import { Reply } from ${JSON.stringify(REPLY)}; export default class { ${members} }` };
+        const other = await startService({ controllers, settings: { NODE_ENV: mode }, expectedErrors: ['request-failed'] });
+        t.after(other.close);
+        for (const [i, [code, pointer, instead]] of rows.entries()) {
+          assertEnvelope(await asRaw(await fetch(`${other.url}/api/x/row${i}`)), 500, 'UNENCODABLE_RESULT');
+          const error = other.lines.find(({ event, operation }) => event === 'request-failed' && operation === `row${i}`)?.error;
+          assert.ok(String(error).includes(` at ${pointer}, `), `${code}: ${error}`);
+          assert.match(String(error), instead, code);
+        }
+        for (const [i, [code, body]] of plain.entries()) {
+          const answer = await fetch(`${other.url}/api/x/row${rows.length + i}`);
+          assert.deepEqual([answer.status, await answer.json()], [200, body], code);
+        }
+      });
     }
   });
 

@@ -2,8 +2,9 @@
 // goes out with the first piece, so that a stream which fails at its start can still be refused. It knows no headers.
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { ByteSource } from './result.ts';
 import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
+
+export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
 export interface StreamEvents {
   /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */

@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';
+import { lostIn } from './json.ts';
 import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
 
 /** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
@@ -140,6 +141,8 @@ function textOf(item: unknown): string {
   const { data, event, id, retry } = isEvent(item) ? item : { data: item };
   const json = JSON.stringify(data === undefined ? null : data);
   if (json === undefined) throw new TypeError(`the data of an event is a ${typeof data}, which has no JSON form`);
+  const lost = lostIn(data, json);
+  if (lost !== undefined) throw new TypeError(`the data of an event has ${lost}`);
   let text = '';
   if (event !== undefined) text += `event: ${oneLine('event', event)}\n`;
   if (id !== undefined) text += `id: ${oneLine('id', id)}\n`;

@@ -8,7 +8,8 @@ import type { Exchange } from '../exchange.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
-import { type Answer, type AnswerBody, answerOf, isJson } from './result.ts';
+import { isJson } from './json.ts';
+import { type Answer, type AnswerBody, answerOf } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;

@@ -8,9 +8,8 @@ import { unsentBytes } from '../connections.ts';
 import type { Exchange } from '../exchange.ts';
 import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
 import { envelope } from './envelope.ts';
-import { findLost } from './lost.ts';
+import { encode, isJson } from './json.ts';
 import { createReplies } from './replies.ts';
-import { encode, isJson } from './result.ts';
 
 export interface RequestObserver {
   /** @param duration milliseconds from the complete head to the last byte of the answer */
@@ -157,7 +156,6 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.settled || exchange.streaming) return;
-    if (development) tellLost(exchange, value);
     // Nearly every result is a plain object, and this is all that the other kinds cost it.
     if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) !== Object.prototype && !isJson(value))
       return replies.answer(exchange, value);
@@ -168,11 +166,6 @@ export function createResponder({
       return fail(exchange, error);
     }
     send(exchange, exchange.status, body, success, NONE, exchange.streamsBody && isUnread(exchange));
-  }
-
-  function tellLost({ requestId: request_id, group, operation }: Exchange, value: unknown): void {
-    const lost = findLost(value);
-    if (lost !== undefined) log.warn('result-loses', { request_id, group, operation, ...lost });
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {

@@ -1,11 +1,11 @@
 // What an operation returned → the answer that it stands for: status, header lines, and a body of one of five kinds. For
 // whatever is no plain object; response.ts has a shorter way for those. It reads no request and writes to no socket.
-import { Readable } from 'node:stream';
-import { refusal } from '../../base/errors.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
 import { isOnEveryAnswer, isServersOwn } from '../headers.ts';
+import type { ByteSource } from './byte-stream.ts';
 import type { Validators } from './conditional.ts';
+import { encode, isJson, isStream, isWeb, nameOf, unencodable, whatInstead } from './json.ts';
 
 export type AnswerBody =
   | { readonly kind: 'none' }
@@ -14,8 +14,6 @@ export type AnswerBody =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'stream'; readonly source: ByteSource; readonly length: number | undefined }
   | { readonly kind: 'events'; readonly events: EventStream };
-
-export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
 export interface Answer extends Validators {
   readonly status: number;
@@ -47,10 +45,10 @@ export function answerOf(value: unknown, usualStatus: number): Answer {
 function answerOfReply(status: number, value: unknown, given: ReplyHeaders | undefined): Answer {
   // The brand can be forged or be of another version.
   if (!Number.isInteger(status) || status < 200 || status > 399)
-    throw unencodable(`a Reply whose status is ${String(status)}`, 'one from 200 to 399');
+    throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Of these Object.entries() would make no headers at all, or others.
   if (given !== undefined && given !== null && (typeof given !== 'object' || Symbol.iterator in given))
-    throw unencodable(`a Reply whose headers are ${nameOf(given)}`, 'a plain object of them, such as Object.fromEntries(headers)');
+    throw unencodable(`a Reply whose headers are ${nameOf(given)}`, 'return a plain object of them, such as Object.fromEntries(headers)');
   const lines = readHeaders(Object.entries(given ?? {}));
   if (value === undefined || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
   const { body, type } = bodyOf(value);
@@ -59,12 +57,12 @@ function answerOfReply(status: number, value: unknown, given: ReplyHeaders | und
 
 function answerOfResponse(response: Response): Answer {
   const { status, body: stream } = response;
-  if (status < 200 || status > 599) throw unencodable(`a web Response of status ${status}`, 'one from 200 to 599');
+  if (status < 200 || status > 599) throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
   const entries = [...response.headers].filter(([name]) => !(response.url !== '' && isHopByHop(name)));
   const lines = readHeaders(entries);
   if (stream === null || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
   if (response.bodyUsed || stream.locked)
-    throw unencodable('a web Response whose body has been read', 'one that has not, such as response.clone()');
+    throw unencodable('a web Response whose body has been read', 'return one that has not, such as response.clone()');
   const body: AnswerBody = { kind: 'stream', source: stream as ReadableStream<Uint8Array>, length: undefined };
   return { status, ...lines, body };
 }
@@ -107,8 +105,8 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
 function headerText(name: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return String(value);
-  if (Array.isArray(value)) throw unencodable(`the header ${name} as a list of ${value.length}`, 'one text');
-  throw unencodable(`the header ${name} as ${nameOf(value)}`, 'a text, or a list of texts');
+  if (Array.isArray(value)) throw unencodable(`the header ${name} as a list of ${value.length}`, 'return one text');
+  throw unencodable(`the header ${name} as ${nameOf(value)}`, 'return a text, or a list of texts');
 }
 
 /** By the rules of every result, or bytes as they are. */
@@ -131,85 +129,10 @@ function attached(bytes: Uint8Array): Uint8Array {
   try {
     return new Uint8Array(bytes.buffer, 0, 0);
   } catch {
-    throw unencodable('bytes that have been transferred', 'a copy of them that is kept');
+    throw unencodable('bytes that have been transferred', 'return a copy of them that is kept');
   }
 }
 
 function bodyOfBlob(blob: Blob): { readonly body: AnswerBody; readonly type: string } {
   return { body: { kind: 'stream', source: blob.stream() as ReadableStream<Uint8Array>, length: blob.size }, type: blob.type || OCTETS };
-}
-
-/** By its tag: asking for the class would load it (all of `fetch` for `Response`), in services that never see one. */
-function isWeb(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
-  return typeof value === 'object' && value !== null && (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
-}
-
-function isStream(value: object): value is ByteSource {
-  return value instanceof Readable || isWeb(value, 'ReadableStream') || isForeignReadable(value);
-}
-
-/** Of another copy of Node's streams, as packages bring it. */
-function isForeignReadable(value: object): boolean {
-  const { pipe, on, destroy } = value as Record<string, unknown>;
-  return typeof pipe === 'function' && typeof on === 'function' && typeof destroy === 'function';
-}
-
-/** An object or array is the body as it is; any other value is wrapped; no value at all is a plain success. */
-export function jsonOf(value: unknown): unknown {
-  if (typeof value === 'object' && value !== null) return value;
-  if (value === undefined || value === null || value === true)
-    return { status: 'success', message: 'Done', timestamp: Math.floor(Date.now() / 1000) };
-  return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
-}
-
-/** @throws HttpError UNENCODABLE_RESULT */
-export function encode(value: unknown): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(jsonOf(value));
-  } catch (error) {
-    throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
-  }
-  if (text === undefined) throw unencodable(nameOf(value), 'a value that has a JSON form');
-  return text;
-}
-
-/** Whether an object is sent as JSON: not one that stands for another answer, nor one that JSON would make `{}` of. */
-export function isJson(value: object): boolean {
-  const prototype: object | null = Object.getPrototypeOf(value);
-  // Plain, of this realm or another; null is the prototype of what a query is parsed into.
-  if (prototype === Object.prototype || prototype === null || Array.isArray(value) || Object.getPrototypeOf(prototype) === null)
-    return true;
-  if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
-  if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
-  // An instance of a class, with fields of its own.
-  return !isWeb(value, 'Response') && !isWeb(value, 'Blob') && !isWeb(value, 'File') && Object.keys(value).length > 0;
-}
-
-/** For what is neither JSON nor bytes. */
-export function whatInstead(value: object): string {
-  if (value instanceof Error) return 'throw it instead of returning it';
-  if (typeof (value as { then?: unknown }).then === 'function') return 'await it';
-  if (value instanceof Map) return 'return Object.fromEntries(map), or [...map]';
-  if (value instanceof Set) return 'return [...set]';
-  if (ArrayBuffer.isView(value)) return 'return Array.from(numbers) for JSON, or a Uint8Array for bytes';
-  if (value instanceof ArrayBuffer) return 'return new Uint8Array(buffer)';
-  if (Symbol.asyncIterator in value) return 'return eventStream(iterable) for events, or Readable.from(iterable) for bytes';
-  if (Symbol.iterator in value) return 'return an array, such as [...iterable]';
-  return 'return a plain object: it has no fields of its own that JSON could show';
-}
-
-function unencodable(what: string, instead: string): Error {
-  return refusal('UNENCODABLE_RESULT', undefined, {
-    cause: new TypeError(`the operation returned ${what}: ${/^(?:throw|return|await)/.test(instead) ? instead : `return ${instead}`}`),
-  });
-}
-
-export function nameOf(value: unknown): string {
-  if (typeof value === 'function') return /^class\b/.test(Function.prototype.toString.call(value)) ? 'a class' : 'a function';
-  if (typeof value !== 'object' || value === null) return `a ${typeof value}`;
-  const maker: unknown = value.constructor;
-  const name = typeof maker === 'function' ? maker.name : '';
-  return name === '' ? 'an object' : `an object of class ${name}`;
 }

@@ -1,7 +1,7 @@
 // The files of DATA_DIR/tls: the account's key, and the certificate with its own key in one file, so that both are replaced
 // by one rename. Mode 0600, made durable before they are renamed into place; one supervisor at a time orders.
 import type { KeyObject } from 'node:crypto';
-import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
@@ -66,7 +66,6 @@ export function createTlsFolder(dataDir: string): TlsFolder {
       rmSync(draft, { force: true });
       const handle = openSync(draft, 'wx', 0o600);
       try {
-        fchmodSync(handle, 0o600);
         writeFileSync(handle, text);
         fsyncSync(handle);
       } finally {

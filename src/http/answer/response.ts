@@ -203,7 +203,7 @@ export function createResponder({
   /** More of the body may come than is worth reading for the sake of the connection. */
   function isUnread(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
-    return isStillSending(exchange) && (exchange.isUploading || transferEncoding !== undefined || Number(contentLength) > bodyLimit);
+    return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {

@@ -24,7 +24,6 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   let hasBegun = false;
   let isOver = false;
   const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
-  response.on('close', closed);
   response.on('error', () => {});
   pieces.go();
   return cancel;
@@ -61,15 +60,8 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
 
   function finish(): false {
     isOver = true;
-    response.off('close', closed);
     endBody(response, bytes, events);
     return false;
-  }
-
-  function closed(): void {
-    if (isOver) return;
-    pieces.cancel(new Error('the client is gone'));
-    over(() => events.left(bytes));
   }
 
   function cancel(reason: Error): void {
@@ -85,7 +77,6 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
 
   function over(then: () => void): false {
     isOver = true;
-    response.off('close', closed);
     then();
     return false;
   }

@@ -227,6 +227,41 @@ describe('a stream', () => {
     assert.equal(text.match(/\{"ignored":true\}/g)?.length, 2);
   });
 
+  for (const [operation, headers, body] of [
+    ['ignore', '', randomBytes(900_000)],
+    ['readOne', '', randomBytes(900_000)],
+    ['readOne', 'Content-Encoding: gzip\r\n', gzipSync(randomBytes(900_000))],
+    ['cancel', '', randomBytes(900_000)],
+  ] as const)
+    test(`that is not read to its end, of a usual length, does not stand in the way of the next request: ${operation} ${headers}`, async (t) => {
+      const controllers = {
+        'PartController.mjs': `export default class {
+          static operations = { ignore: { body: 'stream' }, readOne: { body: 'stream' }, cancel: { body: 'stream' } };
+          ignore() { return { partly: true } }
+          async readOne(data) { await data.getReader().read(); return { partly: true } }
+          async cancel(data) { const reader = data.getReader(); await reader.read(); await reader.cancel(); return { partly: true } }
+          index() { return { next: true } }
+        }`,
+      };
+      const own = await startService({ controllers, settings: { BODY_LIMIT: '1MiB' } });
+      t.after(own.close);
+      const socket = connect(own.port, '127.0.0.1').setEncoding('latin1');
+      t.after(() => void socket.destroy());
+      let text = '';
+      socket.on('data', (piece) => {
+        text += piece;
+      });
+      const answered = async (what: string) => {
+        while (!text.includes(what)) await once(socket, 'data', { signal: AbortSignal.timeout(10_000) });
+      };
+      socket.write(`POST /api/part/${operation} HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${body.length}\r\n\r\n`);
+      socket.write(body.subarray(0, 100_000));
+      await answered('"partly":true');
+      socket.write(body.subarray(100_000));
+      socket.write('GET /api/part HTTP/1.1\r\nHost: a\r\n\r\n');
+      await answered('"next":true');
+    });
+
   test('that nobody reads and that is long ends the connection, after the answer', async () => {
     const socket = connect(service.port, '127.0.0.1');
     let text = '';

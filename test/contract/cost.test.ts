@@ -80,6 +80,12 @@ describe('a request that is made to be expensive', () => {
     ],
     ['a million wrong entries', 'type T = number[];', () => Array.from({ length: 1e6 }, () => 'x'), 'must be a number'],
     [
+      '100,000 texts that each fit the first of three patterns',
+      `type T = (\`a-\${number}\` | \`b-\${number}\` | \`c-\${number}\`)[];`,
+      () => Array.from({ length: 1e5 }, () => 'a-1'),
+      undefined,
+    ],
+    [
       '100,000 entries of 200 alternatives each',
       `type T = (${Array.from({ length: 200 }, (_, i) => `{ a: string; f${i}: 1 }`).join(' | ')})[];`,
       () => Array.from({ length: 1e5 }, () => ({ a: 'x', f199: 1 })),

@@ -106,6 +106,7 @@ const CONTROLLERS = {
         lateOne: { timeout: 20, body: schema(async (value) => { await globalThis.schemaGate; return { value } }) },
         patch: { body: schema(() => { throw new Error('broken schema'); }) },
         free: { body: schema(() => ({ issues: [] })) },
+        flood: { body: schema((value) => ({ issues: Array.from({ length: value.length }, (_, i) => ({ message: 'no', path: [i] })) })) },
         plain: { body: schema((value) => ({ value, issues: null })) },
         find: { query: schema((value) => ({ value: { page: Number(value.page) } })) },
         updated: { body: schema((value) => (value?.n ? { value } : { issues: [{ message: 'no number', path: ['n'] }] })), query: schema(() => ({ value: { page: 1 } })) },
@@ -117,6 +118,7 @@ const CONTROLLERS = {
       patch(data) { return data; }
       find(data) { return data; }
       free(data) { return data; }
+      flood(data) { return data; }
       plain(data) { return data; }
       updated(data, params) { return { data, query: params.query }; }
     }`,
@@ -267,6 +269,11 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['body /email must be an email address', 'body /age must be a whole number'],
     ],
     ['a schema of a library', ['POST', 'library', {}], ['body /n/a~1b no number']],
+    [
+      'a schema that has an issue with each of half a million entries',
+      ['POST', 'library/flood', { length: 500_000 }],
+      Array.from({ length: 50 }, (_, i) => `body /${i} no`),
+    ],
     ['a schema that has issues and tells none', ['POST', 'library/free', {}], ['body  is not what it should be']],
     ['a query does not stand in for the body of a library’s schema', ['POST', 'library/updated'], ['query /n no number']],
   ];

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { createLog } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import type { Problem } from '../contract/contract.ts';
-import { whyNotLive } from '../credentials/identify.ts';
+import { identifyCaller, whyNotLive } from '../credentials/identify.ts';
 import { readContent } from '../credentials/table/file.ts';
 import { compile } from '../credentials/table/live-table.ts';
 import { tablePath } from '../credentials/write/store.ts';
@@ -21,7 +21,7 @@ export interface Question {
   readonly verb: string;
   /** As it would stand in the request line. */
   readonly target: string;
-  /** `foreign`: a header that no row matches; any other text: the id of a row; undefined: no header. */
+  /** `foreign`: a header that no row matches; else the id of a row, or the value of the header; undefined: no header. */
   readonly authorization?: string;
   /** A JSON body to check. */
   readonly data?: string;
@@ -48,6 +48,8 @@ export interface Verdict {
   /** The group that was looked for, as it was named; undefined: none was. */
   readonly sought?: string;
   readonly group?: string;
+  /** No row has the id that the question names, so the question is about a header with this value. */
+  readonly isHeaderValue: boolean;
   /** Of a credential: the row's name, and its handler group, if it has one. */
   readonly application?: string;
   readonly handler?: string;
@@ -68,7 +70,7 @@ export async function askApp(question: Question, asked: Asked): Promise<Verdict>
 }
 
 async function ask(question: Question, { settings, groups }: Asked): Promise<Verdict> {
-  const caller = callerOf(question, settings.dataDir);
+  const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
   let called = false;
   let exchange: Exchange | undefined;
   let sought: string | undefined;
@@ -117,6 +119,7 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
   return {
     ...answer,
     called,
+    isHeaderValue,
     ...reasonIn(lines),
     ...(match === undefined ? {} : { route: match.route }),
     passed: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
@@ -130,12 +133,22 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
   };
 }
 
-function callerOf({ authorization, now }: Question, dataDir: string): Caller {
-  if (authorization === undefined || authorization === 'foreign') return { kind: 'foreign' };
-  const row = compile(tablePath(dataDir), readContent(tablePath(dataDir))).rows.get(authorization);
-  if (row === undefined) return { kind: 'refused', reason: 'no row has its id, or the row is quarantined' };
+/** Ids that `credentials issue` gives. Tables brought from elsewhere may have others. */
+const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
+
+function callerOf({ authorization, now }: Question, dataDir: string): Pick<Verdict, 'isHeaderValue'> & { readonly caller: Caller } {
+  if (authorization === undefined || authorization === 'foreign') return { caller: { kind: 'foreign' }, isHeaderValue: false };
+  const table = compile(tablePath(dataDir), readContent(tablePath(dataDir)));
+  const row = table.rows.get(authorization);
+  if (row === undefined && !ISSUED_ID.test(authorization)) {
+    // Node decodes header values as Latin-1.
+    const value = Buffer.from(authorization).toString('latin1');
+    return { caller: identifyCaller(value, { table, now, sessionKey: () => undefined }), isHeaderValue: true };
+  }
+  if (row === undefined)
+    return { caller: { kind: 'refused', reason: 'no row has its id, or the row is quarantined' }, isHeaderValue: false };
   const reason = whyNotLive(row, now);
-  return reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason };
+  return { caller: reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason }, isHeaderValue: false };
 }
 
 async function send(

@@ -13,10 +13,11 @@ import { brokenPlace, contractText, isStrict, pageOf } from './routes.ts';
 
 export const command: Command = {
   name: 'explain',
-  usage: 'VERB PATH [--authorization foreign|ID] [--data JSON]',
+  usage: 'VERB PATH [--authorization foreign|ID|VALUE] [--data JSON]',
   about: 'Say which row, which group and which operation would answer a request, or exactly why none does; nothing is called',
   help: [
-    '--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches, or the id of a credential',
+    '--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches; the id of a credential;',
+    '                       or the value of the header, such as "Token abc", but no token of Gatefold',
     '--data JSON            As if with this body: says what is wrong with it',
   ],
   options: { authorization: { type: 'string' }, data: { type: 'string' } },
@@ -37,10 +38,15 @@ function parseQuestion(verb: string, target: string, { authorization, data }: Ca
   // In a request line these would end it.
   if (target === '' || /[\0-\x20\x7f]/.test(target)) throw new UsageError('PATH: it is empty, or has a space or a control character');
   if (authorization !== undefined && /^(?:gf[ks]_|bearer )/i.test(authorization)) {
-    throw new UsageError('--authorization: that is a token; give the id of its row, so that the token stays secret');
+    throw new UsageError(
+      '--authorization: that is a token; give the id of its row, or foreign if no row has it, so that the token stays secret',
+    );
   }
-  if (authorization === '') throw new UsageError('--authorization: the value is missing');
-  return { verb: upper, target, now, ...(authorization === undefined ? {} : { authorization }), ...(data === undefined ? {} : { data }) };
+  if (authorization?.trim() === '') throw new UsageError('--authorization: the value is missing');
+  if (authorization !== undefined && /[\0-\x1f\x7f]/.test(authorization))
+    throw new UsageError('--authorization: it has a control character');
+  const header = authorization === undefined ? {} : { authorization: authorization.trim() };
+  return { verb: upper, target, now, ...header, ...(data === undefined ? {} : { data }) };
 }
 
 export interface Explained {
@@ -155,6 +161,7 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
   if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {
     notes.push('no identity provider is configured, so it answers 503');
   }
+  if (verdict.isHeaderValue) notes.push('no credential has this id, so --authorization is taken for the value of the header');
   if (!called && status === 200 && question.target !== '*') notes.push('an OPTIONS without Authorization is a preflight');
   return notes;
 }

@@ -1,7 +1,9 @@
 // `gatefold explain`: the verdict is the app's own; here it is held against what the contract says of each request.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { parseSettings } from '../../src/base/config.ts';
 import { createInk } from '../../src/base/ink.ts';
@@ -11,6 +13,7 @@ import { type CommandIo, runCommand } from '../../src/cli/command.ts';
 import { command, describeVerdict } from '../../src/cli/explain.ts';
 import { type Inspection, inspectFolder } from '../../src/cli/inspection.ts';
 import { createGroups } from '../../src/groups/registry.ts';
+import { startTest } from '../../src/testing.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
 const HASH = `sha256:${'A'.repeat(43)}`;
@@ -20,6 +23,9 @@ const ROWS = [
   { id: 'gone00000000', name: 'Gone', hash: HASH, revoked_at: '2020-01-01' },
   { id: 'some00000000', name: 'Some', hash: HASH, groups: ['a'] },
   { id: 'lost00000000', name: 'Lost', hash: HASH, handler: 'Nowhere' },
+  { name: 'Partner', authorization: 'Token partner', handler: 'a', methods: ['GET'] },
+  { name: 'Käufer', authorization: 'Token für Käufer', groups: ['strict'] },
+  { name: 'Former', authorization: 'Token former', revoked_at: '2020-01-01' },
 ];
 const FILES = {
   'controllers/AController.mjs':
@@ -174,7 +180,13 @@ describe('explain', () => {
     },
     'an expired credential': { ask: ['GET', '/api/a', 'old000000000'], refused: '401 INVALID_CREDENTIAL', says: ['its row has expired'] },
     'a revoked credential': { ask: ['GET', '/api/a', 'gone00000000'], refused: '401 INVALID_CREDENTIAL', says: ['its row is revoked'] },
-    'an unknown credential': { ask: ['GET', '/api/a', 'nobody'], refused: '401 INVALID_CREDENTIAL', says: ['no row has its id'] },
+    'an unknown credential': { ask: ['GET', '/api/a', 'nobody000000'], refused: '401 INVALID_CREDENTIAL', says: ['no row has its id'] },
+    'a credential whose id is a name': { ask: ['POST', '/api/a', 'Partner'], refused: '405 METHOD_NOT_ALLOWED' },
+    'the value of a header': {
+      ask: ['GET', '/api/a', 'Token abc'],
+      called: 'index',
+      says: ['note       no credential has this id, so --authorization is taken for the value of the header'],
+    },
   };
   for (const [name, { ask, called, refused, says = [] }] of Object.entries(rows)) {
     test(name, async () => {
@@ -187,6 +199,41 @@ describe('explain', () => {
       for (const line of says) assert.ok(text.includes(line), `${line}\nis not in\n${text}`);
     });
   }
+
+  test('the value of a header is answered as the service answers it', async (t) => {
+    const api = await startTest({
+      controllers: join(cwd, 'controllers'),
+      data: join(cwd, 'data'),
+      expectedErrors: ['group-not-loadable', 'request-failed'],
+    });
+    t.after(() => api.close());
+    const values = [
+      'Token abc',
+      'nobody',
+      'Basic YTpi',
+      'Token partner',
+      ' Token partner',
+      'Token Partner',
+      'Token für Käufer',
+      'Token former',
+    ];
+    for (const value of [...values, 'Token gfk_abc', 'Token gfsabc']) {
+      for (const path of ['/api/strict/7', '/api/absent']) {
+        const headers = { authorization: Buffer.from(value).toString('latin1') };
+        const { status, body } = await new Promise<{ status: number; body: string }>((done, failed) => {
+          get(`${api.url}${path}`, { headers }, async (answer) => done({ status: answer.statusCode ?? 0, body: await text(answer) })).on(
+            'error',
+            failed,
+          );
+        });
+        const { json } = await explain('GET', path, value.trim());
+        // The operation of A throws when it is called.
+        const answer = status < 400 ? 'called' : `${status} ${JSON.parse(body).error_code}`;
+        const expected = answer === '500 INTERNAL_ERROR' ? 'called' : answer;
+        assert.equal(json.outcome === 'called' ? 'called' : `${json.status} ${json.error_code}`, expected, `${value} ${path}`);
+      }
+    }
+  });
 
   for (const target of ['/api/a', '/api', '*']) {
     test(`OPTIONS ${target} without a header is a preflight`, async () => {
@@ -241,6 +288,8 @@ describe('gatefold explain', () => {
     'a path that would end the request line': [['GET', '/api/a HTTP/1.1'], /PATH: it is empty, or has a space or a control character/],
     'a line feed': [['GET', '/api\r\nx: y'], /PATH: /],
     'an empty path': [['GET', ''], /PATH: /],
+    'a value that is no header': [['GET', '/', '--authorization', 'Token a\nb'], /--authorization: it has a control character/],
+    'a value of spaces': [['GET', '/', '--authorization', ' '], /--authorization: the value is missing/],
     'an empty id': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
     'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*that is a token/],
     'a header value': [['GET', '/', '--authorization=Bearer secretsecret'], /^(?!.*secretsecret).*that is a token/],

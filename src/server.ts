@@ -2,6 +2,7 @@
 // more than its own half, because the memory of both is paid by everyone who runs this.
 
 import { secretFlags } from './base/config.ts';
+import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure } from './base/settings.ts';
 import type { Certificates } from './https/certificates.ts';
@@ -16,6 +17,7 @@ if (basics !== undefined) await run(basics);
 async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, flush } = basics;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
+  for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);

@@ -1,5 +1,6 @@
 // Reads the settings out of an environment and a command line. An environment variable and a flag are two spellings of the
 // same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
+import { prefixedName } from './ignored-variables.ts';
 import { Expected } from './setting-values.ts';
 import { isSecure, type Machine, type SettingRow, type Settings, settingRows } from './settings.ts';
 
@@ -49,8 +50,10 @@ export function readSettings(
     // An empty variable is an unset one: that is what `PORT= node …` and an empty line in an env file mean.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
+    const prefixed = prefixedName(row.name, env);
     try {
-      return { row, source, text, value: row.parse(text) };
+      const problem = prefixed === undefined ? {} : { problem: `${prefixed}: the variable is called ${row.name}` };
+      return { row, source, text, value: row.parse(text), ...problem };
     } catch (error) {
       if (!(error instanceof Expected)) throw error;
       const name = source === 'flag' ? flagOf(row.name) : row.name;
@@ -97,6 +100,8 @@ function parseFlags(argv: readonly string[], rows: readonly SettingRow[]): Map<s
     if (flags.has(name)) throw new SettingsError(`${flag}: given twice`);
     const value = equals < 0 ? argv[++i] : word.slice(equals + 1);
     if (value === undefined) throw new SettingsError(`${flag}: the value is missing`);
+    // `--tls-cert "$CERT"` with a variable that is not there: without a certificate, not as somebody meant it.
+    if (value === '') throw new SettingsError(`${flag}: the value is empty`);
     flags.set(name, value);
   }
   return flags;

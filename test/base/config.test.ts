@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { flagOf, parseSettings, SettingsError, secretFlags } from '../../src/base/config.ts';
+import { ignoredVariables } from '../../src/base/ignored-variables.ts';
 import { settingRows } from '../../src/base/settings.ts';
 
 const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
@@ -130,6 +131,64 @@ describe('refused in one line that names the setting', () => {
     [{}, ['--port'], /^--port: the value is missing$/],
     [{}, ['--port', '1', '--port=2'], /^--port: given twice$/],
     [{}, ['--port', 'x'], /^--port: "x" is not/],
+    [{}, ['--ops-host', ''], /^--ops-host: the value is empty$/],
+    [{ OPS_HOST: '127.0.0.1' }, ['--ops-host='], /^--ops-host: the value is empty$/],
+    [{}, ['--tls-cert=', '--tls-key='], /^--tls-cert: the value is empty$/],
+    [{}, ['--domains='], /^--domains: the value is empty$/],
+    [{}, ['--trusted-proxies='], /^--trusted-proxies: the value is empty$/],
+    [{}, ['--session-key='], /^--session-key: the value is empty$/],
+    [{}, ['--ratelimit', '1/s'], /^--ratelimit: unknown setting$/],
+    [{}, ['--RATE-LIMIT', '1/s'], /^--RATE-LIMIT: unknown setting$/],
+    ...[
+      '100',
+      '100/min',
+      '100 / s',
+      '100/S',
+      '0/s',
+      '-1/s',
+      '100/s;',
+      'on',
+      'OFF',
+      'none',
+      '1e3/s',
+      '100/s burst',
+      '100/s burst 0',
+      ' 100/s',
+      '"100/s"',
+    ].map((text): [Record<string, string>, string[], RegExp] => [{ RATE_LIMIT: text }, [], /^RATE_LIMIT: .* is not off or a rate such as/]),
+    ...[
+      '*',
+      'all',
+      'loopback',
+      '10.0.0.0/33',
+      '10.0.0.0/',
+      '10.0.0/8',
+      '10.0.0.0/8,',
+      '10.0.0.1-10.0.0.9',
+      '10.0.0.0 10.0.0.1',
+      'proxy.example.com',
+      '::1/129',
+      'true',
+    ].map((text): [Record<string, string>, string[], RegExp] => [{ TRUSTED_PROXIES: text }, [], /^TRUSTED_PROXIES: /]),
+    ...['OFF', 'false', 'no', '0', 'Application', 'private', 'off '].map((text): [Record<string, string>, string[], RegExp] => [
+      { DOCS: text },
+      [],
+      /^DOCS: .* is not one of on, application, off$/,
+    ]),
+    ...['10 s', '10sec', '-1s', '1.5.5s', '5M', 'never', 'off'].map((text): [Record<string, string>, string[], RegExp] => [
+      { REQUEST_TIMEOUT: text },
+      [],
+      /^REQUEST_TIMEOUT: .* is not a time/,
+    ]),
+    ...['1,000', '1 MiB', '1GiB', '-1', '1.5MiB', 'off', 'unlimited'].map((text): [Record<string, string>, string[], RegExp] => [
+      { BODY_LIMIT: text },
+      [],
+      /^BODY_LIMIT: .* is not a size/,
+    ]),
+    [{ GATEFOLD_RATE_LIMIT: '100/s' }, [], /^GATEFOLD_RATE_LIMIT: the variable is called RATE_LIMIT$/],
+    [{ GATEFOLD_DOCS: 'off', DOCS: 'off' }, [], /^GATEFOLD_DOCS: the variable is called DOCS$/],
+    [{ GATEFOLD_SESSION_KEY: 'k'.repeat(40) }, [], /^GATEFOLD_SESSION_KEY: the variable is called SESSION_KEY$/],
+    [{ GATEFOLD_PORT: '80' }, [], /^GATEFOLD_PORT: the variable is called PORT$/],
   ];
   for (const [env, argv, line] of rows) {
     test(`${JSON.stringify(env)} ${argv.join(' ')}`, () => {
@@ -139,6 +198,82 @@ describe('refused in one line that names the setting', () => {
       );
     });
   }
+});
+
+test('variables that Kubernetes makes of a service named gatefold are no settings', () => {
+  const env = { GATEFOLD_PORT: 'tcp://10.0.0.1:80', GATEFOLD_OPS_PORT: 'tcp://10.0.0.1:3001', GATEFOLD_SERVICE_HOST: '10.0.0.1' };
+  assert.equal(parse(env).port, 3000);
+  assert.deepEqual(ignoredVariables(env), []);
+});
+
+describe('ignoredVariables', () => {
+  const rows: [setting: string, variables: string[]][] = [
+    ['RATE_LIMIT', ['RATELIMIT', 'RATE_LIMITS', 'rate_limit', 'RATE-LIMIT', 'RATE_LMIT', 'GATEFOLD_RATELIMIT']],
+    ['BODY_LIMIT', ['BODYLIMIT', 'BODY_LIMITS', 'BODY_SIZE_LIMIT', 'MAX_BODY_SIZE', 'BODY_LIMT']],
+    ['BODY_BUDGET', ['BODYBUDGET', 'BODY_BUGDET']],
+    ['TRUSTED_PROXIES', ['TRUSTED_PROXY', 'TRUST_PROXY', 'TRUST_PROXIES', 'TRUSTEDPROXIES', 'TRUSTED_PROXYS']],
+    ['HEADERS_TIMEOUT', ['HEADER_TIMEOUT', 'HEADERSTIMEOUT', 'HEADERS_TIME_OUT']],
+    ['REQUEST_TIMEOUT', ['REQUESTS_TIMEOUT', 'REQUESTTIMEOUT', 'RQUEST_TIMEOUT']],
+    ['OPERATION_TIMEOUT', ['OPERATIONS_TIMEOUT', 'OPERATION_TIMOUT']],
+    ['KEEP_ALIVE_TIMEOUT', ['KEEPALIVE_TIMEOUT']],
+    ['MAX_IN_FLIGHT', ['MAX_INFLIGHT', 'MAXINFLIGHT']],
+    ['MAX_CONNECTIONS', ['MAX_CONNECTION', 'MAXCONNECTIONS', 'MAX_CONNS']],
+    ['DOMAINS', ['DOMAIN', 'domains', 'DOMIANS']],
+    ['TLS_CERT', ['TLSCERT', 'TLS_CERTS', 'TLS_CERT_FILE', 'TLS_CERTIFICATE', 'SSL_CERT']],
+    ['TLS_KEY', ['TLSKEY', 'TLS_KEY_FILE', 'SSL_KEY']],
+    ['DOCS', ['docs', 'API_DOCS']],
+    ['OPS_HOST', ['OPSHOST', 'OP_HOST']],
+    ['HOST', ['host', 'BIND_ADDRESS', 'LISTEN_ADDRESS']],
+    ['SESSION_KEY', ['SESSIONKEY', 'SESSION_KEYS', 'SESSION_SECRET']],
+  ];
+  for (const [setting, variables] of rows) {
+    test(variables.join(', '), () => {
+      for (const variable of variables) {
+        assert.deepEqual(ignoredVariables({ [variable]: 'x', PATH: '/bin' }), [{ variable, setting }], variable);
+        assert.deepEqual(ignoredVariables({ [variable]: 'x', [setting]: 'y' }), [], 'the setting is there');
+        assert.deepEqual(ignoredVariables({ [variable]: '' }), []);
+      }
+    });
+  }
+
+  test('looks for settings that there are', () => {
+    const names = settingRows({ cores: 1 }).map(({ name }) => name);
+    for (const [setting] of rows) assert.ok(names.includes(setting), setting);
+    const none = names.flatMap((name) => ignoredVariables({ [name]: 'x' }));
+    assert.deepEqual(none, [], 'a setting is not taken for another one');
+  });
+
+  test('leaves those of other programs alone', () => {
+    const names = [
+      'HOSTNAME',
+      'HOSTTYPE',
+      'HTTP_PROXY',
+      'NO_PROXY',
+      'SESSION_ID',
+      'XDG_SESSION_ID',
+      'SSL_CERT_FILE',
+      'SSL_CERT_DIR',
+      'NODE_OPTIONS',
+    ];
+    const others = [
+      'NODE_EXTRA_CA_CERTS',
+      'PORTS',
+      'POST',
+      'HOME',
+      'HOSTS',
+      'DOC',
+      'WORKER',
+      'TIMEOUT',
+      'KEY',
+      'CERT',
+      'TLS_CA',
+      'DEBUG',
+      'LIMIT',
+    ];
+    const env = Object.fromEntries([...names, ...others].map((name) => [name, 'x']));
+    assert.deepEqual(ignoredVariables(env), []);
+    assert.deepEqual(ignoredVariables(process.env), []);
+  });
 });
 
 test('docs/SETTINGS.md has every setting with its flag and default, and no other', () => {

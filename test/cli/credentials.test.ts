@@ -294,7 +294,7 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     ['issue --name n --scopes a,"', /--scopes: "\\"" is not a scope such as orders:write/],
     ['issue --name n --expires soon', /--expires: "soon" is not a time such as 2030-01-31 or 90d/],
     ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is over already/],
-    ['issue --name n --data-dir=', /--data-dir: "" is not a path/],
+    ['issue --name n --data-dir=', /--data-dir: the value is empty/],
     ['issue --name n --data-dir=\0', /--data-dir: "\\u0000" is not a path/],
     ['rotate', /missing ID/],
     ['rotate a b', /too many arguments/],

@@ -39,6 +39,11 @@ describe('a start that fails ends with one line and exit code 1', () => {
     ],
     ['a setting that makes no sense', () => ({ WORKERS: 'many' }), () => /WORKERS: "many" is not/],
     [
+      'a setting with our name in front',
+      () => ({ GATEFOLD_RATE_LIMIT: '1/s' }),
+      () => /GATEFOLD_RATE_LIMIT: the variable is called RATE_LIMIT/,
+    ],
+    [
       'a table that cannot be read',
       (dir) => void writeFileSync(join(dirname(dir), 'data/production.json'), '{"production":['),
       () => /production\.json/,
@@ -86,7 +91,11 @@ describe('a start', () => {
     const dir = createFolder(test, { 'TestController.js': controller(1), 'DocsController.js': controller(1) });
     chmodSync(dir, 0o777);
     chmodSync(join(dir, 'TestController.js'), 0o666);
-    const service = await startService(test, { dir, env: { HOST: '', WORKERS: '1' } });
+    const service = await startService(test, { dir, env: { HOST: '', WORKERS: '1', RATELIMIT: '1/s' } });
+    await service.logged(
+      'variable-ignored',
+      ({ level, variable, setting }) => level === 'warn' && variable === 'RATELIMIT' && setting === 'RATE_LIMIT',
+    );
     assert.equal(service.output(), `gatefold listening on http://localhost:${service.port}\n`);
     await service.logged('docs-served', ({ access, page }) => access === 'anyone' && page === '/api/docs');
     await service.logged('group-shadowed', ({ group }) => group === 'Docs');

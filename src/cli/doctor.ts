@@ -2,7 +2,9 @@
 // line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { METHODS } from '../base/builtins.ts';
 import { flagOf } from '../base/config.ts';
+import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
 import { readSessionKey } from '../credentials/session.ts';
@@ -113,7 +115,7 @@ export function checkNode(report: Report, version: string = process.versions.nod
   else report('note', `Node ${version}: ${TYPESCRIPT[support]}`);
 }
 
-function checkSettings({ readings }: Installation, report: Report): void {
+function checkSettings({ readings, settings, io }: Installation, report: Report): void {
   for (const { row, source, text, value, problem } of readings) {
     if (problem !== undefined) report('wrong', problem);
     else if (source !== 'default' && value !== row.parse(row.fallback)) {
@@ -124,6 +126,11 @@ function checkSettings({ readings }: Installation, report: Report): void {
     if (row.secret && source === 'flag')
       report('warning', `${flagOf(row.name)} shows the secret to every user of this machine; use ${row.name}`);
   }
+  for (const { variable, setting } of ignoredVariables(io.env))
+    report('warning', `nothing reads ${variable}; the setting is called ${setting}`);
+  const everybody = settings.trustedProxies.find((block) => /\/0+$/.test(block));
+  if (everybody !== undefined)
+    report('warning', `TRUSTED_PROXIES: ${everybody} is everybody, so each client can write the address that it is limited by`);
 }
 
 function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
@@ -199,6 +206,8 @@ function checkCredentials({ settings: { dataDir, sessionKey }, now, inspection }
   }
   const lines = [...rows.flatMap((row) => linesOf(row, now)), ...missingGroups(live, inspection)];
   for (const [level, message] of lines.slice(0, MAX_NAMED)) report(level, message, path);
+  const others = new Set(live.flatMap(({ other_fields = [] }) => other_fields));
+  if (others.size > 0) report('note', `nothing reads these fields of its rows: ${[...others].slice(0, MAX_NAMED).join(', ')}`, path);
   const unnamed = lines.slice(MAX_NAMED);
   if (unnamed.length > 0) {
     const isWrong = unnamed.some(([level]) => level === 'wrong');
@@ -217,6 +226,10 @@ function linesOf(row: Listed, now: number): Line[] {
   if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= SOON) {
     lines.push(['warning', `${who} expires at ${row.expires_at}, within 30 days`]);
   }
+  const unheardOf = row.methods?.filter((method) => !METHODS.includes(method)) ?? [];
+  if (unheardOf.length > 0) lines.push(['warning', `${who} is for ${unheardOf.join(', ')}, a method that no request has`]);
+  const empty = row.methods?.length === 0 ? 'methods' : row.groups?.length === 0 ? 'groups' : undefined;
+  if (empty !== undefined) lines.push(['warning', `${who} may call nothing: its list of ${empty} is empty`]);
   if (row.literal) lines.push(['warning', `${who} carries a literal header value; issue one that is kept as a hash`]);
   return lines;
 }

@@ -83,6 +83,21 @@ test('checkNode says what this Node loads', () => {
   ]);
 });
 
+test('doctor names variables that nothing reads, and proxies that are everybody', async (t) => {
+  const cwd = makeProject(t, SDK);
+  const env = { RATELIMIT: '100/s', GATEFOLD_DOCS: 'off', TRUSTED_PROXIES: '10.0.0.0/8,::/0', HOSTNAME: 'a' };
+  const { lines } = await examine(cwd, [], env);
+  assert.deepEqual(
+    lines.filter((line) => line.includes(' settings ')),
+    [
+      'note settings TRUSTED_PROXIES is "10.0.0.0/8,::/0", the default is ""',
+      'wrong settings GATEFOLD_DOCS: the variable is called DOCS',
+      'warning settings nothing reads RATELIMIT; the setting is called RATE_LIMIT',
+      'warning settings TRUSTED_PROXIES: ::/0 is everybody, so each client can write the address that it is limited by',
+    ],
+  );
+});
+
 test('doctor names settings that differ or make no sense, and shows no secret', async (t) => {
   const cwd = makeProject(t, SDK);
   const secret = 'correct-horse-battery-staple-0123';
@@ -238,6 +253,29 @@ describe('credentials', () => {
       ],
     );
     assert.ok(!out.includes('hunter2') && !out.includes('AAAA'));
+  });
+
+  test('that may call nothing, or have what nothing reads, are told', async (t) => {
+    const rows = [
+      row({ id: 'aaaaaaaaaaaa', name: 'typo', groups: ['sdk'], methods: ['GTE', 'GET'], team: 'a' }),
+      row({ id: 'bbbbbbbbbbbb', name: 'none', groups: [], note: 'x' }),
+      row({ id: 'cccccccccccc', name: 'no method', methods: [], note: 'y' }),
+      row({ id: 'dddddddddddd', name: 'off', disabled: true }),
+      row({ id: 'eeeeeeeeeeee', name: 'old', revoked_at: '2025-01-01', revoked_by: 'Ann' }),
+    ];
+    const { lines } = await examine(makeProject(t, table(rows)));
+    const at = 'credentials data/production.json: ';
+    assert.deepEqual(
+      lines.filter((line) => line.includes(' credentials ')),
+      [
+        `note ${at}3 of 5 credentials are live`,
+        `warning ${at}credential "typo" (aaaaaaaaaaaa) is for GTE, a method that no request has`,
+        `warning ${at}credential "none" (bbbbbbbbbbbb) may call nothing: its list of groups is empty`,
+        `warning ${at}credential "no method" (cccccccccccc) may call nothing: its list of methods is empty`,
+        `wrong ${at}credential "off" (dddddddddddd) is bad and was left out: its field "disabled" does nothing: write "revoked_at", or give it a name that looks like no right`,
+        `note ${at}nothing reads these fields of its rows: team, note`,
+      ],
+    );
   });
 
   test('that are many are counted', async (t) => {

@@ -4,7 +4,7 @@ import { whyNotLive } from '../identify.ts';
 import { readContent } from './file.ts';
 import { compileContent } from './live-table.ts';
 import { atOnce } from './slices.ts';
-import type { CredentialRow, Owner, RawRow } from './table.ts';
+import { type CredentialRow, FIELDS, type Owner, type RawRow } from './table.ts';
 
 export interface Listed {
   readonly id?: string;
@@ -26,6 +26,8 @@ export interface Listed {
   readonly description?: string;
   /** It carries a literal header value instead of a hash. */
   readonly literal?: true;
+  /** Fields that nothing reads: the author's own. */
+  readonly other_fields?: readonly string[];
 }
 
 /** @throws Error one line, when the table cannot be read */
@@ -37,6 +39,7 @@ export function listCredentials(path: string, now: number): Listed[] {
 }
 
 function listRow(row: CredentialRow, raw: RawRow, now: number): Listed {
+  const others = Object.keys(raw).filter((name) => !FIELDS.has(name));
   const overlap = Math.max(...row.previous.map((earlier) => earlier.expiresAt));
   return {
     ...row.application,
@@ -49,5 +52,6 @@ function listRow(row: CredentialRow, raw: RawRow, now: number): Listed {
     ...(typeof raw.revoked_at === 'string' ? { revoked_at: raw.revoked_at } : {}),
     ...(overlap > now ? { previous_expires_at: new Date(overlap).toISOString() } : {}),
     ...(row.digest === undefined ? { literal: true as const } : {}),
+    ...(others.length === 0 ? {} : { other_fields: others }),
   };
 }

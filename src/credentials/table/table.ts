@@ -174,8 +174,8 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
 
 const NONE: CredentialRow['previous'] = [];
 
-/** Those that are read. */
-const FIELDS = new Set(
+/** Those of a row that are read. */
+export const FIELDS: ReadonlySet<string> = new Set(
   'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description authorization'.split(' '),
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);

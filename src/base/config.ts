@@ -1,7 +1,7 @@
 // Reads the settings out of an environment and a command line. An environment variable and a flag are two spellings of the
 // same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
 import { prefixedName } from './ignored-variables.ts';
-import { Expected } from './setting-values.ts';
+import { Expected, isKeyText } from './setting-values.ts';
 import { isSecure, type Machine, type SettingRow, type Settings, settingRows } from './settings.ts';
 
 export class SettingsError extends Error {}
@@ -57,7 +57,7 @@ export function readSettings(
     } catch (error) {
       if (!(error instanceof Expected)) throw error;
       const name = source === 'flag' ? flagOf(row.name) : row.name;
-      const problem = `${name}: ${row.secret ? 'the value' : JSON.stringify(text)} is not ${error.message}`;
+      const problem = `${name}: ${row.secret || isKeyText(text) ? 'the value' : JSON.stringify(text)} is not ${error.message}`;
       return { row, source, text, value: row.parse(row.fallback), problem };
     }
   });

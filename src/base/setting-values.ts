@@ -40,7 +40,15 @@ export function folder(cwd: string) {
 
 /** A path, or nothing. */
 export function file(cwd: string) {
-  return (text: string): string | undefined => (text === '' ? undefined : folder(cwd)(text));
+  return (text: string): string | undefined => {
+    if (isKeyText(text)) throw new Expected('the path of a file');
+    return text === '' ? undefined : folder(cwd)(text);
+  };
+}
+
+/** A key itself, in the place of its path: no message may have it. */
+export function isKeyText(text: string): boolean {
+  return text.includes('-----BEGIN');
 }
 
 /** Addresses and CIDR blocks, as text: who checks an address against them is http/address.ts. */

@@ -185,6 +185,8 @@ describe('refused in one line that names the setting', () => {
       [],
       /^BODY_LIMIT: .* is not a size/,
     ]),
+    [{ TLS_KEY: '-----BEGIN PRIVATE KEY-----\nMIGHAg', TLS_CERT: 'c' }, [], /^TLS_KEY: the value is not the path of a file$/],
+    [{ TLS_KEY: '-----BEGIN PRIVATE KEY-----MIGHAg', TLS_CERT: 'c' }, [], /^TLS_KEY: the value is not the path of a file$/],
     [{ GATEFOLD_RATE_LIMIT: '100/s' }, [], /^GATEFOLD_RATE_LIMIT: the variable is called RATE_LIMIT$/],
     [{ GATEFOLD_DOCS: 'off', DOCS: 'off' }, [], /^GATEFOLD_DOCS: the variable is called DOCS$/],
     [{ GATEFOLD_SESSION_KEY: 'k'.repeat(40) }, [], /^GATEFOLD_SESSION_KEY: the variable is called SESSION_KEY$/],

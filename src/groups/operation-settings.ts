@@ -80,19 +80,19 @@ function readLevel(level: unknown, isOperation: (name: string) => boolean): Decl
   return new Map(entries);
 }
 
-/** @returns a copy, except of a schema: what was checked is what holds */
 function readValue(property: string, value: unknown, where: string): unknown {
   if (!Object.hasOwn(PROPERTIES, property))
     throw new Error(`${where} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
   const [isSound, expected] = PROPERTIES[property as keyof OperationSettings];
-  const isAccess = property === 'access' && isPlain(value);
-  const copy = isAccess
-    ? Object.freeze(Object.fromEntries(entriesOf(value, `${where}: access:`)))
-    : Array.isArray(value)
-      ? [...value]
-      : value;
+  const copy = copyOf(value, `${where}: ${property}:`);
   if (!isSound(copy)) throw new Error(`${where}: ${property} must be ${expected}`);
   return copy;
+}
+
+/** What was checked is what holds. A schema is its library's own. */
+function copyOf(value: unknown, where: string): unknown {
+  if (Array.isArray(value)) return [...value];
+  return isPlain(value) && !('~standard' in value) ? Object.freeze(Object.fromEntries(entriesOf(value, where))) : value;
 }
 
 /**

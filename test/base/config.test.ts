@@ -206,6 +206,7 @@ test('variables that Kubernetes makes of a service named gatefold are no setting
   const env = { GATEFOLD_PORT: 'tcp://10.0.0.1:80', GATEFOLD_OPS_PORT: 'tcp://10.0.0.1:3001', GATEFOLD_SERVICE_HOST: '10.0.0.1' };
   assert.equal(parse(env).port, 3000);
   assert.deepEqual(ignoredVariables(env), []);
+  assert.deepEqual(ignoredVariables({ GATEFOLD_DOCS: 'off' }), [], 'that one stops the start');
 });
 
 describe('ignoredVariables', () => {

@@ -160,6 +160,9 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
     (name): [string, unknown, string] => [name, ['GET'], 'methods'],
   ),
   ['method', 'GET', 'methods'],
+  ['mthds', ['GET'], 'methods'],
+  ['expre_at', PAST, 'expires_at'],
+  ['quota', 0, 'limit'],
   ['method', [], 'methods'],
   ...['group', 'Groups', 'gruops', 'goups', 'allowed_groups', 'controllers', 'controller', 'handler_groups'].map(
     (name): [string, unknown, string] => [name, ['order'], 'groups'],

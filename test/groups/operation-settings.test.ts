@@ -52,6 +52,23 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf(X, 'created'), { access: 'application', bodyLimit: 1 });
   });
 
+  test('a class comes before its ancestors, and an operation before all of them', () => {
+    class Base {
+      static operations: object = { '*': { access: 'application', timeout: 5 }, created: { access: { scope: 'a' } } };
+      index() {}
+      created() {}
+    }
+    class X extends Base {
+      static override operations: object = { '*': { access: 'anyone' } };
+    }
+    class Y extends X {
+      static override operations = { created: { access: { scope: 'b' } } };
+    }
+    assert.deepEqual(settingsOf(X, 'index'), { access: 'anyone', timeout: 5 });
+    assert.deepEqual(settingsOf(X, 'created'), { access: { scope: 'a' }, timeout: 5 });
+    assert.deepEqual(settingsOf(Y, 'created'), { access: { scope: 'b' }, timeout: 5 });
+  });
+
   test('of an object they are its property', () => {
     assert.deepEqual(settingsOf({ operations: { index: { status: 202 } }, index() {} }, 'index'), { status: 202 });
   });

@@ -41,6 +41,10 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     class X { index() {} } Object.setPrototypeOf(X.prototype, B.prototype); export default X`,
     'held',
   ],
+  'of a base class that only the classes lead to': [
+    `class S { static operations = { '*': { access: 'application' } } } class X { ${RAN} } Object.setPrototypeOf(X, S); export default X`,
+    'held',
+  ],
   'a frozen object': [klass('static operations = Object.freeze({ created: Object.freeze({ access: "application" }) });'), 'held'],
   'an object without prototype': [klass(`static operations = { __proto__: null, created: { access: 'application' } };`), 'held'],
   'exported too': [`export const operations = settings;\n${klass('static operations = operations;')}`, 'held'],
@@ -278,6 +282,7 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
       '_befroe',
       '_beforre',
       '_bfore',
+      '_bfoer',
       'BEFORE',
       '_beforeAll',
       'before_each',

@@ -10,19 +10,21 @@ import type { Operations } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
 import { forkEarly } from './supervisor/prefork.ts';
 import type { Announcer } from './supervisor/serve.ts';
+import { relayOutput } from './supervisor/worker-output.ts';
 
 const basics = readProcessBasics();
 if (basics !== undefined) await run(basics);
 
 async function run(basics: ProcessBasics): Promise<void> {
-  const { settings, log, flush } = basics;
+  const { settings, log, sink, flush } = basics;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
+  const output = sink.isShared ? relayOutput(sink) : undefined;
   const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);
   const certificates = await createCertificates(basics);
-  await serve({ settings, early, log, flush, operations, certificates, announcer: await createAnnouncer(basics) });
+  await serve({ settings, early, log, flush, output, operations, certificates, announcer: await createAnnouncer(basics) });
 }
 
 async function createOperations({ settings, log, sink }: ProcessBasics): Promise<Operations | undefined> {

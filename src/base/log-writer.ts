@@ -1,30 +1,38 @@
-// Where log lines go: gathered, and written to a file descriptor in as few writes as their readers allow. A line is
-// written whole or not at all, whatever several processes write to the same pipe at the same time; and a reader that stands
-// still stops nothing, neither requests nor the end of the process.
-import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
+// Gathers log lines and writes them to a file descriptor in few writes. A line is written whole or not at all, also when
+// several processes write to the same pipe. A reader that stops reading delays neither requests nor the end of the process.
+import { constants, fstatSync, openSync, type Stats, write, writeSync } from 'node:fs';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 
-/** A write to a pipe is only then one piece when it is no longer than this (POSIX PIPE_BUF). Nor is any line. */
+/** The longest write that a pipe keeps in one piece (POSIX PIPE_BUF). No line is longer. */
 const PIPE_BUF = 4096;
-/** To a file: a write costs a turn through another thread, 50 us of CPU time whatever its length. */
+/** The longest write to a socket. Linux keeps 32 KiB in one piece. */
+const SOCKET_BATCH = 16 * 1024;
+/** The longest write to a file. Each goes through another thread, which costs 50 us of CPU time whatever its length. */
 const BATCH = 64 * 1024;
-/** Of one UTF-16 unit in UTF-8. */
+/** Bytes that one UTF-16 unit takes in UTF-8. */
 const MOST_BYTES = 3;
-/** Milliseconds a line may wait for company. */
+/** Milliseconds that a line may wait for others. */
 const LINGER = 50;
 /** Milliseconds until a full pipe is tried again: at 64 KiB a try, 13 MB a second. */
 const RETRY = 5;
-/** Bytes held while nobody reads; what comes after is counted and dropped. */
+/** Bytes that are held while nobody reads. Lines beyond that are counted and dropped. */
 const MAX_HELD = 8 * 1024 * 1024;
-/** Milliseconds that the end of the process waits for a reader: without any progress, and at all. */
+/** Milliseconds that `close` waits for a reader: without any progress, and altogether. */
 const PATIENCE = 200;
 const MOST_PATIENCE = 1000;
 
 export interface LogWriter extends LineSink {
-  /** Writes all that is held before it returns, or as much as is read within a second: for the end of the process. */
+  /** Writes whole lines of another process as they are. */
+  pass(lines: string): void;
+  /** Whoever inherits the descriptor can make a write to it wait. */
+  readonly isShared: boolean;
+  /**
+   * Writes all held lines before it returns, or as many as are read within a second; the process ends next. Lines keep their
+   * order, except in a file: a batch that another thread is writing may land behind them.
+   */
   close(): void;
-  /** Lines that were not written because nobody read fast enough, since the start. */
+  /** Lines that were dropped since the start because nobody read fast enough. */
   droppedLines(): number;
 }
 
@@ -36,12 +44,12 @@ export function createLogWriter(fd: number): LogWriter {
   let currentBytes = 0;
   let held = 0;
   let dropped = 0;
-  let told = 0;
+  let reported = 0;
   let buffer = Buffer.alloc(0);
-  /** The batch under way, and how much of it has been written. */
+  /** The batch that is being written, and how many of its bytes are. */
   let batch = buffer;
   let from = 0;
-  /** A write is under way in another thread, or the pipe is full. */
+  /** Another thread is writing, or the pipe is full. */
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -55,17 +63,25 @@ export function createLogWriter(fd: number): LogWriter {
       dropped++;
       return;
     }
-    let bytes = Buffer.byteLength(line);
-    if (bytes > target.longest) {
-      line = cutLine(line, target.longest);
-      bytes = Buffer.byteLength(line);
-    }
+    const bytes = Buffer.byteLength(line);
+    if (bytes <= target.longest) return append(line, bytes);
+    const cut = cutLine(line, target.longest);
+    append(cut, Buffer.byteLength(cut));
+  }
+
+  function pass(lines: string): void {
+    if (held > MAX_HELD) dropped += lines.split('\n').length - 1;
+    else append(lines, Buffer.byteLength(lines));
+    flush();
+  }
+
+  function append(text: string, bytes: number): void {
     held += bytes;
     if (currentBytes + bytes > target.batch) {
       closeBatch();
       pump();
     }
-    current += line;
+    current += text;
     currentBytes += bytes;
   }
 
@@ -83,7 +99,7 @@ export function createLogWriter(fd: number): LogWriter {
     pump();
   }
 
-  /** One write is under way at a time, so one buffer does for all: a new one for each batch costs more than to fill it. */
+  /** One batch is written at a time, so they share a buffer: a new one for each costs more than to fill it. */
   function takeBatch(): boolean {
     reportDropped();
     const text = queue.shift();
@@ -103,9 +119,10 @@ export function createLogWriter(fd: number): LogWriter {
     }
   }
 
-  /** False when nothing more fits. Any other error (the reader is gone, the disk is full) costs this batch and nothing else. */
+  /** Returns false when nothing more fits. Any other error (the reader is gone, the disk is full) drops this batch alone. */
   function writeHere(): boolean {
     try {
+      target.forbidWaiting?.();
       from += writeSync(target.fd, batch, from);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
@@ -132,9 +149,10 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function reportDropped(): void {
-    if (dropped === told || held > MAX_HELD / 2) return;
-    const line = { time: new Date().toISOString(), level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines: dropped - told };
-    told = dropped;
+    if (dropped === reported || held > MAX_HELD / 2) return;
+    const time = new Date().toISOString();
+    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines: dropped - reported };
+    reported = dropped;
     queue.push(`${JSON.stringify(line)}\n`);
     held += queue.at(-1)?.length ?? 0;
   }
@@ -143,7 +161,7 @@ export function createLogWriter(fd: number): LogWriter {
     clearTimeout(timer);
     timer = undefined;
     closeBatch();
-    // What another thread is writing is as good as written: a file does not keep it waiting.
+    // Another thread finishes its batch: a file does not keep it waiting, and Node ends no process before its threads.
     if (target.isPatient) from = batch.length;
     const end = Date.now() + MOST_PATIENCE;
     for (let patience = Date.now() + PATIENCE; from < batch.length || takeBatch(); ) {
@@ -153,7 +171,7 @@ export function createLogWriter(fd: number): LogWriter {
     }
   }
 
-  return { write: write_, flush, close, droppedLines: () => dropped };
+  return { write: write_, pass, flush, close, droppedLines: () => dropped, isShared: target.forbidWaiting !== undefined };
 }
 
 interface Target {
@@ -161,38 +179,60 @@ interface Target {
   /** Bytes that a line may have, and a write. */
   readonly longest: number;
   readonly batch: number;
-  /** A write takes what it takes, so another thread does it. Else one that cannot be made at once fails with EAGAIN. */
+  /** A write may wait, so another thread makes it. Otherwise a write that would wait fails with EAGAIN. */
   readonly isPatient: boolean;
+  /** Makes the next write fail where it would wait; absent where writes to `fd` never wait. */
+  readonly forbidWaiting?: (() => void) | undefined;
 }
 
 function openTarget(fd: number): Target {
   const file = { fd, longest: PIPE_BUF, batch: BATCH, isPatient: true };
+  const kind = statOf(fd);
+  const isSocket = kind?.isSocket() === true;
+  const isTerminal = kind?.isCharacterDevice() === true;
+  if (!isSocket && !isTerminal && kind?.isFIFO() !== true) return file;
+  const impatient = reopen(fd) ?? shareImpatiently(fd);
+  if (impatient === undefined) return file;
+  // The lines of a terminal are for people, so they are never cut. A terminal can be stopped, too.
+  if (isTerminal) return { ...file, ...impatient, longest: Number.POSITIVE_INFINITY, isPatient: false };
+  return { ...file, ...impatient, batch: isSocket ? SOCKET_BATCH : PIPE_BUF, isPatient: false };
+}
+
+function statOf(fd: number): Stats | undefined {
   try {
-    const stat = fstatSync(fd);
-    if (stat.isFIFO() || stat.isSocket()) return { ...file, fd: openImpatiently(fd), batch: PIPE_BUF, isPatient: false };
-    // A terminal can be stopped, too. Its lines are for people.
-    if (stat.isCharacterDevice()) return { ...file, fd: openImpatiently(fd), longest: Number.POSITIVE_INFINITY, isPatient: false };
+    return fstatSync(fd);
   } catch {
-    // Not open, or no such way to open it.
+    // It is closed.
+    return undefined;
   }
-  return file;
+}
+
+type Impatient = Pick<Target, 'fd' | 'forbidWaiting'>;
+
+/**
+ * A blocking write to a pipe that nobody reads would hang its thread, and Node waits for all its threads when the process
+ * ends. So O_NONBLOCK is needed. That flag belongs to the open file description, which every process shares that inherited
+ * the descriptor. So the file is opened again, which gives this process a description of its own.
+ */
+function reopen(fd: number): Impatient | undefined {
+  try {
+    return { fd: openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY) };
+  } catch {
+    // A socket, another user's pipe, or a system without /proc, such as macOS.
+    return undefined;
+  }
 }
 
 /**
- * A write that a reader keeps waiting would block its thread, and Node waits for all its threads when the process ends. The
- * descriptor is shared with every process that inherited it, so it is opened once more, for this process alone. Where that
- * is impossible (a socket, another user's pipe), Node's own stream for it turns waiting off for all; Node turns it on again
- * in the end, but only the process that found it on: the supervisor, since its log is opened before a worker is started.
- *
- * @throws Error when neither is possible
+ * Sets O_NONBLOCK for all who share the descriptor, and again before each write: libuv clears the flag when it starts a
+ * process that inherits the descriptor, and Node clears it when a process ends that found it clear. So the log may be opened
+ * before or after workers are started, and the end of the supervisor leaves the flag as it was. A process can still clear it
+ * in the microseconds before a write. That is why nobody shares the descriptor with the supervisor (worker-output.ts).
  */
-function openImpatiently(fd: number): number {
-  try {
-    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  } catch (error) {
-    if (fd !== 2 || process.stderr.writableLength !== 0) throw error;
-    return fd;
-  }
+function shareImpatiently(fd: number): Impatient | undefined {
+  const { _handle: handle } = process.stderr as { _handle?: { setBlocking?(isBlocking: boolean): number } };
+  if (fd !== 2 || handle?.setBlocking === undefined) return undefined;
+  return { fd, forbidWaiting: () => void handle.setBlocking?.(false) };
 }
 
 function pause(milliseconds: number): void {

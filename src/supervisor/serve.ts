@@ -19,6 +19,7 @@ import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import type { WorkerProcess } from './worker-handle.ts';
+import type { WorkerOutput } from './worker-output.ts';
 
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {
@@ -35,6 +36,8 @@ export interface ServeOptions {
   readonly log: Log;
   /** Has every log line on its way; the process ends next. */
   readonly flush: () => void;
+  /** Undefined: workers write to what this process writes to. */
+  readonly output?: WorkerOutput | undefined;
   /** Undefined: OPS_PORT is off. */
   readonly operations?: Operations | undefined;
   /** Undefined: HTTP without TLS. */
@@ -52,7 +55,8 @@ export interface Announcer {
 }
 
 /** Serves until a signal ends it, and with it the process. */
-export async function serve({ settings, early, log, flush, operations, certificates, announcer, onServing }: ServeOptions): Promise<void> {
+export async function serve(options: ServeOptions): Promise<void> {
+  const { settings, early, log, flush, output, operations, certificates, announcer, onServing } = options;
   let supervisor: Supervisor | undefined;
   let isServing = false;
   let stopping = false;
@@ -121,6 +125,7 @@ export async function serve({ settings, early, log, flush, operations, certifica
     supervisor?.kill();
     // One that outlives this process would complain of it behind our one line.
     await endEarly();
+    await output?.drained();
     const isKnown = error instanceof StartError;
     if (!isKnown) log.error('supervisor-exception', describeError(error));
     flush();
@@ -165,7 +170,8 @@ export async function serve({ settings, early, log, flush, operations, certifica
     operations?.stopping();
     stoppingSince = performance.now();
     log.info('stopping', { signal });
-    void (supervisor?.stop() ?? endEarly()).then(() => {
+    void (supervisor?.stop() ?? endEarly()).then(async () => {
+      await output?.drained();
       log.info('stopped');
       flush();
       process.exit(0);

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLog } from '../../src/base/log.ts';
@@ -196,6 +197,53 @@ describe('the log writer', () => {
     const started = child(test, ['ignore', 'ignore', 'pipe']);
     const [code, signal] = await once(started, 'exit');
     assert.deepEqual([code, signal], [7, null]);
+  });
+
+  it('does not wait on a socket that another process has set to wait', { timeout: 60_000 }, async (test) => {
+    // Starting a process that inherits the descriptor does so.
+    const script = `import { spawnSync } from 'node:child_process';
+      import { createLogWriter } from ${WRITER};
+      const writer = createLogWriter(2);
+      for (let i = 0; i < 500; i++) writer.write('x'.repeat(1000) + '\\n');
+      writer.flush();
+      spawnSync('true', { stdio: ['ignore', 'ignore', 'inherit'] });
+      setTimeout(() => {
+        spawnSync('true', { stdio: ['ignore', 'ignore', 'inherit'] });
+        writer.close();
+        process.exit(7);
+      }, 50);`;
+    const [code, signal] = await once(child(test, ['ignore', 'ignore', 'pipe'], script), 'exit');
+    assert.deepEqual([code, signal], [7, null]);
+  });
+
+  it('leaves a shared socket as it was: whoever else writes to it waits again', { timeout: 60_000 }, async (test) => {
+    // The shell outlives the process that logs, and writes more than the socket holds.
+    const script = `"$@"; head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end >&2`;
+    const log = `import { createLogWriter } from ${WRITER}; const log = createLogWriter(2); log.write('line\\n'); log.close();`;
+    const node = [process.execPath, ...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', log];
+    const shell = spawn('sh', ['-c', script, 'sh', ...node], { stdio: ['ignore', 'ignore', 'pipe'] });
+    test.after(() => shell.kill('SIGKILL'));
+    const chunks: Buffer[] = [];
+    for await (const chunk of shell.stderr) {
+      chunks.push(chunk);
+      await sleep(1);
+    }
+    const text = Buffer.concat(chunks).toString();
+    assert.equal(text.length, 'line\n'.length + 3_000_000 + 'end\n'.length);
+  });
+
+  it('writes all it has to a socket that is read before the process ends, each line whole and in order', async (test) => {
+    const script = `import { createLogWriter } from ${WRITER};
+      const writer = createLogWriter(2);
+      for (let i = 0; i < 3000; i++) writer.write(JSON.stringify({ i, text: 'ü'.repeat(i % 700) }) + '\\n');
+      writer.close();
+      process.exit();`;
+    let received = '';
+    for await (const text of (child(test, ['ignore', 'ignore', 'pipe'], script).stderr as Readable).setEncoding('utf8')) received += text;
+    assert.deepEqual(
+      parse(received).map(({ i }) => i),
+      Array.from({ length: 3000 }, (_, i) => i),
+    );
   });
 
   it('writes all it has to a file before it closes', (test) => {

@@ -214,6 +214,8 @@ describe('createPrettyWriter', () => {
     const add = (line: string) => void written.push(line);
     const sink = {
       write: add,
+      pass: add,
+      isShared: false,
       flush() {},
       close() {},
       droppedLines: () => 3,

@@ -11,38 +11,59 @@ import { controller, createFolder, write } from '../support/folder.ts';
 const SLOW =
   'export default class { index() { return { value: 0 }; } wait() { process.stdout.write("waiting\\n"); return new Promise(() => {}); } }';
 
-/** Its standard error is a pipe that is full and never read. */
-async function startUnread(test: TestContext) {
-  const dir = createFolder(test, { 'TestController.js': SLOW });
-  const logFile = join(dirname(dir), 'log');
-  execFileSync('mkfifo', [logFile]);
-  const reader = openSync(logFile, constants.O_RDONLY | constants.O_NONBLOCK);
-  test.after(() => closeSync(reader));
-  const service = await startService(test, { dir, logFile });
-  // Each leaves a line of 4 kB.
+/** Starts a service whose standard error has this kind, is full, and has no reader. */
+type StartUnread = (test: TestContext) => ReturnType<typeof startService>;
+
+const KINDS: readonly [kind: string, start: StartUnread][] = [
+  [
+    'pipe',
+    async (test) => {
+      const dir = createFolder(test, { 'TestController.js': SLOW });
+      const logFile = join(dirname(dir), 'log');
+      execFileSync('mkfifo', [logFile]);
+      const reader = openSync(logFile, constants.O_RDONLY | constants.O_NONBLOCK);
+      test.after(() => closeSync(reader));
+      return fill(await startService(test, { dir, logFile }));
+    },
+  ],
+  [
+    // The journal of systemd is one, and so is what Node calls a pipe.
+    'socket',
+    async (test) => {
+      const service = await startService(test, { files: { 'TestController.js': SLOW } });
+      service.process.stderr?.pause();
+      return fill(service);
+    },
+  ],
+];
+
+/** Each request leaves a line of 4 kB, and no kernel holds as many. */
+async function fill<T extends { readonly port: number }>(service: T): Promise<T> {
   const long = `/api/test/${'x'.repeat(8000)}`;
-  await Promise.all(Array.from({ length: 60 }, () => ask(service.port, long)));
+  for (let round = 0; round < 10; round++) await Promise.all(Array.from({ length: 60 }, () => ask(service.port, long)));
   return service;
 }
 
-describe('a service whose log nobody reads', { timeout: 110_000 }, () => {
-  it('answers, takes up an edit, and ends on SIGTERM with 0', async (test) => {
-    const { port, dir, process: server, exited } = await startUnread(test);
-    write(dir, 'TestController.js', controller('edited'));
-    while (json(await ask(port, '/api/test')).value !== 'edited');
-    server.kill('SIGTERM');
-    assert.deepEqual(await exited, { code: 0, signal: null });
-  });
+for (const [kind, startUnread] of KINDS) {
+  describe(`a service whose log is a ${kind} that nobody reads`, { timeout: 110_000 }, () => {
+    it('answers, takes up an edit, and ends on SIGTERM with 0', async (test) => {
+      const { port, dir, process: server, exited } = await startUnread(test);
+      write(dir, 'TestController.js', controller('edited'));
+      while (json(await ask(port, '/api/test')).value !== 'edited');
+      server.kill('SIGTERM');
+      assert.deepEqual(await exited, { code: 0, signal: null });
+    });
 
-  it('ends on the second SIGTERM while a request is under way', async (test) => {
-    const { port, process: server, exited } = await startUnread(test);
-    const waiting = new Promise<void>((resolve) => server.stdout?.on('data', (text) => String(text).includes('waiting') && resolve()));
-    ask(port, '/api/test/wait').catch(() => {});
-    await waiting;
-    server.kill('SIGTERM');
-    // Those that come within some milliseconds are one: terminals and npm deliver a signal twice.
-    const again = setInterval(() => server.kill('SIGTERM'), 100);
-    test.after(() => clearInterval(again));
-    assert.deepEqual(await exited, { code: 1, signal: null });
+    it('ends on the second SIGTERM while a request is under way', async (test) => {
+      const { port, process: server, exited } = await startUnread(test);
+      const waiting = new Promise<void>((resolve) => server.stdout?.on('data', (text) => String(text).includes('waiting') && resolve()));
+      ask(port, '/api/test/wait').catch(() => {});
+      await waiting;
+      server.kill('SIGTERM');
+      // Those that come within some milliseconds are one: terminals and npm deliver a signal twice.
+      const again = setInterval(() => server.kill('SIGTERM'), 100);
+      test.after(() => clearInterval(again));
+      assert.deepEqual(await exited, { code: 1, signal: null });
+    });
   });
-});
+}

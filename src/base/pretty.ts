@@ -1,11 +1,11 @@
 // The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places first, and a file
 // that does not load a piece of its source with a caret. It invents nothing: what it shows stands in the line or in the file.
-import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Ink, type Paint, plain, shortPlace, widthOf } from '../base/ink.ts';
 import { isOwnFile } from '../own-files.ts';
 import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
+import { readSource } from './source-file.ts';
 
 interface Line {
   readonly time: string;
@@ -213,7 +213,7 @@ function cutTo(columns: number, text: string): string {
 
 function readLines(path: string): string[] {
   try {
-    return readFileSync(path, 'utf8').split(/\r?\n/);
+    return readSource(path).split(/\r?\n/);
   } catch {
     return [];
   }

@@ -1,10 +1,11 @@
 // `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The changes to
 // the table are credentials/write/changes.ts; what may be shown of it is credentials/table/listing.ts.
 
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
+import { makeFolder } from '../base/make-folder.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
@@ -112,7 +113,7 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
     expiresAt: expires === undefined ? undefined : expiryOf(expires, now),
   };
   const { token, row } = createRow(request, now);
-  makeFolder(settings.dataDir);
+  makeDataFolder(settings.dataDir);
   await updateTable(settings.dataDir, (table) => table.append(row));
   const { hash: _hash, ...shown } = row;
   return {
@@ -134,9 +135,9 @@ function limitOf(text: string): string {
 }
 
 /** Whoever sets out has no folder yet. Its tables are secrets. */
-function makeFolder(dir: string): void {
+function makeDataFolder(dir: string): void {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeFolder(dir, 0o700);
   } catch (error) {
     throw new Refused(`Cannot make ${dir}: ${describeFailure(error)}`);
   }

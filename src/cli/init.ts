@@ -1,9 +1,11 @@
 // `gatefold init [FOLDER]`: a project of one's own, which is examples/smallest under another name. It makes files that were not
 // there and touches no other.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
 import { plain } from '../base/ink.ts';
+import { makeFolder } from '../base/make-folder.ts';
+import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { packagePath } from '../own-files.ts';
 import { type Answer, type Call, type Command, Refused } from './command.ts';
@@ -116,7 +118,7 @@ function isFile({ dependencies }: Manifest): boolean {
 /** False when there is one already. */
 function makeFile(path: string, text: string): boolean {
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     writeFileSync(path, text, { flag: 'wx' });
     return true;
   } catch (error) {
@@ -129,7 +131,7 @@ function makeFile(path: string, text: string): boolean {
 function missingIn(path: string, wanted: Manifest): string[] {
   let found: Record<string, unknown>;
   try {
-    found = Object(JSON.parse(readFileSync(path, 'utf8')));
+    found = Object(JSON.parse(readSource(path)));
   } catch (error) {
     throw new Refused(`Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`);
   }

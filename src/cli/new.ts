@@ -1,8 +1,9 @@
 // `gatefold new GROUP`: writes a controller to start from. It creates one new file, or none.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
+import { makeFolder } from '../base/make-folder.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
@@ -25,7 +26,7 @@ async function run({ operands: [page = ''], settings: { controllersDir: dir }, i
   const path = join(dir, name);
   try {
     // Whoever sets out has no folder yet.
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
     const twin = listControllers(dir).get(group);
     if (twin !== undefined) throw new Refused(`Cannot make ${path}: ${twin} serves that group already`);
     writeFileSync(path, sourceOf(group), { flag: 'wx' });

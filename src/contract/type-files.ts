@@ -89,8 +89,9 @@ function candidates(plain: string): string[] {
   return SOURCE.test(plain) ? [plain] : [`${plain}.ts`, `${plain}.d.ts`, `${plain}/index.ts`, `${plain}.js`];
 }
 
+/** Undefined where nothing can be meant: a pipe or a device is refused when it is read. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
 }
 
 /** Whether a package of that name is below a `node_modules`; one that is linked there from elsewhere is own source. */

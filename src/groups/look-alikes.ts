@@ -1,7 +1,8 @@
 // Files that a person would take for controllers and the server does not, each with the reason. What a controller is called is
-// groups/naming.ts; this file only guesses what was meant.
-import { type Dirent, readdirSync, readFileSync } from 'node:fs';
+// groups/naming.ts; this file guesses what was meant, by the names in the listing alone: no file is opened.
+import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { kindOf } from '../base/source-file.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
 
 export interface LookAlike {
@@ -26,34 +27,14 @@ export function findLookAlikes(dir: string): LookAlike[] {
     if (parsed !== undefined) found.push({ file: entry.name, group: parsed.group, ...whyPassedOver(entry, controllers.get(parsed.group)) });
     else if (entry.isDirectory()) found.push(...lookInto(dir, entry.name, 1));
     else if (/controller/i.test(entry.name)) found.push(guess(entry.name));
-    else found.push(...lookForGroup(dir, entry.name));
   }
   return found.sort((a, b) => (a.file < b.file ? -1 : 1));
-}
-
-/** `user.ts`: a module that exports as a group does, and that no other file of the folder imports. */
-function lookForGroup(dir: string, name: string): LookAlike[] {
-  const group = groupNameOf(/^([A-Za-z][\w-]*)\.(?:ts|mjs|js)$/.exec(name)?.[1] ?? '');
-  if (group === undefined || !/\bexport\s+default\s+(?:class\b|\{)/.test(textOf(dir, name))) return [];
-  const stem = name.slice(0, name.lastIndexOf('.'));
-  const others = readdirSync(dir).filter((other) => other !== name && /\.(?:ts|mjs|js)$/.test(other));
-  if (others.some((other) => new RegExp(`['"]\\./${stem}(?:\\.\\w+)?['"]`).test(textOf(dir, other)))) return [];
-  return [{ file: name, reason: `the name that counts is ${group}Controller${extname(name)}`, onPurpose: false, group }];
-}
-
-function textOf(dir: string, name: string): string {
-  try {
-    return readFileSync(join(dir, name), 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** The name is right, and yet the listing does not have it. */
 function whyPassedOver(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
   if (entry.isFile() && winner !== undefined) return { reason: `${winner} stands beside it and wins`, onPurpose: true };
-  const reason = entry.isSymbolicLink() ? 'it is a link that leads to no file' : 'it is not a file';
-  return { reason, onPurpose: false };
+  return { reason: `it is ${kindOf(entry)}`, onPurpose: false };
 }
 
 function guess(name: string): LookAlike {

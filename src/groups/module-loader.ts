@@ -5,6 +5,7 @@ import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../base/fingerprint.ts';
+import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/type-files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { createSourceTexts, type SourceTexts } from './source-texts.ts';
@@ -97,13 +98,17 @@ function watchWithHooks({ remember, texts, resolved }: WatchParts): ImportWatch 
       if (!url.startsWith('file:')) return nextLoad(url, context);
       const path = fileURLToPath(url);
       remember(path);
+      checkSource(path);
       return texts.during(path, () => nextLoad(url, context));
     },
   });
   return { before: remember, after() {} };
 }
 
-/** Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. */
+/**
+ * Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. An import that
+ * an operation makes when it is called is not seen, so it may still wait for a pipe.
+ */
 function followImports(remember: (path: string) => void, texts: SourceTexts): ImportWatch {
   const { cache } = module.createRequire(import.meta.url);
   let ours: ReadonlySet<string> | undefined;
@@ -116,6 +121,7 @@ function followImports(remember: (path: string) => void, texts: SourceTexts): Im
         if (seen.has(file)) continue;
         seen.add(file);
         remember(file);
+        checkSource(file);
         queue.push(...importedBy(file, texts.before(file, file === path && attempt > 0)));
       }
     },

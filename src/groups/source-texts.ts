@@ -1,6 +1,6 @@
 // The texts that a process runs: what was imported and what is read of it must be one and the same. Where Node hands over what it
 // loads, that text is kept. Elsewhere a text counts when the file had it before the import and has it when it is read.
-import { readFileSync } from 'node:fs';
+import { readSource } from '../base/source-file.ts';
 import { SOURCE } from '../contract/type-files.ts';
 import { isOwnFile } from '../own-files.ts';
 
@@ -33,7 +33,7 @@ export function createSourceTexts(): SourceTexts {
 
   const during: SourceTexts['during'] = (path, load) => {
     if (!isSource(path)) return load();
-    const text = readFileSync(path, 'utf8');
+    const text = readSource(path);
     const loaded = load();
     const { format, source } = loaded;
     const isHandedOver = format?.endsWith('-typescript') === true && source !== null && source !== undefined;
@@ -44,7 +44,7 @@ export function createSourceTexts(): SourceTexts {
 
   function before(path: string, isFresh: boolean): string {
     try {
-      const text = readFileSync(path, 'utf8');
+      const text = readSource(path);
       if (isSource(path) && (isFresh || !expected.has(path))) expected.set(path, text);
       return text;
     } catch {
@@ -56,7 +56,7 @@ export function createSourceTexts(): SourceTexts {
     const text = running.get(path);
     if (text !== undefined) return text;
     const imported = expected.get(path);
-    return imported === undefined ? readFileSync(path, 'utf8') : unchanged(path, imported);
+    return imported === undefined ? readSource(path) : unchanged(path, imported);
   }
 
   return { during, before, textOf, imported: () => [...running.keys(), ...expected.keys()] };
@@ -67,7 +67,7 @@ function isSource(path: string): boolean {
 }
 
 function unchanged(path: string, text: string): string {
-  if (readFileSync(path, 'utf8') !== text) throw new SourceChanged(path);
+  if (readSource(path) !== text) throw new SourceChanged(path);
   return text;
 }
 

@@ -1,10 +1,11 @@
 // The files of DATA_DIR/tls: the account's key, and the certificate with its own key in one file, so that both are replaced
 // by one rename. Mode 0600, made durable before they are renamed into place; one supervisor at a time orders.
 import type { KeyObject } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
+import { makeFolder } from '../base/make-folder.ts';
 import { syncFolder } from '../base/sync-folder.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
@@ -62,7 +63,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   function write(file: string, text: string): void {
     const draft = `${file}.${process.pid}.tmp`;
     try {
-      mkdirSync(path, { recursive: true, mode: 0o700 });
+      makeFolder(path, 0o700);
       rmSync(draft, { force: true });
       const handle = openSync(draft, 'wx', 0o600);
       try {

@@ -170,7 +170,7 @@ test('findLookAlikes gives each file that a person would take for a controller i
   const dir = join(makeProject(t, Object.fromEntries(Object.keys(names).map((name) => [`controllers/${name}`, '']))), 'controllers');
   mkdirSync(join(dir, 'FController.ts'));
   symlinkSync('nowhere', join(dir, 'GController.ts'));
-  const expected = { ...names, 'FController.ts': 'it is not a file', 'GController.ts': 'it is a link that leads to no file' };
+  const expected = { ...names, 'FController.ts': 'it is a folder', 'GController.ts': 'it is a link that leads to no file' };
   const found = findLookAlikes(dir);
   assert.deepEqual(
     Object.fromEntries(found.map(({ file, reason }) => [file, reason])),

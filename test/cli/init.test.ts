@@ -119,6 +119,9 @@ test('init refuses what it cannot make or read, in one line', async (t) => {
   const cwd = makeProject(t, { file: '', 'broken/package.json': '{' });
   for (const [folder, reason] of [
     ['file', /Cannot make .*file\/package\.json: (?:something else has this name|a part of the path is not a folder)/],
+    ...(process.platform === 'linux'
+      ? [['/proc/x', /Cannot make \/proc\/x\/package\.json: no folder can be made in \/proc/] as const]
+      : []),
     ['broken', /Cannot read .*broken\/package\.json: it is not JSON/],
   ] as const) {
     const { code, err } = await runHere(init, [folder], { cwd });

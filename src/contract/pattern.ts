@@ -1,180 +1,248 @@
-// What a regular expression can cost. V8 backtracks: nested repetitions take exponential time, and repetitions beside each
-// other a power of the length. The first kind is refused at load; for the second a check counts length ** degree.
+// The cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions of a pattern.
+// A repetition is variable when the number of its rounds is open, as with `*`, `?` and `{1,3}`; `a{3}` is `aaa`.
+//
+// 1. A variable repetition inside a repetition is taken only where each round
+//    a. has no alternatives,
+//    b. begins or ends with a character that nothing else in it can take, except the characters directly beside it,
+//    c. has no variable repetition, except its last, that can take what may come directly after it.
+//    Then the text decides where each of them ends. Bounded repetitions count like unbounded ones.
+// 2. Repeated alternatives are taken only where no two of them begin with the same character.
+// 3. Elsewhere a repetition adjoins the next one when it can take all that stands between them and a character of the next.
+//    Such a repetition multiplies the steps by its bound or the length of the text, whichever is less. The degree is one more
+//    than the number of unbounded ones. Any other repetition multiplies them by the characters that it can take behind itself.
+//    A pattern that does not begin with ^ begins with a repetition that can take everything.
+// 4. References to groups and variable repetitions in a look-behind are not taken.
+import { LIMITS } from './run.ts';
 
-/** A sequence of parts that may match; a group has several. */
+/** A set of characters: a bit for each sample. */
+type Characters = bigint;
 type Sequence = readonly Part[];
 
 interface Part {
-  /** Of what matches one character; undefined for a group and for what matches none. */
-  readonly characters: Characters | undefined;
-  readonly group: readonly Sequence[] | undefined;
-  /** A group that looks ahead or behind, and takes nothing. */
-  readonly isLook: boolean;
-  readonly min: number;
-  readonly max: number;
+  /** All characters that it can take. */
+  readonly set: Characters;
+  /** The characters that it can begin with. */
+  readonly first: Characters;
+  /** The least number of characters that it takes. */
+  readonly least: number;
+  /** The most rounds of a variable repetition; 0 for what is taken once. */
+  readonly rounds: number;
+  /** What a group can match; empty for a single character. */
+  readonly alternatives: readonly Sequence[];
+  /** A look-ahead, which takes nothing. */
+  readonly isLook?: boolean;
 }
 
-/** Repetitions up to here are taken for a few copies, beyond it for no limit at all. */
-const FEW = 10;
+/** For each repetition and each choice the number of other ways in which it can end; Infinity is one for each character. */
+export type Ways = readonly number[];
+
+/** The parts of a pattern whose fixed repetitions are written out. */
+const MOST_PARTS = 5000;
+const NESTED = 'a repetition inside a repetition can take exponentially long: let';
+const EMPTY = 'a repetition of what can be empty can take exponentially long: let it take at least one character';
 
 /** Why a pattern is refused, undefined when it is not. */
 export function checkPattern(source: string): string | undefined {
   try {
     new RegExp(source, 'u');
-    degreeOf(source);
-    return undefined;
+    const sequence = read(source);
+    const least = leastOf(sequence);
+    if (stepsOf(waysThrough(sequence, 0n), least) <= LIMITS.patternSteps) return undefined;
+    return `a text of ${least} characters can take too long: write repetitions that cannot take what comes after them`;
   } catch (error) {
     return (error as Error).message;
   }
 }
 
-/** A match takes at most some constant times length ** degree. @throws Error when it can take exponentially long */
-export function degreeOf(source: string): number {
-  if (/\\[1-9]|\\k</.test(source)) throw new Error('references to groups are not taken: they can take very long');
-  const alternatives = parse(source);
-  const isAnchored = alternatives.length === 1 && source.startsWith('^');
-  const degree = Math.max(0, ...alternatives.map(degreeOfSequence));
-  return Math.max(1, degree + (isAnchored || degree === 0 ? 0 : 1));
+/** @throws Error when a match can take exponentially long */
+export function waysOf(source: string): Ways {
+  return waysThrough(read(source), 0n);
 }
 
-const isVariable = ({ min, max }: Part): boolean => min !== max;
-const isUnbounded = ({ max }: Part): boolean => max > FEW;
+export function stepsOf(ways: Ways, length: number): number {
+  return ways.reduce((steps, bound) => steps * (Math.min(bound, length) + 1), length + 1);
+}
 
-function degreeOfSequence(sequence: Sequence): number {
-  let chain = 0;
-  let most = 0;
-  let last: Characters = new Set();
-  for (const part of sequence) {
-    const inner = part.group;
-    if (inner !== undefined) {
-      if (isUnbounded(part)) {
-        refuseInside(inner, firstOf(inner));
-        chain++;
-      } else chain += Math.max(0, ...inner.map(degreeOfSequence)) * Math.max(1, part.max);
-      last = new Set([...last, ...charactersOf(part)]);
-    } else if (isUnbounded(part)) {
-      chain++;
-      last = new Set([...last, ...charactersOf(part)]);
-    } else if (part.min > 0 && part.characters !== undefined && isDisjoint(charactersOf(part), last)) {
-      // What comes before cannot run over this character, so it ends at one place alone.
-      chain = 0;
-      last = new Set();
+/** @param follow what can come after the sequence */
+function waysThrough(sequence: Sequence, follow: Characters): Ways {
+  return sequence.flatMap((part, i) => {
+    const { alternatives, rounds, isLook } = part;
+    if (isCharacter(part)) return [];
+    if (alternatives.length === 0 || rounds > 1) {
+      refuseRounds(alternatives);
+      const ends = Math.min(alternatives.some(holdsVariable) ? Infinity : rounds, endsOf(part, sequence, i + 1, follow));
+      return ends === 0 ? [] : [ends];
     }
-    most = Math.max(most, chain);
-  }
-  return most;
+    const next = isLook ? 0n : firstOf(sequence, i + 1, follow);
+    const choices = rounds === 1 ? [...alternatives, []] : alternatives;
+    return [...choices.flatMap((choice) => waysThrough(choice, next)), ...(areDistinct(choices, next) ? [] : [choices.length - 1])];
+  });
 }
 
-/**
- * @param follow what can come after it
- * @throws Error when what is repeated can match the same text in several ways
- */
-function refuseInside(alternatives: readonly Sequence[], follow: Characters): void {
-  const seen = new Set<string>();
-  for (const alternative of alternatives) {
-    alternative.forEach((part, i) => {
-      if (isVariable(part)) throw new Error('a repetition inside a repetition can take exponentially long');
-      if (part.group !== undefined && !part.isLook) refuseInside(part.group, firstOf([alternative.slice(i + 1)], follow));
-    });
-    const first = firstOf([alternative], follow);
-    if (!isDisjoint(first, seen)) throw new Error('repeated alternatives that begin alike can take exponentially long');
-    for (const char of first) seen.add(char);
+/** How many characters that must come after a repetition it can take; Infinity when it adjoins another one. */
+function endsOf({ set }: Part, sequence: Sequence, from: number, follow: Characters): number {
+  for (let i = from; i <= sequence.length; i++) {
+    if ((set & firstOf(sequence, i, follow)) === 0n) return i - from;
+    if (i < sequence.length && !isCharacter(sequence[i] as Part)) break;
   }
+  return Infinity;
 }
 
-type Characters = ReadonlySet<string>;
+// What is repeated
 
-/** What a match can begin with: where nothing has to be taken, with what follows. */
-function firstOf(alternatives: readonly Sequence[], follow: Characters = new Set()): Characters {
-  const first = new Set<string>();
-  for (const alternative of alternatives) {
-    const taker = alternative.findIndex((part) => !canBeEmpty(part));
-    const begins = taker < 0 ? alternative : alternative.slice(0, taker + 1);
-    for (const part of begins) {
-      const ofPart = part.isLook ? [] : (part.characters ?? firstOf(part.group ?? []));
-      for (const char of ofPart) first.add(char);
+function refuseRounds(alternatives: readonly Sequence[]): void {
+  if (alternatives.some((round) => leastOf(round) === 0)) throw new Error(EMPTY);
+  if (alternatives.some(holdsVariable)) return refuseNested(alternatives);
+  if (!areDistinct(alternatives, 0n)) {
+    throw new Error('repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own');
+  }
+  for (const part of alternatives.flat()) refuseRounds(part.alternatives);
+}
+
+function refuseNested(alternatives: readonly Sequence[]): void {
+  if (hasChoice(alternatives)) throw new Error(`${NESTED} each round have no alternatives`);
+  const [round] = alternatives as [Sequence];
+  const start = round.findIndex((part) => !isCharacter(part));
+  const end = round.findLastIndex((part) => !isCharacter(part)) + 1;
+  const begins = start > 0 && ((round[0] as Part).set & setOf(round.slice(start))) === 0n;
+  const ends = end < round.length && ((round.at(-1) as Part).set & setOf(round.slice(0, end))) === 0n;
+  if (!begins && !ends) {
+    throw new Error(`${NESTED} each round begin or end with a character that nothing else in it can take, like (?:-[a-z]+)*`);
+  }
+  refuseAmbiguous(round);
+}
+
+function refuseAmbiguous(round: Sequence): void {
+  const last = round.findLastIndex(({ rounds }) => rounds > 0);
+  round.forEach(({ set, rounds, alternatives }, i) => {
+    if (rounds > 0 && i < last && (set & firstOf(round, i + 1, 0n)) !== 0n) {
+      throw new Error(`${NESTED} no repetition in a round, except its last, take what may come directly after it`);
     }
-    if (taker < 0) for (const char of follow) first.add(char);
+    if (rounds > 1) refuseRounds(alternatives);
+    else if (alternatives.some((one) => leastOf(one) === 0)) throw new Error(EMPTY);
+    else alternatives.forEach(refuseAmbiguous);
+  });
+}
+
+// Parts and their characters
+
+const isCharacter = ({ alternatives, rounds }: Part): boolean => alternatives.length === 0 && rounds === 0;
+const holdsVariable = (sequence: Sequence): boolean =>
+  sequence.some(({ rounds, alternatives }) => rounds > 0 || alternatives.some(holdsVariable));
+const hasChoice = (alternatives: readonly Sequence[]): boolean =>
+  alternatives.length > 1 || alternatives.flat().some((part) => part.isLook || hasChoice(part.alternatives));
+const leastOf = (sequence: Sequence): number => sequence.reduce((sum, { least }) => sum + least, 0);
+const setOf = (sequence: Sequence): Characters => sequence.reduce((set, part) => set | part.set, 0n);
+const sizeOf = (sequence: Sequence): number =>
+  sequence.reduce((sum, { alternatives }) => alternatives.reduce((inner, one) => inner + sizeOf(one), sum + 1), 0);
+
+/** What can come next in a sequence. */
+function firstOf(sequence: Sequence, from: number, follow: Characters): Characters {
+  let first = 0n;
+  for (let i = from; i < sequence.length; i++) {
+    first |= (sequence[i] as Part).first;
+    if ((sequence[i] as Part).least > 0) return first;
   }
-  return first;
+  return first | follow;
 }
 
-function canBeEmpty({ characters, group, isLook, min }: Part): boolean {
-  if (min === 0 || isLook) return true;
-  return characters === undefined && (group === undefined || group.some((alternative) => alternative.every(canBeEmpty)));
+function areDistinct(alternatives: readonly Sequence[], follow: Characters): boolean {
+  const firsts = alternatives.map((sequence) => firstOf(sequence, 0, follow));
+  return firsts.every((first, i) => firsts.slice(i + 1).every((other) => (first & other) === 0n));
 }
 
-function charactersOf({ characters, group }: Part): Characters {
-  return characters ?? new Set(group?.flatMap((one) => one.flatMap((part) => [...charactersOf(part)])));
+function groupOf(alternatives: readonly Sequence[]): Part {
+  const first = alternatives.reduce((sum, one) => sum | firstOf(one, 0, 0n), 0n);
+  return { set: setOf(alternatives.flat()), first, least: Math.min(...alternatives.map(leastOf)), rounds: 0, alternatives };
 }
 
-/** Stands for all characters: what patterns tell apart is told apart here, and by those that the pattern itself names. */
-const SAMPLES = [...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)), '\u00a0', 'é', 'Ж', '中', '\u2028', '😀'];
-const NAMED = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})|([^\0-\x7f])/giu;
+/** Where the white space beyond ASCII begins and ends, and the ends of lines. */
+const SPACE = '\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
+const NAMED = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})/giu;
+const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** With those beside them: a range, or what it leaves out, shares an end with whatever it overlaps. */
+/** Samples stand for all characters: where a class of the pattern begins or ends is one, with those beside it. */
 function samplesOf(source: string): readonly string[] {
-  const named = Array.from(source.matchAll(NAMED), ([, long, short, byte, char]) =>
-    char === undefined ? Number.parseInt((long ?? short ?? byte) as string, 16) : (char.codePointAt(0) as number),
-  );
-  const beside = named.flatMap((code) => [code - 1, code, code + 1]).filter((code) => code > 127 && code <= 0x10ffff);
-  return [...SAMPLES, ...new Set(beside.map((code) => String.fromCodePoint(code)))];
+  const plain = source.replace(NAMED, (_, long, short, byte) => String.fromCodePoint(Number.parseInt(long ?? short ?? byte, 16)));
+  const codes = Array.from(`${SPACE}é中😀${plain}`, (char) => char.codePointAt(0) as number);
+  const beside = codes.flatMap((code) => [code - 1, code, code + 1]).filter((code) => code > 127 && code <= 0x10ffff);
+  return [...ASCII, ...new Set(beside.map((code) => String.fromCodePoint(code)))];
 }
 
-/** A property may hold of any character that has no sample, so it is taken to hold of all beyond ASCII. */
-function matchedBy(set: string, samples: readonly string[]): Characters {
-  const test = new RegExp(`^(?:${set})$`, 'u');
-  const isProperty = /\\p\{/i.test(set);
-  return new Set(samples.filter((char) => test.test(char) || (isProperty && char > '\x7f')));
+/** A property may hold of a character without a sample, so it counts as if it held of all beyond ASCII. */
+function charactersOf(atom: string, samples: readonly string[]): Characters {
+  const test = new RegExp(`^(?:${atom})$`, 'u');
+  const isProperty = /\\p\{/i.test(atom);
+  return samples.reduce((set, char, i) => (test.test(char) || (isProperty && char > '\x7f') ? set | (1n << BigInt(i)) : set), 0n);
 }
 
-function isDisjoint(a: Characters, b: Characters): boolean {
-  for (const char of a) if (b.has(char)) return false;
-  return true;
-}
+// Reading
 
 const ATOM =
-  /\\(?:u\{[\da-f]+\}|u[\da-f]{4}|x[\da-f]{2}|c[a-z]|[pP]\{[^}]*\}|[\s\S])|\[(?:\\[\s\S]|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|<[^>]*>))?|[\s\S]/giuy;
+  /\\(?:u\{[\da-f]+\}|ud[89ab][\da-f]{2}\\ud[c-f][\da-f]{2}|u[\da-f]{4}|x[\da-f]{2}|c[a-z]|p\{[^}]*\}|[\s\S])|\[(?:\\[\s\S]|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|<[^>]*>))?|[\s\S]/giuy;
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,(\d*))?\})\??/y;
 
-function parse(source: string): readonly Sequence[] {
+/** @param source what V8 takes for a regular expression */
+function read(source: string): Sequence {
   const samples = samplesOf(source);
+  const sets = new Map<string, Characters>();
   let at = 0;
-  return alternatives();
+  const all = alternatives();
+  const anywhere: Part = { set: ~0n, first: ~0n, least: 0, rounds: Infinity, alternatives: [] };
+  const sequence = all.length === 1 ? (all[0] as Sequence) : [groupOf(all)];
+  return all.length === 1 && source.startsWith('^') ? sequence : [anywhere, ...sequence];
 
   function alternatives(): Sequence[] {
-    const found: Part[][] = [[]];
+    const sequences: Part[][] = [[]];
     while (at < source.length && source[at] !== ')') {
       if (source[at] === '|') {
         at++;
-        found.push([]);
-      } else (found.at(-1) as Part[]).push(part());
+        sequences.push([]);
+      } else sequences.at(-1)?.push(...part());
     }
-    return found;
+    return sequences;
   }
 
-  function part(): Part {
+  function part(): Sequence {
     ATOM.lastIndex = at;
     const text = ATOM.exec(source)?.[0] as string;
     at += text.length;
-    let group: Sequence[] | undefined;
-    if (text.startsWith('(')) {
-      group = alternatives();
-      at++;
+    if (text === '(' && source[at] === '?') throw new Error('flags of a group are not taken');
+    if (/^\\[1-9k]/.test(text)) throw new Error('references to groups are not taken: they can take very long');
+    if (/^(?:\^|\$|\\b)$/i.test(text)) return [];
+    if (!text.startsWith('(')) {
+      const set = sets.get(text) ?? charactersOf(text, samples);
+      sets.set(text, set);
+      return repeated([{ set, first: set, least: 1, rounds: 0, alternatives: [] }]);
     }
-    const isAssertion = text === '^' || text === '$' || text === '\\b' || text === '\\B';
-    const characters = group !== undefined || isAssertion ? undefined : matchedBy(text, samples);
-    return { characters, group, isLook: /^\(\?<?[=!]/.test(text), ...quantifier() };
+    const inner = alternatives();
+    at++;
+    const group = groupOf(inner);
+    if (!/^\(\?<?[=!]/.test(text)) return repeated(inner.length === 1 ? (inner[0] as Sequence) : [group]);
+    if (!inner.some(holdsVariable)) return [];
+    if (text.startsWith('(?<')) throw new Error('a variable repetition in a look-behind can take very long: give it a fixed length');
+    return [{ ...group, set: 0n, first: ~0n, least: 0, isLook: true }];
   }
 
-  function quantifier(): { min: number; max: number } {
+  /** What must be taken, written out, and behind it what may be taken. */
+  function repeated(once: Sequence): Sequence {
+    const [min, max] = quantifier();
+    if (min * sizeOf(once) > MOST_PARTS) throw new Error(`it stands for more than ${MOST_PARTS} characters and groups`);
+    const fixed = Array.from({ length: min }, () => once).flat();
+    const [only] = once;
+    if (max === min || only === undefined) return fixed;
+    const isPlain = once.length === 1 && only.rounds === 0 && !only.isLook;
+    return [...fixed, { ...(isPlain ? only : groupOf([once])), least: 0, rounds: max - min }];
+  }
+
+  function quantifier(): [min: number, max: number] {
     QUANTIFIER.lastIndex = at;
     const match = QUANTIFIER.exec(source);
-    if (match === null) return { min: 1, max: 1 };
+    if (match === null) return [1, 1];
     at += match[0].length;
-    const [, sign, least, comma, most] = match;
-    if (sign !== undefined) return { min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Infinity };
+    const [, sign, least, comma, limit] = match;
+    if (sign !== undefined) return [sign === '+' ? 1 : 0, sign === '?' ? 1 : Infinity];
     const min = Number(least);
-    return { min, max: comma === undefined ? min : most === '' ? Infinity : Number(most) };
+    return [min, comma === undefined ? min : limit === '' ? Infinity : Number(limit)];
   }
 }

@@ -223,6 +223,11 @@ describe('a request type that is not understood refuses the file', () => {
       /a repetition inside a repetition can take exponentially long/,
     ],
     [
+      'a pattern with bounded repetitions in a bounded one',
+      operation('A', 'interface A {\n  /** @pattern ^(?:[a-z0-9]{1,10}-?){1,10}$ */\n  a: string }'),
+      /let each round begin or end with a character that nothing else in it can take, like \(\?:-\[a-z\]\+\)\*/,
+    ],
+    [
       'a pattern that is none',
       operation('A', 'interface A {\n  /** @pattern ( */\n  a: string }'),
       /@pattern \(: Invalid regular expression/,

@@ -1,0 +1,200 @@
+// Which patterns are taken, what they are counted to cost, and what is said of those that are refused. The rules stand in pattern.ts.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { checkPattern, stepsOf, waysOf } from '../../src/contract/pattern.ts';
+import { LIMITS } from '../../src/contract/run.ts';
+
+/** A way for each character of the text. */
+const N = Infinity;
+const SEVERAL = ['a?'.repeat(24), 'a{24}'].join('');
+
+describe('a pattern is taken, and its repetitions can end in so many other ways', () => {
+  const rows: [pattern: string, ways: readonly number[], fits?: string][] = [
+    // What people write.
+    ['^[a-z0-9]+(?:-[a-z0-9]+)*$', [], 'a-slug-4'],
+    ['^\\d+(?:\\.\\d+)*$', [], '10.20.30'],
+    ['^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(?:-[\\w.-]+)?(?:\\+[\\w.-]+)?$', [], '1.2.3-rc.1+5'],
+    ['^\\d{1,3}(?:\\.\\d{1,3}){3}$', [], '127.0.0.1'],
+    ['^([0-9]{1,3}\\.){3}[0-9]{1,3}$', [], '127.0.0.1'],
+    ['^(?:(?:25[0-5]|2[0-4]\\d|[01]?\\d\\d?)\\.){3}(?:25[0-5]|2[0-4]\\d|[01]?\\d\\d?)$', [1, 2, 1, 2, 1, 2, 1, 2], '255.249.9.10'],
+    ['^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$', [N], 'ada@example.com'],
+    ['^[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+$', [], 'ada@example.co.uk'],
+    ['^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$', [1, N], 'api.a-b.example'],
+    ['^\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])$', [], '2026-12-31'],
+    ['^\\+?[0-9 ]{6,20}$', [], '+49 30 123456'],
+    ['^(?:\\+\\d{1,3}[- ]?)?\\(?\\d{3}\\)?[- ]?\\d{3}[- ]?\\d{4}$', [2], '+1 (555) 123-4567'],
+    ['^#(?:[0-9a-f]{3}){1,2}$', [], '#00ff7f'],
+    ['^[a-z]{2,3}(?:-[A-Z]{2})?$', [], 'de-AT'],
+    ['^[A-Z]{2,3}-\\d{4,6}$', [], 'ABC-123456'],
+    ['^[A-Z][a-z]+(?: [A-Z][a-z]+)*$', [], 'Ada King Lovelace'],
+    ['^\\d+(?:\\.\\d+)?(?:,\\d+(?:\\.\\d+)?)*$', [], '1,2.5,3'],
+    ['^\\w+(?:::\\w+)*$', [], 'std::fmt::Write'],
+    ['^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$', [N, 2], 'YWJjZA=='],
+    ['^(?=.*[A-Z])(?=.*\\d).{8,64}$', [1, 1], 'Passw0rd!'],
+    ['^https?:\\/\\/[^\\s/$.?#].[^\\s]*$', [], 'https://a.b/c'],
+    ['^\\p{L}+(?:[ -]\\p{L}+)*$', [], 'Jean-Luc Ångström'],
+    // Repetitions of their own.
+    ['^abc$', []],
+    ['abc', [3]],
+    ['^[a-z]+$', []],
+    ['[a-z]+', [N]],
+    ['^a$|^b$', [N]],
+    ['^a*b*$', []],
+    ['^a*b*a*$', [N]],
+    ['^a*[ab]b*$', [1]],
+    ['^[a-z]*ing-\\d*$', [3]],
+    ['^\\S+@\\S+$', [N]],
+    ['^.*.*.*$', [N, N]],
+    ['^.*a.*b.*c$', [N, N, 1]],
+    ['^a*a*-b*b*$', [N, N]],
+    ['^a?a?a$', [1, 1]],
+    ['^\\d{4,6}\\d{2}x$', [2]],
+    ['^(?=.*a.*b)c', [N, 1]],
+    // Repeated groups.
+    ['^(?:ab|cd)+x$', []],
+    ['^(?:é|ü)+$', []],
+    ['^(?:[à-ü]|[а-я]x)+$', []],
+    ['^(?:a(?=b)|b)+$', []],
+    ['^(?:a(?:b|c)d)+$', []],
+    ['^((ab*)c)*$', []],
+    ['^(?:(?:a|b){3}-)*$', []],
+    ['^(?:a+-)*(?:b+-)*$', []],
+    ['^(?:-a*)*a*$', [N]],
+  ];
+  for (const [pattern, ways, fits] of rows) {
+    test(`${pattern} → ${JSON.stringify(ways).replaceAll('null', 'n')}`, () => {
+      assert.equal(checkPattern(pattern), undefined);
+      assert.deepEqual(waysOf(pattern), ways);
+      if (fits === undefined) return;
+      assert.match(fits, new RegExp(pattern, 'u'));
+      // A thousand of them in one request.
+      assert.ok(stepsOf(ways, fits.length) * 1000 < LIMITS.patternSteps);
+    });
+  }
+});
+
+describe('a pattern is refused with its reason', () => {
+  const NO_END = /let each round begin or end with a character that nothing else in it can take, like/;
+  const NO_ALTERNATIVES = /let each round have no alternatives/;
+  const GOES_ON = /let no repetition in a round, except its last, take what may come directly after it/;
+  const ALIKE = /let each begin with a character of its own/;
+  const EMPTY = /let it take at least one character/;
+  const rows: [pattern: string, reason: RegExp][] = [
+    ['^(a+)+$', NO_END],
+    ['^(?:[a-z0-9]{1,10}-?){1,10}$', NO_END],
+    ['^(?:\\w{1,10}\\s?){1,8}$', NO_END],
+    ['^\\+?(?:\\d{1,4}[ .-]?){1,8}$', NO_END],
+    ['^(?:[a-z](?:[a-z0-9-]{0,10}[a-z0-9])?\\.?){1,10}$', NO_END],
+    ['^\\w+([.-]?\\w+)*@\\w+([.-]?\\w+)*(\\.\\w{2,3})+$', NO_END],
+    ['^\\w+(?:\\s+\\w+)*$', NO_END],
+    ['^((a)?){20,}$', EMPTY],
+    ['^(?:a[ab]b*[ab])*$', NO_END],
+    ['^(?:a[ab]b?[ab]){0,9}$', NO_END],
+    ['^(?:-a*-?)*$', NO_END],
+    ['^(?:-a*a*)*$', GOES_ON],
+    ['^(?:-a*[ab]b*)*$', GOES_ON],
+    ['^(?:a*[ac]cc*-)*$', GOES_ON],
+    ['^(?:-(?:b(?:a*a*))?)*$', GOES_ON],
+    ['^(?:-(?:ba*a*c)?)*$', GOES_ON],
+    ['^(?:-(?:b|a*))*$', NO_ALTERNATIVES],
+    ['^(?:a+|b)*$', NO_ALTERNATIVES],
+    ['^(?:-(?=.*b)a)*$', NO_ALTERNATIVES],
+    ['^(a|ab)*$', ALIKE],
+    ['^(a|a){2,5}$', ALIKE],
+    ['^(?:x(?:a|a)y)*$', ALIKE],
+    ['(a*)*', EMPTY],
+    ['^(?:-(?:a*)?)*$', EMPTY],
+    ['^(?:|a)*$', EMPTY],
+    ['^(?:(?:|b)a|a)*$', ALIKE],
+    ['^(?:\\Ba|a)*$', ALIKE],
+    ['^(?:(?!b)a|a)*$', ALIKE],
+    // What lies beyond ASCII: named by itself, by its code, by two codes and by a property.
+    ['^(?:[а-я]|[а-я][а-я])*$', ALIKE],
+    ['^(?:[а-я]|[^ая][а-я])*$', ALIKE],
+    ['^(?:[\\u0430-\\u044f]|\\u{432}в)*$', ALIKE],
+    ['^(?:\\ud83d\\ude00|😀x)*$', ALIKE],
+    ['^(?:[\\ud83d\\ude10-\\ud83d\\ude20]|[\\u{1f615}-\\u{1f616}]x)*$', ALIKE],
+    ['^(?:\\p{Ll}|[ա-ֆ]x)*$', ALIKE],
+    ['^(?:\\p{Script=Greek}|\\p{Ll}x)*$', ALIKE],
+    ['^(?:\\s|[^\\0-\\xff\\u2028\\u2029]x)*$', ALIKE],
+    ['^(.)\\1$', /references to groups are not taken/],
+    ['^(?<a>.)\\k<a>$', /references to groups are not taken/],
+    ['^a(?<=b.*)$', /look-behind/],
+    [`^${SEVERAL}$`, /a text of 24 characters can take too long/],
+    ['^(?:(?:a{100}){100}){100}$', /stands for more than 5000 characters and groups/],
+    ['^(?:(?:(?:a|b){100}|c){100}|d){100}$', /stands for more than 5000 characters and groups/],
+    ['^(?i:a)$', /flags of a group|Invalid group/],
+    ['^[a$', /Invalid regular expression/],
+  ];
+  for (const [pattern, reason] of rows) {
+    test(pattern, () => assert.match(checkPattern(pattern) ?? 'it is taken', reason));
+  }
+});
+
+test('a digit behind an escaped backslash is no reference', () => assert.equal(checkPattern('^\\\\1[\\\\k]$'), undefined));
+
+describe('what a text is counted to cost', () => {
+  const rows: [pattern: string, length: number, steps: number][] = [
+    ['^a*$', 99, 100],
+    ['^.*a.*b.*c$', 99, 2e6],
+    ['^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$', 254, 65_025],
+    // A bound counts as itself, and never for more than the text has.
+    ['^\\d{4,6}\\d{2}x$', 9, 30],
+    ['^[a-z]{1,500}[a-z0-9]{1,500}$', 9, 100],
+    ['^[a-z]{1,500}[a-z0-9]{1,500}$', 9999, 5_000_000],
+  ];
+  for (const [pattern, length, steps] of rows) {
+    test(`${pattern}, ${length} characters`, () => assert.equal(stepsOf(waysOf(pattern), length), steps));
+  }
+});
+
+/** Rounds of one to four parts, each of them a set of characters with or without a repetition. */
+function* rounds(): Generator<Round> {
+  const parts = ['a', 'b', '[ab]', '-'].flatMap((set) => ['', '*'].map((sign) => ({ set, isMany: sign === '*', text: set + sign })));
+  for (
+    let made: Round[] = parts.map((part) => [part]);
+    made[0]?.length !== 5;
+    made = made.flatMap((round) => parts.map((part) => [...round, part]))
+  ) {
+    yield* made;
+  }
+}
+type Round = readonly { readonly set: string; readonly isMany: boolean; readonly text: string }[];
+
+/** Decided exactly: whether two ways lead from a part of a repeated round back to it, over the same text. */
+function hasTwoWays(round: Round): boolean {
+  const size = round.length;
+  const next = round.map(({ isMany }, from) => {
+    const places = isMany ? [from] : [];
+    for (let step = 1; step <= size; step++) {
+      places.push((from + step) % size);
+      if (!round[(from + step) % size]?.isMany) break;
+    }
+    return places;
+  });
+  const meet = (i: number, j: number) => [...'ab-'].some((char) => round[i]?.set.includes(char) && round[j]?.set.includes(char));
+  const seen = new Set<string>();
+  const pairs = next.flatMap((places) => places.flatMap((i, at) => places.slice(at + 1).map((j) => [i, j] as const)));
+  for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
+    const [i, j] = pair;
+    if (!meet(i, j)) continue;
+    if (i === j) return true;
+    if (seen.has(pair.join())) continue;
+    seen.add(pair.join());
+    for (const a of next[i] as number[]) for (const b of next[j] as number[]) pairs.push([a, b]);
+  }
+  return false;
+}
+
+test('no repeated round that is taken has two ways through the same text', () => {
+  let taken = 0;
+  for (const round of rounds()) {
+    if (round.every(({ isMany }) => isMany)) continue;
+    const pattern = `^(?:${round.map(({ text }) => text).join('')})*$`;
+    if (checkPattern(pattern) !== undefined) continue;
+    taken++;
+    assert.ok(!hasTwoWays(round), pattern);
+  }
+  assert.ok(taken > 500, `${taken} are taken`);
+  assert.ok(hasTwoWays(['a', '[ab]', 'b', '[ab]'].map((set, i) => ({ set, isMany: i === 2, text: '' }))));
+});

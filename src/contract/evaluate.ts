@@ -23,7 +23,7 @@ import {
 } from './shape.ts';
 import { CircularType, Unsupported } from './source-error.ts';
 import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from './syntax.ts';
-import { quote, templatePart } from './template.ts';
+import { templateShape } from './template.ts';
 import { GLOBALS, keysOf, OWN, propertyOf, utilityType, word } from './utility-types.ts';
 
 /** @returns the own file that is meant. `package`: it has no source here. Undefined: nothing is found */
@@ -248,11 +248,11 @@ export function createEvaluator(load: Loader): Evaluator {
 
   function template(node: Extract<TypeNode, { kind: 'template' }>, scope: Scope, fail: Fail): Shape {
     if (node.types.length === 0) return { kind: 'const', value: node.texts[0] as string };
-    let pattern = `^${quote(node.texts[0] as string)}`;
-    node.types.forEach((type, i) => {
-      pattern += templatePart(evaluate(type, scope), fail) + quote(node.texts[i + 1] as string);
-    });
-    return { kind: 'string', keywords: { pattern: `${pattern}$` } };
+    return templateShape(
+      node.texts,
+      node.types.map((type) => evaluate(type, scope)),
+      fail,
+    );
   }
 
   function typeOf(name: string, scope: Scope): Shape | undefined {

@@ -25,6 +25,10 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
 const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};`;
 /** Of a dollar and another sign that means something in a regular expression. */
 const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
+/** A template literal type, whose types are written #{so}. */
+const template = (text: string) => ['`', text.replaceAll('#', '$'), '`'].join('');
+const VERSION = template('#{number}.#{number}.#{number}');
+const INT = "import type { Int } from 'gatefold';\n";
 const fields = (text: string): object => Object.assign(Object.create(null), JSON.parse(text));
 
 describe('a text becomes', () => {
@@ -138,6 +142,16 @@ describe('of JSON', () => {
     [TEMPLATE, 'abx', ['must match ^a\\.(?:x|\\$)$']],
     [TEMPLATE, 'a.', ['must match ^a\\.(?:x|\\$)$']],
     [`'a.x' & ${TEMPLATE}`, 'a.x', []],
+    [VERSION, '10.20.30', []],
+    [`type A = ${VERSION};\ntype T = A[];`, Array(1000).fill('10.20.30'), []],
+    [
+      template('#{number}-#{number}'),
+      'x'.repeat(200_000),
+      ['must match ^(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+]?\\d{1,2})?--?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d{1,2})?$'],
+    ],
+    [`${INT}type T = ${template('v#{Int}.#{Int}')};`, 'v1.2', []],
+    [`${INT}type T = ${template('v#{Int}.#{Int}')};`, 'v1.2.5', ['must match ^v-?\\d+\\.-?\\d+$']],
+    [`/** @pattern ^[a-z]+$ */\ntype Slug = string;\ntype T = ${template('/#{Slug}/#{boolean}')};`, '/ab/true', []],
     [`'a.y' & ${TEMPLATE}`, 'a.y', ['must be left out']],
     ["Omit<{ [key: string]: number; a: number }, 'a'>", { b: 'x' }, ['/b must be a number']],
     ['Required<{ a?: string | undefined }>', {}, ['/a is missing']],

@@ -38,8 +38,13 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
   }
 
   function templateValue(type: ts.Type): string {
-    const text = checker.typeToString(type).slice(1, -1);
-    return pick([text.replace(/\$\{number\}/g, '12').replace(/\$\{string\}/g, 'foo'), 'id-x', 'a/', 'v1.2']);
+    const text = checker
+      .typeToString(type)
+      .slice(1, -1)
+      .replace(/\$\{number\}/g, () => pick(['12', '0', '1.5', '-3', '1e3', '007', '5-5', '1.2.3', '']))
+      .replace(/\$\{string\}/g, () => pick(['foo', '', 'a-b', '1.2', 'x,y', 'a[]', 'x']));
+    const at = Math.floor(random() * text.length);
+    return pick([text, text, text.slice(0, at) + text.slice(at + 1), text.slice(0, at) + text.slice(at - 1), 'id-x', 'a/', 'v1.2']);
   }
 
   function unionValue(type: ts.UnionType, depth: number): unknown {

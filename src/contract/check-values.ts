@@ -118,10 +118,21 @@ function readNumber(text: string): number | undefined {
   return text.length <= 50 && DECIMAL.test(text) ? Number(text) : undefined;
 }
 
-/** 0.3 is a multiple of 0.1, although 0.3 / 0.1 is not 3. */
-function isMultiple(value: number, of: number): boolean {
-  const times = value / of;
-  return Math.abs(times - Math.round(times)) <= 1e-9 * Math.max(1, Math.abs(times));
+/** Decided by the decimal digits of both: 0.3 is a multiple of 0.1, although 0.3 / 0.1 is not 3. */
+function isMultiple(value: number, step: number): boolean {
+  if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
+  const [digits, exponent] = decimalOf(value);
+  const [stepDigits, stepExponent] = decimalOf(step);
+  // Both have 17 digits at most, of which more than 60 powers of ten cannot change the remainder.
+  const shift = Math.max(-60, Math.min(exponent - stepExponent, 60));
+  if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
+  return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;
+}
+
+/** `-1.25e-7` is -125 times ten to the power of -9. */
+function decimalOf(value: number): readonly [digits: bigint, exponent: number] {
+  const [, whole = '', fraction = '', exponent = '0'] = /^(-?\d+)(?:\.(\d+))?(?:e(.+))?$/.exec(String(value)) ?? [];
+  return [BigInt(whole + fraction), Number(exponent) - fraction.length];
 }
 
 /** In characters: a pair of surrogates is one. */

@@ -1,6 +1,7 @@
 // What becomes of single values by their type: of texts out of a query, a path or a form, and of JSON.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check.ts';
 import { createEvaluator } from '../../src/contract/evaluate.ts';
 import { parseModule } from '../../src/contract/parse-module.ts';
@@ -108,6 +109,16 @@ describe('of JSON', () => {
     [tagged('multipleOf 0.1', 'number'), 0.3, []],
     [tagged('multipleOf 0.1', 'number'), 0.35, ['must be a multiple of 0.1']],
     [tagged('multipleOf 3', 'number'), 0, []],
+    [tagged('multipleOf 0.01', 'number'), 4.35, []],
+    [tagged('multipleOf 0.1', 'number'), 1.1, []],
+    [tagged('multipleOf 1', 'number'), 1e21, []],
+    [tagged('multipleOf 1e22', 'number'), 1e23, []],
+    [tagged('multipleOf 2.5e-7', 'number'), -1.25e-6, []],
+    [tagged('multipleOf 0.01', 'number'), 10_000_000.005, ['must be a multiple of 0.01']],
+    [tagged('multipleOf 0.01', 'number'), 12_345_678.9012, ['must be a multiple of 0.01']],
+    [tagged('multipleOf 1', 'number'), 1_000_000_000.5, ['must be a multiple of 1']],
+    [tagged('multipleOf 3', 'number'), 1_000_000_000, ['must be a multiple of 3']],
+    [tagged('multipleOf 1e300', 'number'), 5e-324, ['must be a multiple of 1e+300']],
     [tagged('maxLength 2', 'string'), '😀😀', []],
     [tagged('maxLength 1', 'string'), '😀😀', ['must have at most 1 character']],
     [tagged('minLength 2', 'string'), '😀', ['must have at least 2 characters']],
@@ -210,6 +221,35 @@ test('a Date of a valid text is a valid Date', () => {
   for (const text of ['0000-01-01T00:00:00Z', '2026-01-01t00:00:00.123456789z', '9999-12-31T23:59:59-23:59', '2026-01-01T00:00:00-00:00']) {
     assert.ok(!Number.isNaN((check(text).made as Date).getTime()), text);
   }
+});
+
+test('a multiple is decided as with whole numbers', () => {
+  const checks = new Map<number, ReturnType<typeof checkOf>>();
+  // Up to 15 digits are exact in a number and in what is written of it.
+  const digits = fc.integer({ min: -(10 ** 15 - 1), max: 10 ** 15 - 1 });
+  const places = fc.integer({ min: 0, max: 20 });
+  const steps = fc.tuple(fc.integer({ min: 1, max: 999 }), fc.integer({ min: 0, max: 6 }));
+  fc.assert(
+    fc.property(
+      fc.oneof(digits, fc.integer({ min: -9999, max: 9999 })),
+      places,
+      steps,
+      fc.boolean(),
+      (given, fraction, [step, stepFraction], makesOne) => {
+        const whole = makesOne ? Math.trunc(given / 1000) * step : given;
+        const at = makesOne ? stepFraction : fraction;
+        const most = BigInt(Math.max(at, stepFraction));
+        const scaled = BigInt(whole) * 10n ** (most - BigInt(at));
+        const isMultiple = scaled % (BigInt(step) * 10n ** (most - BigInt(stepFraction))) === 0n;
+        const of = Number(`${step}e-${stepFraction}`);
+        const check = checks.get(of) ?? checkOf(tagged(`multipleOf ${of}`, 'number'), false);
+        checks.set(of, check);
+        assert.equal(check(Number(`${whole}e-${at}`)).mistakes.length === 0, isMultiple, `${whole}e-${at} of ${of}`);
+        if (makesOne) assert.ok(isMultiple);
+      },
+    ),
+    { numRuns: 2000, seed: 7 },
+  );
 });
 
 test('what one part of a union keeps another does not take away', () => {

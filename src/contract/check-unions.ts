@@ -29,13 +29,16 @@ export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Ch
   };
 }
 
-/** The parts of a union; of one that is part of it by name, its own. */
-export function partsOf(schemas: readonly Schema[], compiler: Pick<Compiler, 'resolve'>, seen = new Set<Schema>()): Schema[] {
-  return schemas.flatMap((schema) => {
-    const of = compiler.resolve(schema);
-    if (of.anyOf === undefined || seen.has(of)) return [schema];
-    return partsOf(of.anyOf as Schema[], compiler, new Set(seen).add(of));
-  });
+/** The parts of a union, each once; of one that is part of it by name, its own. */
+export function partsOf(schemas: readonly Schema[], { resolve }: Pick<Compiler, 'resolve'>): Schema[] {
+  const seen = new Set<Schema>();
+  const visit = (schema: Schema): Schema[] => {
+    const target = resolve(schema);
+    if (seen.has(target)) return [];
+    seen.add(target);
+    return target.anyOf === undefined ? [schema] : (target.anyOf as Schema[]).flatMap(visit);
+  };
+  return schemas.flatMap(visit);
 }
 
 function kindOf(value: unknown): Kind {
@@ -46,13 +49,10 @@ function kindOf(value: unknown): Kind {
 }
 
 /** The kinds of values that a schema can take. */
-export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>, depth = 0): ReadonlySet<Kind> {
+export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): ReadonlySet<Kind> {
   const of = compiler.resolve(schema);
   if (Object.hasOwn(of, IS_FILE)) return new Set(['file']);
-  if (of.anyOf !== undefined) {
-    if (depth > 20) return new Set(KINDS);
-    return new Set((of.anyOf as Schema[]).flatMap((part) => [...kindsOf(part, compiler, depth + 1)]));
-  }
+  if (of.anyOf !== undefined) return new Set(partsOf([of], compiler).flatMap((part) => [...kindsOf(part, compiler)]));
   if (of.enum !== undefined || 'const' in of) return new Set(((of.enum as unknown[]) ?? [of.const]).map(kindOf));
   if (of.type === undefined) return new Set(of.not === undefined ? KINDS : []);
   return new Set([of.type].flat().map((type) => (type === 'integer' ? 'number' : type) as Kind));

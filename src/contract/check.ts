@@ -17,13 +17,32 @@ const KEYWORDS = new Set(
 
 /** @throws Error on a keyword that it does not know: nothing stays unchecked in silence */
 export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: boolean): Compiler {
-  const compiled = new Map<string, Check>();
+  const compiled = new Map<unknown, Check>();
 
+  /** A name, or a schema that contains itself by way of a union, is the same check wherever it occurs, and counts the depth. */
   function compile(schema: Schema): Check {
+    const key = schema.$ref ?? schema;
+    const known = compiled.get(key);
+    if (known !== undefined) return known;
+    let target: Check | undefined;
+    const counted: Check = (value, run) => {
+      if (run.depth >= LIMITS.depth) return run.wrong(`is nested deeper than ${LIMITS.depth}`);
+      run.depth++;
+      const made = (target as Check)(value, run);
+      run.depth--;
+      return made;
+    };
+    compiled.set(key, counted);
+    target = checkOf(schema);
+    if (key === schema) compiled.set(key, target);
+    return compiled.get(key) as Check;
+  }
+
+  function checkOf(schema: Schema): Check {
     for (const keyword of Object.keys(schema)) {
       if (!KEYWORDS.has(keyword) && !NOTES.has(keyword)) throw new Error(`the keyword ${keyword} is not known`);
     }
-    if (typeof schema.$ref === 'string') return reference(schema.$ref);
+    if (schema.$ref !== undefined) return compile(resolve(schema));
     if (schema.not !== undefined) return (_, run) => run.wrong('must be left out');
     if (schema.anyOf !== undefined) return compileUnion(schema.anyOf as Schema[], compiler);
     if (schema.enum !== undefined) return oneOf(schema.enum as unknown[], texts);
@@ -66,23 +85,6 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: bo
             compiler,
           );
     return types.length === others.length ? check : (value, run) => (value === null ? null : check(value, run));
-  }
-
-  function reference($ref: string): Check {
-    const name = $ref.slice($ref.lastIndexOf('/') + 1);
-    const known = compiled.get(name);
-    if (known !== undefined) return known;
-    let target: Check | undefined;
-    const check: Check = (value, run) => {
-      if (run.depth >= LIMITS.depth) return run.wrong(`is nested deeper than ${LIMITS.depth}`);
-      run.depth++;
-      const made = (target as Check)(value, run);
-      run.depth--;
-      return made;
-    };
-    compiled.set(name, check);
-    target = compile(defs[name] as Schema);
-    return check;
   }
 
   function resolve(schema: Schema): Schema {

@@ -1,10 +1,11 @@
 // Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door of the
 // parser, which a worker loads with its first controller.
 import type { GroupContract } from './contract.ts';
+import { ContractError } from './contract-error.ts';
 import { isDataGiven, queryAsData } from './given.ts';
 import { type GroupSource, type ReadSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
-import { createRequestCheck, type RequestCheck } from './request-check.ts';
+import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './request-check.ts';
 import { createResultCheck, type ResultCheck } from './result-check.ts';
 import { createTypeFiles, type ImportedFiles } from './type-files.ts';
 
@@ -30,26 +31,28 @@ export function createReader(sources: ImportedFiles): Reader {
     const read = readGroup(source, files, sources);
     return {
       isHidden: read.isHidden,
-      contract: (operations) => withChecks(read.contract(operations), operations),
+      contract: (operations) => withChecks(read.contract(operations), operations, source.path),
     };
   };
 }
 
-function withChecks(contract: GroupContract, operations: readonly RunTimeOperation[]): ReadContract {
+function withChecks(contract: GroupContract, operations: readonly RunTimeOperation[], file: string): ReadContract {
   const checks = new Map<string, RequestCheck>();
+  const compilers = createCompilers(contract.defs);
   for (const { name, given } of operations) {
-    const { data, optional = false, query, path } = contract.operations.get(name) ?? {};
+    const { data, optional = false, query, path, at = file } = contract.operations.get(name) ?? {};
     const body = given.body === 'stream' ? undefined : given.body;
     // A library's schema is checked by the library; its JSON Schema is for the document.
     const isGiven = body !== undefined || given.query !== undefined;
-    const check = createRequestCheck({
+    const schemas: RequestSchemas = {
       data: isDataGiven(name, given) ? undefined : data,
       optional,
       query: given.query === undefined ? query : undefined,
       path,
-      defs: contract.defs,
+      compilers,
       given: isGiven ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
-    });
+    };
+    const check = compiled(name, at, () => createRequestCheck(schemas));
     if (check !== undefined) checks.set(name, check);
   }
   const resultCheckOf = (name: string) => {
@@ -58,4 +61,13 @@ function withChecks(contract: GroupContract, operations: readonly RunTimeOperati
     return operation === undefined || isGiven ? undefined : createResultCheck(operation, contract.defs);
   };
   return { contract, checks, resultCheckOf };
+}
+
+/** A schema that does not compile would answer each request with 500, so it refuses the file. */
+function compiled<T>(name: string, at: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new ContractError(at, `${name}: the check of its types cannot be made: ${(error as Error).message}`);
+  }
 }

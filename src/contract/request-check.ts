@@ -1,9 +1,9 @@
-// The check of an operation's requests: its schemas, compiled at the first request that needs them. All mistakes are told at
-// once, wherever they are.
+// The check of an operation's requests: its schemas, compiled when its file is loaded, so that no request meets a schema that does not
+// compile. All mistakes are reported at once, wherever they are.
 import { createCompiler } from './check.ts';
 import type { Problem, Schema } from './contract.ts';
 import type { QueryAsData } from './given.ts';
-import { type Check, cutPointer, LIMITS, Run } from './run.ts';
+import { type Check, type Compiler, cutPointer, LIMITS, Run } from './run.ts';
 import { type StandardSchema, type Validated, validate } from './standard-schema.ts';
 
 /** What an operation is about to get; a check replaces what it has changed. */
@@ -19,13 +19,23 @@ export interface RequestSchemas {
   readonly optional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
-  readonly defs: Readonly<Record<string, Schema>>;
+  readonly compilers: Compilers;
   /** Of a library; they stand in the place of the others. */
   readonly given: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
     readonly queryAsData?: QueryAsData;
   };
+}
+
+/** What compiles the schemas of a group: for values, and for the texts of a query, a path or a form. */
+export interface Compilers {
+  readonly values: Compiler;
+  readonly texts: Compiler;
+}
+
+export function createCompilers(defs: Readonly<Record<string, Schema>>): Compilers {
+  return { values: createCompiler(defs, false), texts: createCompiler(defs, true) };
 }
 
 /** A form is a body whose values are texts. `nothing`: an empty object in the place of a body that was not sent. */
@@ -67,26 +77,24 @@ function ownCheck({
   optional,
   query,
   path,
-  defs,
+  compilers,
 }: RequestSchemas): ((parts: RequestParts, dataIs?: DataSource) => Problems) | undefined {
   if (data === undefined && query === undefined && path === undefined) return undefined;
-  const compilers = { texts: once(() => createCompiler(defs, true)), values: once(() => createCompiler(defs, false)) };
-  const compile = (schema: Schema, texts: boolean) => once(() => compilers[texts ? 'texts' : 'values']().compile(schema));
-  const checkBody = data && compile(data, false);
-  const checkTexts = data && compile(data, true);
-  const checkQuery = query && compile(query, true);
-  const checkPath = path && compile(path, true);
+  const checkBody = data && compilers.values.compile(data);
+  const checkTexts = data && compilers.texts.compile(data);
+  const checkQuery = query && compilers.texts.compile(query);
+  const checkPath = path && compilers.texts.compile(path);
 
   return (parts, dataIs) => {
     let problems: Problem[] | undefined;
-    if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath(), problems);
-    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery(), problems);
+    if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, problems);
+    if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, problems);
     if (optional && dataIs === 'nothing') parts.data = undefined;
     else if (checkBody !== undefined && (dataIs === 'body' || dataIs === 'nothing'))
-      problems = checkPart(parts, 'data', 'body', checkBody(), problems);
+      problems = checkPart(parts, 'data', 'body', checkBody, problems);
     else if (checkTexts !== undefined && dataIs !== undefined) {
       const others = problems;
-      problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts(), problems);
+      problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts, problems);
       // A query that is empty was not sent either.
       if (optional && problems !== others && dataIs === 'query' && isEmpty(parts.data)) [parts.data, problems] = [undefined, others];
     }
@@ -111,9 +119,4 @@ function checkPart(
     return before;
   }
   return [...(before ?? []), ...mistakes.map(({ pointer, message }) => ({ in: from, pointer: cutPointer(pointer), message }))];
-}
-
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => (made ??= make());
 }

@@ -12,9 +12,8 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     if (seen.has(schema)) continue;
     seen.add(schema);
     queue.push(...childrenOf(schema));
-    if (schema.anyOf !== undefined && reaches(ambiguousParts(schema.anyOf as Schema[]), schema)) {
-      return `${nameOf(schema)} is a recursive union whose parts cannot be told apart: give them a field of different literals, like kind: 'a' and kind: 'b'`;
-    }
+    const cure = schema.anyOf === undefined ? undefined : cureOf(schema);
+    if (cure !== undefined) return `${nameOf(schema)} is a recursive union whose parts cannot be told apart: ${cure}`;
   }
   return undefined;
 
@@ -24,11 +23,15 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     return of;
   }
 
-  function ambiguousParts(union: readonly Schema[]): Schema[] {
-    const parts = partsOf(union, resolver);
+  /** What to write instead of a union whose parts are ambiguous and contain it. */
+  function cureOf(union: Schema): string | undefined {
+    const parts = partsOf(union.anyOf as Schema[], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
     const lists = parts.filter((part) => kindsOf(part, resolver).has('array'));
-    return [...(objects.length > 1 && tagOf(objects, resolver) === undefined ? objects : []), ...(lists.length > 1 ? lists : [])];
+    if (objects.length > 1 && tagOf(objects, resolver) === undefined && reaches(objects, union)) {
+      return "give them a field of different literals, like kind: 'a' and kind: 'b'";
+    }
+    return lists.length > 1 && reaches(lists, union) ? 'write one list of all entries instead of several lists' : undefined;
   }
 
   function reaches(from: readonly Schema[], target: Schema): boolean {

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { Problem } from '../../src/contract/contract.ts';
 import { createEvaluator } from '../../src/contract/evaluate.ts';
 import { parseModule } from '../../src/contract/parse-module.ts';
-import { createRequestCheck } from '../../src/contract/request-check.ts';
+import { createCompilers, createRequestCheck } from '../../src/contract/request-check.ts';
 import { createSchemaWriter } from '../../src/contract/schema.ts';
 
 const LIMIT_MS = 5000;
@@ -20,7 +20,14 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const { evaluate } = createEvaluator(() => undefined);
   const writer = createSchemaWriter();
   const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
-  const check = createRequestCheck({ data, optional: false, query: undefined, path: undefined, defs: writer.defs, given: {} });
+  const check = createRequestCheck({
+    data,
+    optional: false,
+    query: undefined,
+    path: undefined,
+    compilers: createCompilers(writer.defs),
+    given: {},
+  });
   return (value) => (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
 }
 
@@ -39,6 +46,12 @@ describe('a request that is made to be expensive', () => {
       'a tree of any JSON',
       'type T = string | number | boolean | null | T[] | { [key: string]: T };',
       () => nested(100_000, (a) => [{ a }]),
+      'is nested deeper than 100',
+    ],
+    [
+      '100,000 lists deep, in a union that is part of itself',
+      'type T = string | (number | T)[];',
+      () => nested(100_000, (a) => [a]),
       'is nested deeper than 100',
     ],
     [
@@ -196,7 +209,14 @@ describe('a request that is made to be expensive', () => {
     const { evaluate } = createEvaluator(() => undefined);
     const writer = createSchemaWriter();
     const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
-    const check = createRequestCheck({ data, optional: false, query: undefined, path: undefined, defs: writer.defs, given: {} });
+    const check = createRequestCheck({
+      data,
+      optional: false,
+      query: undefined,
+      path: undefined,
+      compilers: createCompilers(writer.defs),
+      given: {},
+    });
     return (value) => {
       const parts = { data: value, query: undefined, path: undefined };
       assert.equal(check?.(parts, 'body', 'POST'), undefined);

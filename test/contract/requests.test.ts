@@ -29,6 +29,7 @@ const CONTROLLERS = {
       tags?: string[];
       id?: Uuid;
     }
+    type Nested = string | (number | Nested)[];
     const seen = (data: unknown, params: ControllerParams) => ({ data, query: params.query });
     export default class UserController {
       created(data: NewUser, params: ControllerParams<{ query: { dryRun?: boolean; limit?: Int } }>) {
@@ -42,6 +43,7 @@ const CONTROLLERS = {
       patch(data: { kind: 'circle'; r: number } | { kind: 'square'; side: number }) { return data; }
       deleted(data: { a: string } | { a: string; b: number }) { return data; }
       free(data: unknown, params: ControllerParams) { return seen(data, params); }
+      nest(data: { list: Nested }) { return data; }
       upload(data: { file: File; note?: string; count: Int }) { return { size: data.file.size, count: data.count }; }
     }`,
   'OrderController.ts': `
@@ -174,6 +176,7 @@ describe('what fits is let in, and becomes what its type says', () => {
       ['POST', 'user?', 'name=Ada&email=ada@example.com&role=user&age=36&tags=x', 'application/x-www-form-urlencoded'],
       { data: { name: 'Ada', email: 'ada@example.com', age: 36, role: 'user', tags: ['x'] }, isDate: false, dryRun: null },
     ],
+    ['a union that is part of itself', ['POST', 'user/nest', { list: [1, ['a', [2]]] }], { list: [1, ['a', [2]]] }],
     ['a path', ['GET', 'order/7'], { id: 7 }],
     ['a path and a body', ['PATCH', 'order/7', { note: 'n', id: 9 }], { id: 7, change: { note: 'n' } }],
     ['an arrow function of an object', ['GET', 'object?page=1'], { page: 1 }],
@@ -248,6 +251,11 @@ describe('what does not fit is 422, and nothing has run', () => {
     ['a tag', ['PATCH', 'user', { kind: 'oval' }], ['body /kind must be "circle" or "square"']],
     ['a missing tag', ['PATCH', 'user', {}], ['body /kind is missing']],
     ['a field of a tagged part', ['PATCH', 'user', { kind: 'circle' }], ['body /r is missing']],
+    [
+      'a union that is part of itself',
+      ['POST', 'user/nest', { list: [1, [true]] }],
+      ['body /list/1/0 must be a number or a string or a list'],
+    ],
     ['a path', ['GET', 'order/seven'], ['path /id must be a whole number']],
     ['a path and a body', ['PATCH', 'order/x', {}], ['path /id must be a whole number', 'body /note is missing']],
     ['an object export', ['GET', 'object?page=x'], ['query /page must be a number']],

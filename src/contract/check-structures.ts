@@ -5,6 +5,10 @@ import { type Check, type Compiler, LIMITS, type Run } from './run.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** A file of a form and the bytes of a body are no objects. */
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
+
 export function compileArray(schema: Schema, { compile, texts }: Compiler): Check {
   const {
     minItems = 0,
@@ -76,8 +80,8 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
 
   if (texts && !keepsOthers) return fromTexts;
   return (value, run) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
-    const fields = value as Fields;
+    if (!isObject(value)) return run.wrong('must be an object');
+    const fields = value;
     const before = run.mistakes.length;
     let changed: unknown[] | undefined;
     let present = 0;
@@ -107,8 +111,8 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
 
   /** Of texts nearly every field changes, so the object is made anew at once. Whoever has parsed them has counted the fields. */
   function fromTexts(value: unknown, run: Run): unknown {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
-    const fields = value as Fields;
+    if (!isObject(value)) return run.wrong('must be an object');
+    const fields = value;
     const made: Record<string, unknown> = Object.create(null);
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
@@ -155,7 +159,7 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
 }
 
 const anyObject: Check = (value, run) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return run.wrong('must be an object');
+  if (!isObject(value)) return run.wrong('must be an object');
   let sent = 0;
   for (const _ in value) if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
   return value;

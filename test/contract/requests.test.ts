@@ -44,6 +44,9 @@ const CONTROLLERS = {
       deleted(data: { a: string } | { a: string; b: number }) { return data; }
       free(data: unknown, params: ControllerParams) { return seen(data, params); }
       nest(data: { list: Nested }) { return data; }
+      static operations = { scan: { accepts: ['image/png'] } };
+      scan(data: { size: number; type?: string }) { return data; }
+      sort(data: { meta: Record<string, string> }) { return data; }
       upload(data: { file: File; note?: string; count: Int }) { return { size: data.file.size, count: data.count }; }
     }`,
   'OrderController.ts': `
@@ -132,6 +135,12 @@ before(async () => {
 });
 after(() => service.close());
 
+function formOf(fields: Readonly<Record<string, string | File>>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.set(name, value);
+  return form;
+}
+
 const USER = { name: 'Ada', email: 'ada@example.com', role: 'admin' };
 
 async function ask(
@@ -200,9 +209,7 @@ describe('what fits is let in, and becomes what its type says', () => {
   }
 
   test('a file of a form', async () => {
-    const form = new FormData();
-    form.set('file', new File(['abc'], 'a.txt'));
-    form.set('count', '3');
+    const form = formOf({ file: new File(['abc'], 'a.txt'), count: '3' });
     assert.deepEqual(await ask('POST', 'user/upload', form), { status: 200, body: { size: 3, count: 3 } });
   });
 });
@@ -255,6 +262,12 @@ describe('what does not fit is 422, and nothing has run', () => {
       'a union that is part of itself',
       ['POST', 'user/nest', { list: [1, [true]] }],
       ['body /list/1/0 must be a number or a string or a list'],
+    ],
+    ['the bytes of a body where an object is declared', ['POST', 'user/scan', 'GIF', 'image/png'], ['body  must be an object']],
+    [
+      'a file where an object is declared',
+      ['POST', 'user/sort', formOf({ meta: new File(['x'], 'evil.html') })],
+      ['body /meta must be an object'],
     ],
     ['a path', ['GET', 'order/seven'], ['path /id must be a whole number']],
     ['a path and a body', ['PATCH', 'order/x', {}], ['path /id must be a whole number', 'body /note is missing']],

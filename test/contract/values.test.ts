@@ -258,6 +258,35 @@ test('what one part of a union keeps another does not take away', () => {
   assert.deepEqual(checkOf('{ a: 1; b?: 2 } | { a: 1 }', false)({ a: 1, b: 2, c: 3 }).made, { a: 1, b: 2 });
 });
 
+describe('a file is no object', () => {
+  const file = new File(['x'], 'evil.html', { type: 'text/html' });
+  const types = [
+    '{ name: string; size: number }',
+    '{ name?: string }',
+    'Record<string, string>',
+    '{ [key: string]: unknown }',
+    '{}',
+    'object',
+  ];
+  for (const type of types) {
+    test(type, () => {
+      for (const isText of [true, false]) {
+        for (const value of [file, new Blob(['x'])]) {
+          assert.match(checkOf(type, isText)(value).mistakes.join(), /^must be an object/);
+          assert.match(checkOf(`{ meta: ${type} }`, isText)({ meta: value }).mistakes.join(), /^\/meta must be an object/);
+          assert.match(checkOf(`{ meta: (${type}) | null }`, isText)({ meta: value }).mistakes.join(), /^\/meta must be/);
+        }
+      }
+    });
+  }
+  test('it is one where a file is declared, or anything', () => {
+    for (const type of ['File', 'File | { name: string }', 'unknown', '{ [key: string]: unknown } | Blob']) {
+      const { made, mistakes } = checkOf(type, true)(file);
+      assert.deepEqual([made, mistakes], [file, []], type);
+    }
+  });
+});
+
 test('a field __proto__ of a record stays a field', () => {
   const check = checkOf('Record<string, Date>', false);
   const { made } = check(JSON.parse('{"__proto__":"2026-01-01T00:00:00Z"}')) as { made: object };

@@ -5,11 +5,22 @@ import { readFileSync } from 'node:fs';
 /** Kept for everything but connections: at least so many, and of a high limit one of so many. */
 const FEWEST_KEPT = 32;
 const KEPT_OF = 8;
+/** A port of the supervisor has one of so many of the connections that a port of a worker would have. */
+const SIDE_SHARE = 4;
 
 /** @param limit descriptors of the process; undefined where nobody tells */
 export function mostConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
   return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_KEPT, Math.ceil(limit / KEPT_OF))));
+}
+
+/**
+ * For a port of the supervisor, which also needs descriptors for its workers, the folder's watches and files.
+ *
+ * @param limit as above
+ */
+export function mostSideConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
+  return Math.max(1, Math.floor(mostConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 
 /** Node has raised it to what it may be, `ulimit -Hn`. Undefined on systems without /proc, and where there is no limit. */

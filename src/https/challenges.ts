@@ -2,6 +2,7 @@
 // they serve, and by this process as long as there is no certificate that they could serve with.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../base/builtins.ts';
+import { mostSideConnections } from '../base/descriptors.ts';
 import type { ChallengeType, PresentChallenge } from './acme-client.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
 import type { HttpPort } from './http-port.ts';
@@ -50,7 +51,7 @@ async function listenFor({ cert, key }: SecureChallenge, port: number, host: str
     socket.on('error', () => {});
     socket.end();
   });
-  server.on('connection', createNewcomers(MOST_CONNECTIONS).add);
+  server.on('connection', createNewcomers(mostSideConnections(MOST_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

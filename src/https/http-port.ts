@@ -3,6 +3,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
+import { createServer } from '../base/builtins.ts';
+import { mostSideConnections } from '../base/descriptors.ts';
 import type { Challenge } from './acme-client.ts';
 import { createNewcomers } from './newcomers.ts';
 
@@ -39,7 +41,7 @@ export function createHttpPort({
   httpsPort,
   isServed,
   timeoutMs = TIMEOUT_MS,
-  mostConnections = MOST_CONNECTIONS,
+  mostConnections = mostSideConnections(MOST_CONNECTIONS),
 }: HttpPortOptions): HttpPort {
   const answers = new Map<string, string>();
   const server = createServer(

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
+import { mostSideConnections } from '../base/descriptors.ts';
 import { type HttpError, isHttpError, refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { version } from '../own-files.ts';
@@ -108,7 +109,7 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
         // Refused in `pageOf`.
         requireHostHeader: false,
       });
-      boundConnections(server, { mostConnections: MOST_CONNECTIONS, answerTimeout: ANSWER_TIMEOUT });
+      boundConnections(server, { mostConnections: mostSideConnections(MOST_CONNECTIONS), answerTimeout: ANSWER_TIMEOUT });
       server.on('request', answer);
       server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);

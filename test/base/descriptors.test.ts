@@ -1,7 +1,7 @@
 // How many connections a process can have with the descriptors that it has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mostConnections } from '../../src/base/descriptors.ts';
+import { mostConnections, mostSideConnections } from '../../src/base/descriptors.ts';
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 10_000, 1_048_576, 10_000],
@@ -11,6 +11,18 @@ for (const [name, wanted, limit, most] of [
   ['fewer connections wanted', 5, 1024, 5],
 ] as const) {
   test(`${name}: ${most} of ${wanted} connections`, () => assert.equal(mostConnections(wanted, limit), most));
+}
+
+for (const [name, wanted, limit, most] of [
+  ['plenty of descriptors', 1000, 1_048_576, 1000],
+  ['the usual limit of a shell', 1000, 1024, 224],
+  ['few', 1000, 64, 8],
+  ['hardly any', 1000, 20, 1],
+  ['fewer connections wanted', 100, 1024, 100],
+] as const) {
+  test(`a port of the supervisor, ${name}: ${most} of ${wanted} connections`, () => {
+    assert.equal(mostSideConnections(wanted, limit), most);
+  });
 }
 
 test('the limit is that of this process', () => {

@@ -1,5 +1,6 @@
 // The port of plain HTTP, in the process that runs everything else: challenges, redirects, and what an attacker sends it.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -162,5 +163,32 @@ describe('createHttpPort', () => {
     await halfEnded;
     for (const socket of idle) socket.destroy();
     await httpPort.close();
+  });
+
+  test('a flood leaves the process most of its descriptors', { skip: process.platform !== 'linux' }, async (t) => {
+    const limit = 128;
+    const [flooded = 0] = await freePorts(1);
+    const script = `import { readdirSync } from 'node:fs';
+      import { createHttpPort } from ${JSON.stringify(new URL('../../src/https/http-port.ts', import.meta.url).href)};
+      const options = { port: ${flooded}, host: '127.0.0.1', httpsPort: () => 443, isServed: () => true, timeoutMs: 60_000 };
+      await createHttpPort(options).listen();
+      process.stdin.on('data', () => console.log(readdirSync('/proc/self/fd').length));
+      console.log('listening');`;
+    const node = [process.execPath, ...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', script];
+    const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...node], { stdio: ['pipe', 'pipe', 'inherit'] });
+    t.after(() => child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    const idle: Socket[] = [];
+    for (let count = 0; count < 2 * limit; count++) {
+      const socket = connect(flooded, '127.0.0.1').on('error', () => {});
+      await once(socket, 'connect');
+      idle.push(socket);
+    }
+    // The last one is answered, so all before it have been accepted.
+    assert.match(await send(`GET ${PATH}/none HTTP/1.1\r\n${HOST}\r\n`, flooded), UNKNOWN);
+    child.stdin.write('count\n');
+    const [count] = await once(child.stdout.setEncoding('utf8'), 'data');
+    assert.ok(Number(count) < limit - 32, `${count} of ${limit} descriptors are in use`);
+    for (const socket of idle) socket.destroy();
   });
 });

@@ -25,7 +25,7 @@ const MOST_PATIENCE = 1000;
 export interface LogWriter extends LineSink {
   /** Writes whole lines of another process as they are. */
   pass(lines: string): void;
-  /** Whoever inherits the descriptor can make a write to it wait. */
+  /** True where a process that inherits the descriptor can make a write to it wait. */
   readonly isShared: boolean;
   /**
    * Writes all held lines before it returns, or as many as are read within a second; the process ends next. Lines keep their

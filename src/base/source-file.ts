@@ -18,7 +18,7 @@ export function checkSource(path: string): void {
 
 /** @throws Error of the system, or one that names the file and what to do */
 export function readSource(path: string): string {
-  // Opening a device may do something.
+  // A device may act when it is opened.
   checkSource(path);
   // A pipe that has taken its place meanwhile is opened without waiting for a writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -37,7 +37,7 @@ function checkStat(path: string, stat: Stats): void {
   throw new Error(`${path} has ${has} bytes and is not read: a source file may have ${most}; split it, or make a package of it`);
 }
 
-/** What stands there instead of a file. */
+/** Names the kind of an entry that is no file. */
 export function kindOf(entry: Pick<Stats, 'isFIFO' | 'isSocket' | 'isDirectory' | 'isSymbolicLink'>): string {
   if (entry.isFIFO()) return 'a named pipe';
   if (entry.isSocket()) return 'a socket';

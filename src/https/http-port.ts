@@ -3,7 +3,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
-import { createServer } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
 import type { Challenge } from './acme-client.ts';
 import { createNewcomers } from './newcomers.ts';

@@ -1,5 +1,5 @@
-// Passes on what workers log and print, where they would otherwise share one socket with this process: the journal's, or what
-// Node calls a pipe. Whoever shares a socket can make the writes of all others wait, and nobody may wait for a log's reader.
+// Passes on what workers log and print, where they would otherwise share a socket with the supervisor: the journal's, or the one
+// that Node calls a pipe. Each process that shares a socket can make the writes of all others wait (base/log-writer.ts).
 import cluster from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,12 +12,12 @@ export interface WorkerOutput {
 
 /** UTF-16 units of a line that has no end yet; what is longer is passed on in parts. */
 const LONGEST_LINE = 65_536;
-/** Bytes that are held for a reader of standard output. What is printed beyond that is dropped. */
+/** Bytes that are held for a reader of standard output. Output beyond that is dropped. */
 const MAX_HELD = 1024 * 1024;
 /** Milliseconds that the end of the service waits: a process that a controller started may hold the output open. */
 const GRACE = 200;
 
-/** To be called before the first worker is forked: from then on workers write to this process. */
+/** Makes workers write to this process; called before the first one is forked. */
 export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
   const open = new Set<Readable>();
   cluster.setupPrimary({ stdio: ['inherit', 'pipe', 'pipe', 'ipc'] });
@@ -26,7 +26,7 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
     follow(stderr, pass);
   });
 
-  /** Lines are passed on whole: those of several workers go to one place. */
+  /** Passes on whole lines, because the lines of several workers go to one place. */
   function follow(stream: Readable | null | undefined, write: (lines: string) => void): void {
     // The system refused to start this worker.
     if (!stream) return;

@@ -1,5 +1,5 @@
-// What lies in the folder and is no file, or has no end: nobody reads it, the log names it where it was meant for a controller,
-// and edits, commands and the end of the service do not wait for it.
+// Entries of the folder that are no files, or have no end. Nobody reads them, the log names each that is meant for a controller,
+// and edits, commands and the end of the service do not wait for them.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -53,7 +53,7 @@ function createOddFolder(test: TestContext): string {
 /** Node with a bound on its memory: without measure, the reader of a device takes the machine down. */
 function boundedNode(dir: string): string {
   const path = join(dirname(dir), 'node');
-  writeFileSync(path, `#!/bin/sh\nulimit -v 16000000\nexec ${process.execPath} "$@"\n`);
+  writeFileSync(path, `#!/bin/sh\nulimit -d 4000000\nexec ${process.execPath} "$@"\n`);
   chmodSync(path, 0o755);
   return path;
 }

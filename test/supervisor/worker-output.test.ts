@@ -1,5 +1,5 @@
-// What workers log and print reaches the reader of the service's output whole and to the end, and a reader that is gone stops
-// nobody. The output of a service under test is two sockets, as that of a systemd unit.
+// The output of workers reaches the reader of the service whole and to the end, and a reader that stops reading stops nobody. A
+// service under test writes to two sockets, as a systemd unit does.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';

@@ -193,8 +193,9 @@ function openTarget(fd: number): Target {
   if (!isSocket && !isTerminal && kind?.isFIFO() !== true) return file;
   const impatient = reopen(fd) ?? shareImpatiently(fd);
   if (impatient === undefined) return file;
-  // The lines of a terminal are for people, so they are never cut. A terminal can be stopped, too.
-  if (isTerminal) return { ...file, ...impatient, longest: Number.POSITIVE_INFINITY, isPatient: false };
+  // A terminal can be stopped, too. Where /proc is missing, libuv has opened it again for this process. Its lines are for people,
+  // so they are never cut.
+  if (isTerminal) return { ...file, fd: impatient.fd, longest: Number.POSITIVE_INFINITY, isPatient: false };
   return { ...file, ...impatient, batch: isSocket ? SOCKET_BATCH : PIPE_BUF, isPatient: false };
 }
 

@@ -15,9 +15,20 @@ const BOOKSHOP = join(import.meta.dirname, 'bookshop');
 /** Not in step with this process, which is the service. */
 const runInShell = async (line: string) => (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
 const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
-const ODD = `import { Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
+const ODD = `import type { Int } from 'gatefold';
+import { Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
 type Shape = { kind: 'pair'; one: Shape; two: Shape } | { kind: 'leaf' };
 interface Tree { name: string; left: Tree | null; right: Tree | null; shape: Shape | null; pair?: [number, string] }
+interface Facts {
+  /** @minLength 1 */ some: string;
+  /** @minLength 1
+   *  @maxLength 3 */ few: string;
+  whole: Int;
+  /** @minimum 0
+   *  @maximum 9007199254740991 */ count: Int;
+  /** @minimum -9007199254740991 */ step: Int;
+  /** @maxItems 1 */ one: string[];
+}
 export default class OddController {
   'POST tree'(tree: Tree) { return tree; }
   'POST long'(data: { ${LONG}?: '${LONG}' }) { return data; }
@@ -27,6 +38,13 @@ export default class OddController {
   }
   private breakOff = () => {};
   'POST broken'() { this.breakOff(); }
+  /** @returns what an operation may call \`errors\` */
+  'POST errors'(data: { which: number }): unknown {
+    const lists = [{ title: ['is missing'] }, 'none', 7, [null, 'no', {}, { in: 'a"b', pointer: 3, message: 'odd' }, { message: 'whole' }]];
+    return { errors: lists[data.which] };
+  }
+  'POST facts'(data: Facts) { return data; }
+  'DELETE {id}'() {}
   'GET torn'() { return new Reply(200, new Blob(['{"a":'], { type: 'application/json' })); }
 }`;
 const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl is installed';
@@ -271,7 +289,7 @@ describe('the page', { skip: noChromium }, () => {
     const tree = await opened('POST_tree');
     await tree.getByRole('button', { name: 'Fill in an example' }).click();
     await send(tree, 2);
-    assert.deepEqual(JSON.parse(await body(tree)).pair, [1, 'text']);
+    assert.deepEqual(JSON.parse(await body(tree)).pair, [1, 'pair']);
     // What may be null and must be there is null when it is left out.
     await phone.reload();
     await tree.locator('[data-key="name"] input').fill('none');
@@ -289,6 +307,59 @@ describe('the page', { skip: noChromium }, () => {
     await send(torn, 2);
     assert.equal(await body(torn), '{"a":');
     await phone.context().close();
+  });
+
+  test('shows bounds as people say them, and fills in the names of fields', async (t) => {
+    const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }) });
+    t.after(() => odd.close());
+    const own = await open('#/odd/odd_POST_facts', {}, odd.url);
+    const found = own.locator('details.panel[open]#odd_POST_facts');
+    const facts = async (key: string) => (await found.locator(`.field[data-key="${key}"] .fact`).allInnerTexts()).join(', ');
+    await found.locator('form').waitFor();
+    assert.deepEqual(
+      [await facts('some'), await facts('few'), await facts('whole'), await facts('count'), await facts('step'), await facts('one')],
+      ['at least 1 character', '1 to 3 characters', '', 'at least 0', '', 'at most 1 item'],
+    );
+    await found.getByRole('button', { name: 'Fill in an example' }).click();
+    await send(found, 2);
+    assert.deepEqual(JSON.parse(await found.locator('.answer pre').first().innerText()), {
+      some: 'some',
+      few: 'few',
+      whole: 1,
+      count: 0,
+      step: 1,
+      one: ['one'],
+    });
+    await own.context().close();
+  });
+
+  test('shows what is wrong, and nothing for errors that are no list of the service', async (t) => {
+    const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }) });
+    t.after(() => odd.close());
+    const own = await open('#/odd/odd_POST_errors', {}, odd.url);
+    const found = own.locator('details.panel[open]#odd_POST_errors');
+    for (const [which, shown] of [[], [], [], ['3 odd', 'body whole']].entries()) {
+      await found.locator('[data-key="which"] input').fill(String(which));
+      await send(found, 2);
+      assert.deepEqual(await found.locator('.lost p').allInnerTexts(), shown, String(which));
+    }
+    await own.context().close();
+  });
+
+  test('marks what needs a credential, writes verbs in full and links to the document', async () => {
+    await page.goto('about:blank');
+    const marked = async (id: string) => {
+      await page.goto(`${api.url}/api/docs#/${id}`);
+      const line = page.locator(`details.panel#${id.split('/')[1]} > summary`);
+      await line.waitFor();
+      return line.innerText();
+    };
+    assert.match(await marked('report/report_count'), /credential/);
+    assert.doesNotMatch(await marked('book/book_index'), /credential/);
+    assert.match(await marked('book/book_DELETE_by_id'), /^DELETE\s/);
+    const href = await page.evaluate<string>('document.getElementById("document").href');
+    assert.equal((await page.request.get(href)).status(), 200);
+    assert.match((await page.locator('#token').getAttribute('placeholder')) ?? '', /another scheme/);
   });
 
   test('says that it needs a credential where the service shows its document to nobody else', async () => {

@@ -18,7 +18,7 @@ function field(key, schema, isRequired, value) {
 
 /** Writes beside a field what is wrong with it. @returns whether there is such a field */
 export function say(form, where, pointer, message) {
-  let row = form.querySelector(`[data-key=${where}]`);
+  let row = form.querySelector(`[data-key="${CSS.escape(where)}"]`);
   for (const part of pointer.split('/').slice(1)) {
     const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
     const inside = Array.from(row?.querySelectorAll('.field') ?? []);

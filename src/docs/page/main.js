@@ -8,6 +8,8 @@ import { root } from './schema.js';
 const [main, nav, filter, token, menu] = ['main', 'nav', 'filter', 'token', 'menu'].map((id) => document.getElementById(id));
 let groups = new Map();
 
+document.getElementById('document').href = `${base}/api/openapi.json`;
+
 async function load() {
   const headers = token.value === '' ? {} : { Authorization: token.value };
   const found = await fetch(`${base}/api/openapi.json`, { headers }).then(jsonOf, () => undefined);

@@ -4,12 +4,13 @@ import { control, json, say } from './form.js';
 import { curlOf, requestOf, send } from './request.js';
 import { follow, outline, read, sample } from './schema.js';
 
-export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, method === 'DELETE' ? 'DEL' : method);
+export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, method);
 
 /** Folded up it is a line; the rest is made when it is first opened. */
 export function panelOf(operation, token, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
-  const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary));
+  const lock = needsCredential(operation) && h('span.locked', 'credential');
+  const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary), lock);
   const panel = h(`details.panel${operation.deprecated ? '.deprecated' : ''}`, { id: operation.id }, line);
   panel.addEventListener('toggle', () => {
     if (panel.open && panel.childElementCount === 1) panel.append(contentOf(operation, token));
@@ -57,8 +58,10 @@ function contentOf(operation, token) {
     form.classList.add('running');
     for (const wrong of [answer, lost, ...form.querySelectorAll('.wrong')]) wrong.replaceChildren();
     const body = await send(request(), answer, running.signal);
-    for (const { in: where = 'body', pointer = '', message } of [body?.errors ?? []].flat()) {
-      if (!say(form, where, pointer, message)) lost.append(h('p', h('code', pointer || where), ` ${message}`));
+    // A controller may call anything "errors".
+    const errors = Array.isArray(body?.errors) ? body.errors.filter((one) => typeof one?.message === 'string') : [];
+    for (const { in: where = 'body', pointer = '', message } of errors) {
+      if (!say(form, where, String(pointer), message)) lost.append(h('p', h('code', String(pointer || where)), ` ${message}`));
     }
     running = undefined;
     form.classList.remove('running');
@@ -81,10 +84,16 @@ function parametersOf({ parameters }, where) {
   return those.length === 0 ? undefined : { type: 'object', properties, required };
 }
 
-function accessOf({ security }) {
-  const scopes = security.flatMap((one) => Object.values(one).flat());
-  const isOpen = security.length === 0 || security.some((one) => Object.keys(one).length === 0);
-  return !isOpen && h('p.access', scopes.length > 0 ? `Needs a credential with ${scopes.join(' or ')}.` : 'Needs a credential.');
+function needsCredential({ security }) {
+  return security.length > 0 && security.every((one) => Object.keys(one).length > 0);
+}
+
+function accessOf(operation) {
+  const scopes = operation.security.flatMap((one) => Object.values(one).flat());
+  return (
+    needsCredential(operation) &&
+    h('p.access', scopes.length > 0 ? `Needs a credential with ${scopes.join(' or ')}.` : 'Needs a credential.')
+  );
 }
 
 function answerOf([status, response]) {

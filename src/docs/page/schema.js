@@ -47,21 +47,26 @@ export function outline(schema, pad = '', above = []) {
   return `{\n${lines.join('')}${pad}}`;
 }
 
+/** Undefined for the bound of every whole number, which libraries write into its schema. */
+const bounding = (bound) => (Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound);
+
 /** Bounds and the like, a few words each. */
 export function facts(schema) {
   const all = { ...follow(read(schema).kinds[0]), ...follow(schema) };
-  const range = (low, high, unit) => {
-    if (low !== undefined && high !== undefined) return low === high ? `${low}${unit}` : `${low} to ${high}${unit}`;
-    return low === undefined ? high !== undefined && `at most ${high}${unit}` : `at least ${low}${unit}`;
+  const range = (least, most, unit = '') => {
+    const [low, high] = [bounding(least), bounding(most)];
+    const count = (bound) => `${bound}${unit && (bound === 1 ? unit : `${unit}s`)}`;
+    if (low !== undefined && high !== undefined) return low === high ? count(low) : `${low} to ${count(high)}`;
+    return low === undefined ? high !== undefined && `at most ${count(high)}` : `at least ${count(low)}`;
   };
   const rows = [
     all.format !== 'binary' && all.format,
-    range(all.minLength, all.maxLength, ' characters'),
-    range(all.minimum, all.maximum, ''),
+    range(all.minLength, all.maxLength, ' character'),
+    range(all.minimum, all.maximum),
     all.exclusiveMinimum !== undefined && `above ${all.exclusiveMinimum}`,
     all.exclusiveMaximum !== undefined && `below ${all.exclusiveMaximum}`,
     all.multipleOf !== undefined && `a multiple of ${all.multipleOf}`,
-    range(all.minItems, all.maxItems, ' items'),
+    range(all.minItems, all.maxItems, ' item'),
     all.uniqueItems && 'each once',
     all.pattern !== undefined && `/${all.pattern}/`,
     all.contentMediaType !== 'application/octet-stream' && all.contentMediaType,
@@ -75,18 +80,20 @@ const TEXTS = { email: 'ada@example.com', uuid: '123e4567-e89b-42d3-a456-4266141
 TEXTS['date-time'] = `${TEXTS.date}T12:00:00Z`;
 
 const needs = (kind) => read(kind).required?.length ?? 0;
-/** A value that ought to pass. */
-export function sample(schema, depth = 0) {
+/** A value that ought to pass. A text without a format is the name of its field. */
+export function sample(schema, depth = 0, name = 'text') {
   const { kinds, values, isNullable, type, properties = {}, required = [], items, ...own } = read(schema);
   const given = own.examples?.[0] ?? own.default ?? values?.[0];
   if (given !== undefined || isFile(own)) return given;
   // A type may contain itself.
   if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
-  if (kinds.length > 1 || isNullable) return sample(depth > 2 ? kinds.toSorted((a, b) => needs(a) - needs(b))[0] : kinds[0], depth);
-  if (type === 'array') return [...Array(own.minItems || +(depth < 4))].map((_, i) => sample(own.prefixItems?.[i] ?? items, depth + 1));
-  if (type === 'string') return (TEXTS[own.format] ?? 'text').padEnd(own.minLength ?? 0, 'x');
+  if (kinds.length > 1 || isNullable) return sample(depth > 2 ? kinds.toSorted((a, b) => needs(a) - needs(b))[0] : kinds[0], depth, name);
+  if (type === 'array')
+    return [...Array(own.minItems || +(depth < 4))].map((_, i) => sample(own.prefixItems?.[i] ?? items, depth + 1, name));
+  if (type === 'string') return (TEXTS[own.format] ?? name.slice(0, own.maxLength)).padEnd(own.minLength ?? 0, 'x');
   const step = own.multipleOf ?? 1;
-  if (type === 'integer' || type === 'number') return Math.ceil((own.minimum ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;
+  if (type === 'integer' || type === 'number')
+    return Math.ceil((bounding(own.minimum) ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;
   const keys = Object.keys(properties).filter((key) => depth < 2 || required.includes(key));
-  return type === 'object' ? Object.fromEntries(keys.map((key) => [key, sample(properties[key], depth + 1)])) : undefined;
+  return type === 'object' ? Object.fromEntries(keys.map((key) => [key, sample(properties[key], depth + 1, key)])) : undefined;
 }

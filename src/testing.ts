@@ -13,7 +13,7 @@ import { createClient } from './client.ts';
 import type { CallingApplication, ControllerParams } from './controller.ts';
 import { groupNameOf, listControllers } from './groups/naming.ts';
 import type { Caller, CallerTable } from './http/gateway.ts';
-import { createWorkerParts } from './worker/parts.ts';
+import { createWorkerParts, type WorkerParts } from './worker/parts.ts';
 
 export interface TestOptions {
   /** The folder of controllers; default: `./controllers`. */
@@ -77,7 +77,8 @@ export interface TestApi extends TestCaller, AsyncDisposable {
 
 /**
  * Serves a folder of controllers in this process, on a free port of loopback. A module is loaded once in a process, as by any
- * other import: what it keeps in variables, several services of one process share.
+ * other import: what it keeps in variables, several services of one process share. The last of them that closes disposes of their
+ * controllers.
  *
  * @throws Error when a setting makes no sense, when the folder cannot be read, and when a controller does not load, unless `group-not-loadable` is expected
  * @example
@@ -105,13 +106,15 @@ export async function startTest({
   const handedOut = new Map<string, Caller>();
   const parts = await createWorkerParts({ settings, log, sink, withCallers: (table) => amongThem(handedOut, table) });
   const { server } = parts.app;
+  open.add(parts);
 
   async function close(): Promise<void> {
     for (const end = performance.now() + settings.drainTimeout; parts.app.pendingWork() > 0 && performance.now() < end; ) await sleep(5);
     parts.app.giveUpWork();
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
-    await parts.groups.dispose();
+    if (open.delete(parts)) undisposed.push(parts);
+    if (open.size === 0) await Promise.all(undisposed.splice(0).map(({ groups }) => groups.dispose()));
     parts.close();
     if (data === undefined) removeDataDir(dataDir);
     refuseErrors(lines, expected);
@@ -163,6 +166,13 @@ function checkFolder(dir: string): void {
     throw new Error(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
   }
 }
+
+/**
+ * Services of this process that are open, and those that are closed whose controllers are not disposed of yet. All of them share
+ * what modules hold, such as a pool of connections: so the last one that closes disposes of the controllers of all.
+ */
+const open = new Set<WorkerParts>();
+const undisposed: WorkerParts[] = [];
 
 /** Folders of tables that tests did without. One that is never closed, or does not start, leaves none behind either. */
 const dataDirs = new Set<string>();

@@ -133,6 +133,36 @@ describe('startTest', async () => {
     await assert.rejects(working.close(), /background-work-failed .*after the answer/);
   });
 
+  it('leaves what modules hold open until the last service of the process has closed, however often one is closed', async (test) => {
+    const pool = `
+      export const pool = { isOpen: true, ends: 0, query() { if (!this.isOpen) throw new Error('the pool has ended'); return 1; } };
+      export class Base { async [Symbol.asyncDispose]() { pool.isOpen = false; pool.ends++; } }`;
+    const tags = (name: string) =>
+      `import { Base, pool } from '../pool.mjs'; export default class ${name} extends Base { index() { return { tags: pool.query() }; } }`;
+    const root = folder(test, { 'pool.mjs': pool });
+    const dirs = ['one', 'other'].map((name) => join(root, name)) as [string, string];
+    for (const dir of dirs) {
+      mkdirSync(dir);
+      writeFileSync(join(dir, 'TagsController.mjs'), tags('TagsController'));
+    }
+    const out = runScript(`
+      import { pool } from ${JSON.stringify(pathToFileURL(join(root, 'pool.mjs')).href)};
+      const [one, other] = ${JSON.stringify(dirs)};
+      const services = [];
+      for (const controllers of [one, one, other]) services.push(await startTest({ controllers }));
+      const [a, b, c] = services;
+      const seen = [];
+      const see = async (api) => seen.push((await api.fetch('/tags')).status);
+      await b.close();
+      await b.close();
+      await see(a);
+      await c.close();
+      await see(a);
+      await a.close();
+      console.log(JSON.stringify([seen, pool.isOpen, pool.ends]));`);
+    assert.deepEqual(JSON.parse(out), [[200, 200], false, 3]);
+  });
+
   it('does not start with a controller that does not load, unless that is what the test is about', async (test) => {
     const dir = folder(test, { 'BookController.mjs': SOURCE, 'BadController.mjs': 'export default class { index( }' });
     await assert.rejects(startTest({ controllers: dir }), /group-not-loadable .*BadController\.mjs/);
@@ -180,12 +210,12 @@ describe('startTest', async () => {
   });
 });
 
-/** In a process of its own. */
-function runScript(script: string, env: Readonly<Record<string, string>>): void {
+/** In a process of its own. @returns what it writes */
+function runScript(script: string, env: Readonly<Record<string, string>> = {}): string {
   const testing = pathToFileURL(resolve(import.meta.dirname, '../src/testing.ts')).href;
   const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
   const args = [...flags, '--input-type=module', '-e', `import { startTest } from ${JSON.stringify(testing)};\n${script}`];
-  execFileSync(process.execPath, args, { env: { ...process.env, ...env } });
+  return execFileSync(process.execPath, args, { env: { ...process.env, ...env }, encoding: 'utf8' });
 }
 
 describe('createParams', () => {

@@ -141,7 +141,6 @@ describe('an event stream', () => {
   for (const [operation, cause] of [
     ['failsAtOnce', /no feed/],
     ['badItem', /BigInt/],
-    ['badId', /the id of an event has a line break/],
     ['lost', /an object of class Map, .*: return Object\.fromEntries/],
     ['lostInside', /an object of class Set at \/a\/0, /],
     ['noSource', /must be an async iterable/],

@@ -191,7 +191,7 @@ function removeDataDir(dir: string): void {
 
 /** Credentials of the test come first; any other header is for the table. */
 function amongThem(handedOut: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
-  return { identify: (authorization) => handedOut.get(authorization) ?? table.identify(authorization) };
+  return { ...table, identify: (authorization) => handedOut.get(authorization) ?? table.identify(authorization) };
 }
 
 function callerOf(url: string, authorization?: string): TestCaller {

@@ -31,8 +31,8 @@ Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 
 /**
  * Returned by an operation, it answers with an event for each item of `source`. An item is a value, or `{ data, event?, id?, retry? }`.
- * The stream ends when the source does, when the client leaves, and when the worker makes room for new code: the client then
- * reconnects by itself, and `params.lastEventId` says where to go on. `params.signal` is aborted in all three cases.
+ * The stream ends when the source does, when the client leaves, when its credential is revoked or expires, and when the worker makes room for
+ * new code: the client then reconnects by itself, and `params.lastEventId` says where to go on. `params.signal` is aborted in all these cases.
  *
  * @throws TypeError when `source` is no async iterable, or `retry` no number of milliseconds
  */

@@ -28,6 +28,8 @@ export interface Credentials {
    * when the file has to be looked at first.
    */
   identify(authorization: string): Caller | Promise<Caller>;
+  /** The table as it is: another one after each change. What was identified by one may not be by the next. */
+  table(): unknown;
   /** @throws HttpError `SESSION_UNAVAILABLE` when there is no session key and none can be made */
   issueSession(rowId: string): Session;
   /** Live rows alone, those written a moment ago among them. */
@@ -68,6 +70,7 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
       if (caller.kind !== 'refused' || !caller.isUnknown) return caller;
       return look()?.then(() => identifyNow(authorization)) ?? caller;
     },
+    table: table.current,
     issueSession(rowId) {
       try {
         return createSessionToken(keys.findOrMake(), rowId, now());

@@ -6,8 +6,8 @@ import { type CredentialRow, type CredentialTable, literalKey } from './table/ta
 import { parseToken, sha256 } from './token.ts';
 
 export type Caller =
-  /** It matches a live row: SDK mode. */
-  | { readonly kind: 'row'; readonly row: CredentialRow }
+  /** It matches a live row, up to that moment in Unix milliseconds. */
+  | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** It matches no row and is not of our making: the gateway delegates. */
   | { readonly kind: 'foreign' }
   /** It is of our making, or a row's literal value, and that row is not live: 401. */
@@ -64,7 +64,8 @@ function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
   // A rotation that has not been read yet looks the same.
   if (previous === undefined) return unknown(id, 'its secret is not that of the row');
-  return previous.expiresAt > now ? liveOrRefused(row, id, now) : refused('its secret was rotated and the overlap is over', id);
+  if (previous.expiresAt <= now) return refused('its secret was rotated and the overlap is over', id);
+  return liveOrRefused(row, id, now, previous.expiresAt);
 }
 
 function identifySession(token: string, { table, now, sessionKey }: IdentifyContext): Caller {
@@ -74,12 +75,14 @@ function identifySession(token: string, { table, now, sessionKey }: IdentifyCont
   const check = checkSessionToken(key, token, now);
   if ('reason' in check) return refused(check.reason);
   const row = table.rows.get(check.rowId);
-  return row === undefined ? unknown(check.rowId, 'its row is gone or quarantined') : liveOrRefused(row, check.rowId, now);
+  if (row === undefined) return unknown(check.rowId, 'its row is gone or quarantined');
+  return liveOrRefused(row, check.rowId, now, check.expiresAt);
 }
 
-function liveOrRefused(row: CredentialRow, id: string, now: number): Caller {
+/** @param until when what was sent ends, if that is before its row does */
+function liveOrRefused(row: CredentialRow, id: string, now: number, until = Number.POSITIVE_INFINITY): Caller {
   const reason = whyNotLive(row, now);
-  return reason === undefined ? { kind: 'row', row } : refused(reason, id);
+  return reason === undefined ? { kind: 'row', row, expiresAt: Math.min(row.expiresAt, until) } : refused(reason, id);
 }
 
 export function whyNotLive(row: CredentialRow, now: number): string | undefined {

@@ -17,7 +17,8 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-export type SessionCheck = { readonly rowId: string } | { readonly reason: string };
+/** `expiresAt`: Unix milliseconds. */
+export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /** The key proper, out of the text of a setting or of the key file. HKDF (RFC 5869): any text will do, and it serves this purpose alone. */
 export function deriveSessionKey(text: string): Buffer {
@@ -46,7 +47,7 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
   const genuine = crypto().timingSafeEqual(mac, macOf(key, claims)) && mac.toString('base64url') === text;
   if (!genuine) return { reason: 'it is not signed with the session key' };
   const { row, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { row: string; exp: number };
-  return exp * 1000 > now ? { rowId: row } : { reason: 'the session is over' };
+  return exp * 1000 > now ? { rowId: row, expiresAt: exp * 1000 } : { reason: 'the session is over' };
 }
 
 // Over the text, not over what it decodes to: no second spelling of the claims can pass.

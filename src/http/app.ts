@@ -25,6 +25,7 @@ import { type Call, createDispatcher } from './dispatcher.ts';
 import { Exchange } from './exchange.ts';
 import { admit, type CallerTable, createGateway, type Gateway } from './gateway.ts';
 import { checkHead, Request } from './head.ts';
+import { createStreamWatch } from './open-streams.ts';
 import { createRequestIds } from './request-id.ts';
 import { createRouter, firstFit } from './router.ts';
 import { type Route, type RouteTarget, routesWith } from './routes.ts';
@@ -108,6 +109,7 @@ export function createApp({
     onSettled: finish,
     onStreaming: leaveFlight,
     isFollowed: (exchange) => connections.isFollowed(exchange),
+    watch: createStreamWatch(credentials),
   });
   const bodyBudget = settings.bodyBudget ?? defaultBodyBudget(bodyLimit);
   const budget = createBodyBudget({

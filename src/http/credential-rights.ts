@@ -48,6 +48,37 @@ export function checkOperation(row: CallerRow, operation: string): void {
   if (verb !== undefined) checkVerb(row, verb);
 }
 
+/**
+ * Checks a request that was admitted before against the row as it is now. A scope that the row has lost ends it, for the operation may have
+ * looked for that scope itself.
+ *
+ * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
+ */
+export function checkStillAllowed(row: CallerRow, { application, verb, page, group, operation }: AdmittedRequest): void {
+  checkVerb(row, verb);
+  checkOperation(row, operation);
+  if (row.handler === undefined) checkGroup(row, page);
+  if (groupNameOf(row.handler ?? page) !== group) throw refusal('GROUP_NOT_ALLOWED');
+  for (const scope of application?.scopes ?? []) checkAccess(row.application, { scope });
+}
+
+/** `application`: as it was when the request came. */
+interface AdmittedRequest {
+  readonly application: CallingApplication | undefined;
+  readonly verb: string;
+  readonly page: string;
+  readonly group: string;
+  readonly operation: string;
+}
+
+/** @param reason for the log */
+export function invalidCredential(reason: string): Error {
+  return refusal('INVALID_CREDENTIAL', undefined, {
+    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
+    cause: new Error(reason),
+  });
+}
+
 /** @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
 export function checkAccess(application: CallingApplication | undefined, access: Access): void {
   if (access === 'anyone') return;

@@ -5,13 +5,14 @@ import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { Admission } from './admission.ts';
 import type { Responder } from './answer/response.ts';
-import { type CallerRow, checkGroup, checkVerb } from './credential-rights.ts';
+import { type CallerRow, checkGroup, checkVerb, invalidCredential } from './credential-rights.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Exchange } from './exchange.ts';
 import type { RouteMatch } from './router.ts';
 
 export type Caller =
-  | { readonly kind: 'row'; readonly row: CallerRow }
+  /** `expiresAt`: of the credential, in Unix milliseconds; undefined: never. */
+  | { readonly kind: 'row'; readonly row: CallerRow; readonly expiresAt?: number }
   | { readonly kind: 'foreign' }
   /** `id`: of the row, where the token told it. */
   | { readonly kind: 'refused'; readonly reason: string; readonly id?: string };
@@ -19,6 +20,8 @@ export type Caller =
 export interface CallerTable {
   /** A promise only where the table has to be looked at first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
+  /** The table as it is, another object after each change; undefined: it never changes. */
+  table?(): unknown;
 }
 
 export interface GatewayParts {
@@ -104,11 +107,4 @@ export function admit(exchange: Exchange, caller: Caller, admission: Admission):
   admission.caller(exchange);
   if (caller.kind === 'refused') throw invalidCredential(caller.reason);
   return exchange.caller;
-}
-
-function invalidCredential(reason: string): Error {
-  return refusal('INVALID_CREDENTIAL', undefined, {
-    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
-    cause: new Error(reason),
-  });
 }

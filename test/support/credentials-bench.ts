@@ -3,12 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Log, LogFields } from '../../src/base/log.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
 
-export function createFolder(test: Pick<TestContext, 'after'>): string {
+export function createFolder(test: { after(done: () => void): void }): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-credentials-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;

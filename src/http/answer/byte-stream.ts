@@ -17,8 +17,14 @@ export interface StreamEvents {
   left(bytes: number): void;
 }
 
-/** @returns ends the source before its end, for whatever reason */
-export function sendStream(source: ByteSource, response: ServerResponse, events: StreamEvents): (reason: Error) => void {
+export interface LiveStream {
+  /** Ends the source before its end, for whatever reason. */
+  cancel(reason: Error): void;
+  /** Breaks the body off. */
+  fail(error: unknown): void;
+}
+
+export function sendStream(source: ByteSource, response: ServerResponse, events: StreamEvents): LiveStream {
   let bytes = 0;
   let cost = 0;
   let hasBegun = false;
@@ -26,7 +32,7 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
   response.on('error', () => {});
   pieces.go();
-  return cancel;
+  return { cancel, fail };
 
   /** @returns whether the next piece is wanted at once */
   function take(error: unknown, piece: unknown): boolean {
@@ -68,6 +74,12 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
     if (isOver) return;
     pieces.cancel(reason);
     over(leave);
+  }
+
+  function fail(error: unknown): void {
+    if (isOver) return;
+    pieces.cancel(new Error('its answer was broken off'));
+    over(() => events.fail(error, bytes, hasBegun));
   }
 
   /** Where the client has gone, this is all that will be said of the answer. */

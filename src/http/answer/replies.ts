@@ -5,6 +5,7 @@ import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
+import type { WatchStream } from '../open-streams.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
@@ -20,7 +21,10 @@ export interface ReplyParts {
   /** What `open` began is over, or was never begun. */
   readonly close: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
+  readonly watch: WatchStream;
 }
+
+const NOT_ALLOWED = 'its credential does not allow it any more';
 
 export interface Replies {
   answer(exchange: Exchange, value: unknown): void;
@@ -28,7 +32,7 @@ export interface Replies {
   drain(): void;
 }
 
-export function createReplies({ log, send, open, close, fail }: ReplyParts): Replies {
+export function createReplies({ log, send, open, close, fail, watch }: ReplyParts): Replies {
   /** Of the event streams under way. */
   const live = new Set<() => void>();
   let draining = false;
@@ -73,7 +77,12 @@ export function createReplies({ log, send, open, close, fail }: ReplyParts): Rep
       send(exchange, status, headers, '');
     } else if (body.kind === 'stream') {
       exchange.watchClient();
-      exchange.cancelBody = sendStream(body.source, exchange.response, eventsOf(exchange, status, headers, false));
+      const stream = sendStream(body.source, exchange.response, eventsOf(exchange, status, headers, false));
+      exchange.cancelBody = stream.cancel;
+      watch(exchange, (refusal) => {
+        stream.fail(refusal);
+        exchange.abort(new Error(NOT_ALLOWED));
+      });
     } else giveEvents(exchange, body, status, headers);
   }
 
@@ -81,13 +90,18 @@ export function createReplies({ log, send, open, close, fail }: ReplyParts): Rep
     exchange.watchClient();
     const stream = sendEvents(events, exchange.response, eventsOf(exchange, status, headers, true));
     exchange.cancelBody = stream.cancel;
-    const leave = () => {
+    const leave = (reason: string) => {
       stream.end();
-      exchange.abort(new Error('the worker makes room for another'));
+      exchange.abort(new Error(reason));
     };
-    live.add(leave);
-    exchange.response.once('close', () => live.delete(leave));
-    if (draining) leave();
+    const makeRoom = () => leave('the worker makes room for another');
+    live.add(makeRoom);
+    exchange.response.once('close', () => live.delete(makeRoom));
+    watch(exchange, (refusal) => {
+      log.info('stream-refused', { ...factsOf(exchange), ...describeError(refusal) });
+      leave(NOT_ALLOWED);
+    });
+    if (draining) makeRoom();
   }
 
   function eventsOf(exchange: Exchange, status: number, headers: readonly string[], last: boolean): StreamEvents {

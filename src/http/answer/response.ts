@@ -7,6 +7,7 @@ import { type AccessLog, servingPage } from '../access-log.ts';
 import { unsentBytes } from '../connections.ts';
 import type { Exchange } from '../exchange.ts';
 import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
+import type { WatchStream } from '../open-streams.ts';
 import { envelope } from './envelope.ts';
 import { encode, isJson } from './json.ts';
 import { createReplies } from './replies.ts';
@@ -32,6 +33,8 @@ export interface ResponderOptions {
   readonly isFollowed: (exchange: Exchange) => boolean;
   /** Told before, of an answer that takes its time: its head is out. */
   readonly onStreaming: (exchange: Exchange) => void;
+  /** Told of each stream. */
+  readonly watch: WatchStream;
 }
 
 export interface Responder {
@@ -69,6 +72,7 @@ export function createResponder({
   onSettled,
   isFollowed,
   onStreaming,
+  watch,
 }: ResponderOptions): Responder {
   let draining = false;
   // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
@@ -112,6 +116,7 @@ export function createResponder({
       onStreaming(exchange);
     },
     close,
+    watch,
   });
 
   /** The head of an answer to which the operation has brought the rest of the headers. */

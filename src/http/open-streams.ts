@@ -1,0 +1,70 @@
+// Ends the streamed answers of a credential that does not allow them any more: a request is checked once, and a stream may outlive what it was
+// checked against. Each second the open streams are looked through. One that was checked against the table as it is costs two comparisons, and
+// a request that is answered at once costs nothing.
+import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
+import type { Exchange } from './exchange.ts';
+import type { Caller, CallerTable } from './gateway.ts';
+
+/** @param end is called with the refusal that the request would get now */
+export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;
+
+interface OpenStream {
+  readonly exchange: Exchange;
+  readonly end: (refusal: unknown) => void;
+  /** The table that it was checked against. */
+  table: unknown;
+  /** Unix milliseconds: when its credential expires. */
+  expiresAt: number;
+}
+
+/** Milliseconds. A change of the table is live within one second, and its streams end within another. */
+const INTERVAL = 1000;
+/** Each check hashes a secret. Other requests come between so many of them. */
+const CHECKS_A_TURN = 200;
+const UNCHECKED = Symbol('unchecked');
+
+export function createStreamWatch(credentials: CallerTable): WatchStream {
+  const streams = new Set<OpenStream>();
+  let timer: NodeJS.Timeout | undefined;
+
+  async function sweep(): Promise<void> {
+    let checks = 0;
+    for (const stream of streams) {
+      if (stream.table === credentials.table?.() && Date.now() < stream.expiresAt) continue;
+      if (++checks % CHECKS_A_TURN === 0) await new Promise(setImmediate);
+      check(stream);
+    }
+  }
+
+  function check(stream: OpenStream): void {
+    stream.table = credentials.table?.();
+    const caller = credentials.identify(stream.exchange.head.authorization ?? '');
+    if (caller instanceof Promise) void caller.then((late) => judge(stream, late));
+    else judge(stream, caller);
+  }
+
+  function judge(stream: OpenStream, caller: Caller): void {
+    try {
+      if (caller.kind !== 'row') throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');
+      checkStillAllowed(caller.row, stream.exchange);
+      stream.expiresAt = caller.expiresAt ?? Number.POSITIVE_INFINITY;
+    } catch (refusal) {
+      if (streams.delete(stream)) stream.end(refusal);
+    }
+  }
+
+  function forget(stream: OpenStream): void {
+    streams.delete(stream);
+    if (streams.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return (exchange, end) => {
+    if (exchange.caller === undefined) return;
+    const stream: OpenStream = { exchange, end, table: UNCHECKED, expiresAt: 0 };
+    streams.add(stream);
+    exchange.response.once('close', () => forget(stream));
+    timer ??= setInterval(sweep, INTERVAL).unref();
+  };
+}

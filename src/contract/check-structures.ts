@@ -1,6 +1,7 @@
 // Checks of objects and lists. They copy only where something changes: a field dropped, a text that became a Date.
 
 import type { Schema } from './contract.ts';
+import { isNumberName } from './formats.ts';
 import { type Check, type Compiler, LIMITS, type Run } from './run.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -66,8 +67,15 @@ function textOf(value: unknown, depth: number): string | undefined {
 }
 
 export function compileObject(schema: Schema, { compile, texts }: Compiler): Check {
-  const { properties, additionalProperties } = schema as { properties?: Record<string, Schema>; additionalProperties?: Schema | true };
-  if (properties === undefined && (additionalProperties === undefined || additionalProperties === true)) return anyObject;
+  const { properties, additionalProperties, patternProperties } = schema as {
+    properties?: Record<string, Schema>;
+    additionalProperties?: Schema | true;
+    patternProperties?: Record<string, Schema>;
+  };
+  // An index by number is the one pattern that there is.
+  const [byNumber] = Object.values(patternProperties ?? {});
+  const index = byNumber ?? additionalProperties;
+  if (properties === undefined && (index === undefined || index === true)) return anyObject;
   const names = Object.keys(properties ?? {});
   const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
   const required = new Set((schema.required ?? []) as string[]);
@@ -75,8 +83,8 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
   // `toString` and the like are there without having been sent.
   const isInherited = names.map((name) => name in Object.prototype);
   const known = new Set(names);
-  const other = typeof additionalProperties === 'object' ? compile(additionalProperties) : undefined;
-  const keepsOthers = additionalProperties !== undefined;
+  const other = typeof index === 'object' ? compile(index) : undefined;
+  const keepsOthers = index !== undefined;
 
   if (texts && !keepsOthers) return fromTexts;
   return (value, run) => {
@@ -146,6 +154,10 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
     let differs = changed !== undefined;
     for (const name of Object.keys(fields)) {
       if (known.has(name)) continue;
+      if (byNumber !== undefined && !isNumberName(name)) {
+        differs = true;
+        continue;
+      }
       const from = run.mistakes.length;
       const checked = (other as Check)(fields[name], run);
       if (run.mistakes.length > from) {

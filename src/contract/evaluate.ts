@@ -101,7 +101,7 @@ export function createEvaluator(load: Loader): Evaluator {
 
   function record(members: readonly Member[], scope: Scope, base?: RecordShape): RecordShape {
     const props = new Map(base?.props);
-    let index = base?.index;
+    let { index, byNumber } = base ?? { index: undefined };
     for (const member of members) {
       const { kind, name, type, modifiers, at } = member;
       const fail = failAt(scope, at);
@@ -114,6 +114,9 @@ export function createEvaluator(load: Loader): Evaluator {
         const key = open(evaluate(member.params[0]?.type as TypeNode, scope));
         const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
         if (!isPlain) fail('this kind of key is not understood');
+        if (index !== undefined && byNumber !== (key.kind === 'number'))
+          fail('index signatures by string and by number together are not understood');
+        byNumber = key.kind === 'number';
         index = property(member, evaluate(type as TypeNode, scope), fail).of;
         continue;
       }
@@ -124,7 +127,7 @@ export function createEvaluator(load: Loader): Evaluator {
       else if (key !== '') props.set(key, safely(member, key, scope, fail));
     }
     const isOpen = base === undefined && members.length === 0;
-    return isOpen ? { kind: 'record', props, index, open: true } : { kind: 'record', props, index };
+    return { kind: 'record', props, index, byNumber, ...(isOpen ? { open: true } : {}) };
   }
 
   function field(member: Member, name: string, scope: Scope, fail: Fail): Prop {
@@ -207,7 +210,8 @@ export function createEvaluator(load: Loader): Evaluator {
         const isAlone = declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
         if (isAlone && (above.kind === 'array' || above.kind === 'tuple')) return above;
         if (above.kind !== 'record') return fail(`${first.name} extends something that is no object`);
-        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...above.props]), index: above.index ?? base?.index };
+        const { index, byNumber } = above.index === undefined && base !== undefined ? base : above;
+        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...above.props]), index, byNumber };
       }
     }
     for (const { members } of declarations) base = record(members, scope, base);
@@ -231,7 +235,9 @@ export function createEvaluator(load: Loader): Evaluator {
     const source = node.keys.kind === 'keyof' ? open(evaluate(node.keys.of, scope)) : undefined;
     const keys = open(evaluate(node.keys, scope));
     const of = (key: Shape) => evaluate(node.of, { ...scope, params: new Map(scope.params).set(node.param, key) });
-    if (keys.kind === 'string' || keys.kind === 'number') return { kind: 'record', props: new Map(), index: of(keys) };
+    if (keys.kind === 'string' || keys.kind === 'number') {
+      return { kind: 'record', props: new Map(), index: of(keys), byNumber: keys.kind === 'number' };
+    }
     const props = new Map<string, Prop>();
     for (const value of constants(keys, fail)) {
       const before = source?.kind === 'record' ? source.props.get(String(value)) : undefined;
@@ -247,12 +253,8 @@ export function createEvaluator(load: Loader): Evaluator {
   }
 
   function template(node: Extract<TypeNode, { kind: 'template' }>, scope: Scope, fail: Fail): Shape {
-    if (node.types.length === 0) return { kind: 'const', value: node.texts[0] as string };
-    return templateShape(
-      node.texts,
-      node.types.map((type) => evaluate(type, scope)),
-      fail,
-    );
+    const types = node.types.map((type) => evaluate(type, scope));
+    return templateShape(node.texts, types, fail);
   }
 
   function typeOf(name: string, scope: Scope): Shape | undefined {

@@ -17,6 +17,9 @@ export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Obje
   hostname: isHostname,
 });
 
+/** A name to which an index signature by number applies: `7` and `-1.5`, not `07`. */
+export const isNumberName = (name: string): boolean => String(Number(name)) === name;
+
 function isEmail(text: string): boolean {
   const at = text.lastIndexOf('@');
   if (text.length > 254 || at < 1 || at > 64) return false;

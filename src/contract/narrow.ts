@@ -1,6 +1,6 @@
 // Shapes made narrower: by intersection with another, and by the constraints of a doc comment.
 import { CONSTRAINTS, type Family } from './constraint-tags.ts';
-import { FORMATS } from './formats.ts';
+import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
 import { type Fail, idOf, type Keywords, NEVER, open, type Prop, type RecordShape, type Shape, unite } from './shape.ts';
 
@@ -27,13 +27,19 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
 
 function intersectRecords(x: RecordShape, y: RecordShape, fail: Fail): Shape {
   const props = new Map(x.props);
-  for (const [key, prop] of y.props) props.set(key, intersectProps(x.props.get(key), prop, x.index, fail));
+  for (const [key, prop] of y.props) props.set(key, intersectProps(x.props.get(key), prop, indexFor(x, key), fail));
   for (const [key, prop] of x.props) {
-    if (y.index !== undefined && !y.props.has(key)) props.set(key, { ...prop, of: intersect(prop.of, y.index, fail) });
+    const index = indexFor(y, key);
+    if (index !== undefined && !y.props.has(key)) props.set(key, { ...prop, of: intersect(prop.of, index, fail) });
+  }
+  if (x.index !== undefined && y.index !== undefined && (x.byNumber ?? false) !== (y.byNumber ?? false)) {
+    fail('index signatures by string and by number together are not understood');
   }
   const index = x.index === undefined || y.index === undefined ? (x.index ?? y.index) : intersect(x.index, y.index, fail);
-  return { kind: 'record', props, index };
+  return { kind: 'record', props, index, byNumber: x.index === undefined ? y.byNumber : x.byNumber };
 }
+
+const indexFor = ({ index, byNumber }: RecordShape, key: string): Shape | undefined => (byNumber && !isNumberName(key) ? undefined : index);
 
 function intersectProps(before: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
   const other = before?.of ?? index;

@@ -38,11 +38,11 @@ function textOf(schema: Schema, defs: Readonly<Record<string, Schema>>): string 
   return typeof of.type === 'string' ? of.type : 'anything';
 }
 
-function objectText({ properties = {}, required = [], additionalProperties }: Schema): string {
+function objectText({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
   const needed = new Set(required as string[]);
   const names = Object.keys(properties as object).map((name) => (needed.has(name) ? name : `${name}?`));
   const shown = names.slice(0, MOST_FIELDS);
   if (names.length > shown.length) shown.push(`… ${names.length - shown.length} more`);
-  if (additionalProperties !== undefined) shown.push('…');
+  if (additionalProperties !== undefined || patternProperties !== undefined) shown.push('…');
   return shown.length === 0 ? '{}' : `{ ${shown.join(', ')} }`;
 }

@@ -19,6 +19,9 @@ export interface SchemaWriter extends Definitions {
 /** Named types within named types: `interface G<T> { a?: G<T[]> }` has no end. */
 const MOST_NESTED = 200;
 
+/** What the document says of an index by number. The check drops other spellings of a number, like `07`. */
+const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
+
 type Draft = { [keyword: string | symbol]: unknown };
 
 export function createSchemaWriter(): SchemaWriter {
@@ -72,7 +75,7 @@ export function createSchemaWriter(): SchemaWriter {
     };
   }
 
-  function record({ props, index, open: isOpen }: RecordShape): Schema {
+  function record({ props, index, byNumber, open: isOpen }: RecordShape): Schema {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
@@ -89,8 +92,13 @@ export function createSchemaWriter(): SchemaWriter {
       type: 'object',
       ...(isOpen || (props.size === 0 && index !== undefined) ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
-      ...(index === undefined ? {} : { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) }),
+      ...(index === undefined ? {} : indexed(index, byNumber)),
     };
+  }
+
+  function indexed(index: Shape, byNumber: boolean | undefined): Schema {
+    if (byNumber) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
+    return { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) };
   }
 
   function property({ of, notes }: Prop): Schema {

@@ -23,6 +23,8 @@ export interface RecordShape {
   readonly kind: 'record';
   readonly props: ReadonlyMap<string, Prop>;
   readonly index: Shape | undefined;
+  /** The index is by number: it declares the names that are numbers, and no others. */
+  readonly byNumber?: boolean | undefined;
   /** `{}` as it was written: any object, all of it. */
   readonly open?: boolean;
 }
@@ -167,7 +169,7 @@ export function idOf(shape: Shape): string {
         const noted = notes === NO_NOTES ? '' : JSON.stringify(notes);
         return `${JSON.stringify(key)}${optional ? '?' : ''}:${idOf(of)}${noted}`;
       });
-      return `{${props.join()}${shape.index === undefined ? '' : `*:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
+      return `{${props.join()}${shape.index === undefined ? '' : `${shape.byNumber ? '#' : '*'}:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
     }
     case 'reply':
       return `reply<${shape.status},${idOf(shape.of)}>`;

@@ -16,6 +16,7 @@ const MOST_ROWS = 100;
 const ROWS = new WeakMap<Keywords, readonly Row[]>();
 
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
+  if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];
   types.forEach((type, i) => {
     const inner = rowsOf(type, fail);

@@ -53,15 +53,24 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
       prefixItems = [],
       anyOf = [],
       additionalProperties,
+      patternProperties = {},
     } = schema as {
       properties?: Record<string, Schema>;
       items?: Schema | false;
       prefixItems?: Schema[];
       anyOf?: Schema[];
       additionalProperties?: Schema | true;
+      patternProperties?: Record<string, Schema>;
     };
     const one = [items, additionalProperties].filter((child): child is Schema => typeof child === 'object');
-    return [...(schema.$ref === undefined ? [] : [resolve(schema)]), ...Object.values(properties), ...prefixItems, ...anyOf, ...one];
+    return [
+      ...(schema.$ref === undefined ? [] : [resolve(schema)]),
+      ...Object.values(properties),
+      ...Object.values(patternProperties),
+      ...prefixItems,
+      ...anyOf,
+      ...one,
+    ];
   }
 
   function nameOf(schema: Schema): string {

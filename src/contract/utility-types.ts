@@ -106,7 +106,8 @@ const UTILITIES: Readonly<Record<string, Work | undefined>> = Object.assign(Obje
   Record: (fail, keys, of) => {
     const plain = open(keys);
     if (plain.kind === 'string' || plain.kind === 'number') {
-      return plain.keywords === undefined ? { kind: 'record', props: new Map(), index: of } : fail('this kind of key is not understood');
+      if (plain.keywords !== undefined) return fail('this kind of key is not understood');
+      return { kind: 'record', props: new Map(), index: of, byNumber: plain.kind === 'number' };
     }
     const props = constants(plain, fail).map((key) => [String(key), { of, optional: false, notes: NO_NOTES }] as const);
     return { kind: 'record', props: new Map(props), index: undefined };
@@ -135,8 +136,9 @@ function namesOf(names: Shape, fail: Fail): ReadonlySet<string> {
 
 function pick(of: RecordShape, names: ReadonlySet<string>, wanted: boolean): Shape {
   // With an index signature every name is a key, and what is left of the fields is the signature.
-  if (of.index !== undefined && !wanted) return { kind: 'record', props: new Map(), index: of.index };
-  return { kind: 'record', props: new Map([...of.props].filter(([name]) => names.has(name) === wanted)), index: undefined };
+  if (of.index !== undefined && !wanted && !of.byNumber) return { kind: 'record', props: new Map(), index: of.index };
+  const props = new Map([...of.props].filter(([name]) => names.has(name) === wanted));
+  return { kind: 'record', props, index: wanted ? undefined : of.index, byNumber: of.byNumber };
 }
 
 function eachRecord(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape {
@@ -176,8 +178,9 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   const of = open(shape);
   if (of.kind === 'union') return keysOf(common(of, fail), fail);
   if (of.kind !== 'record') return fail('keyof of something that is no object is not understood');
-  if (of.index !== undefined) return STRING;
-  return unite(Array.from(of.props.keys(), (value): Shape => ({ kind: 'const', value })));
+  if (of.index !== undefined && !of.byNumber) return STRING;
+  const names = Array.from(of.props.keys(), (value): Shape => ({ kind: 'const', value }));
+  return unite(of.byNumber ? [{ kind: 'number' }, ...names] : names);
 }
 
 /** `T['key']` */

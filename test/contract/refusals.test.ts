@@ -183,6 +183,16 @@ describe('a request type that is not understood refuses the file', () => {
       /recursive union whose parts cannot be told apart/,
     ],
     [
+      'an index by number beside one by string',
+      operation('T', 'type T = { [n: number]: string; [key: string]: string | number };'),
+      /index signatures by string and by number together are not understood/,
+    ],
+    [
+      'an intersection of both',
+      operation('T', 'type T = Record<string, unknown> & Record<number, string>;'),
+      /index signatures by string and by number together are not understood/,
+    ],
+    [
       'a recursive union of lists',
       operation('T', 'type T = T[] | (T | 1)[] | null;'),
       /recursive union whose parts cannot be told apart: write one list of all entries/,

@@ -57,6 +57,7 @@ describe('a text becomes', () => {
     ['{ toString?: string; a?: number }', fields('{"a":"1"}'), fields('{"a":1}')],
     ['Record<string, number>', fields('{"a":"1"}'), fields('{"a":1}')],
     ['{ a: number } | { a: number; b: number[] }', fields('{"a":"1","b":"2","c":"3"}'), fields('{"a":1,"b":[2]}')],
+    ['Record<number, number>', fields('{"1":"1","-1.5":"2","07":"x","a":"x","":"x"}'), fields('{"1":1,"-1.5":2}')],
     ['{ [key: string]: string } & { a: string }', fields('{"a":"1","b":"2"}'), fields('{"a":"1","b":"2"}')],
   ];
   for (const [type, text, expected] of rows) {
@@ -166,6 +167,11 @@ describe('of JSON', () => {
     [`'a.y' & ${TEMPLATE}`, 'a.y', ['must be left out']],
     ["Omit<{ [key: string]: number; a: number }, 'a'>", { b: 'x' }, ['/b must be a number']],
     ['Required<{ a?: string | undefined }>', {}, ['/a is missing']],
+    ['Record<number, string>', { 1: 'a', x: 1, '07': 1 }, []],
+    ['Record<number, string>', { 1: 1, '-2.5': 1, x: 1 }, ['/1 must be a string', '/-2.5 must be a string']],
+    ['Partial<Record<number, string>>', { 1: 1, x: 1 }, ['/1 must be a string']],
+    ['{ [n: number]: string; a: number }', { 1: 1, a: 'x', b: 1 }, ['/a must be a number', '/1 must be a string']],
+    ['{ a: 1; b: unknown } & { [n: number]: string }', { a: 1, b: 1, 2: 2 }, ['/2 must be a string']],
     ['never', 1, ['must be left out']],
     ['{ a?: never }', { a: 1 }, ['/a must be left out']],
     ['string | { a: 1 }', 1, ['must be a string or an object']],
@@ -285,6 +291,18 @@ describe('a file is no object', () => {
       assert.deepEqual([made, mistakes], [file, []], type);
     }
   });
+});
+
+test('a record by number keeps the names that are numbers', () => {
+  const check = checkOf('{ [n: number]: { a: string } } & { b?: number }', false);
+  assert.deepEqual(check({ 1: { a: 'x', c: 1 }, 2.5: { a: 'y' }, '01': { a: 'z' }, b: 1, c: 1 }).made, {
+    1: { a: 'x' },
+    2.5: { a: 'y' },
+    b: 1,
+  });
+  const sent = { 1: { a: 'x' }, b: 1 };
+  assert.equal(check(sent).made, sent);
+  assert.deepEqual(checkOf('Record<number, unknown>', false)({ 1: 'x', a: 1 }).made, { 1: 'x' });
 });
 
 test('a field __proto__ of a record stays a field', () => {

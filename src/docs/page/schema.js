@@ -30,7 +30,8 @@ export function typeOf(schema, describe = typeOf) {
   if (kinds.length > 1 || isNullable) return [...kinds.map((kind) => describe(kind)), ...(isNullable ? ['null'] : [])].join(' | ');
   if (type === 'array' && items) return inBrackets(describe(items));
   if (own.prefixItems) return `[${own.prefixItems.map((item) => describe(item)).join(', ')}]`;
-  if (!properties && own.additionalProperties) return `{ [key]: ${describe(own.additionalProperties)} }`;
+  const [others = own.additionalProperties] = Object.values(own.patternProperties ?? {});
+  if (!properties && others) return `{ [key]: ${describe(others)} }`;
   return isFile(own) ? 'file' : type;
 }
 

@@ -23,7 +23,7 @@ export const REASONS = {
   empty: '{} and records of any take objects alone, in tsc lists and texts, too',
   inherited: 'a field named toString or constructor counts when it was sent; tsc looks at Object.prototype',
   brand: 'a brand is a string',
-  keys: 'records by number are objects with any names, and not lists',
+  keys: 'records by number are objects, and not lists',
 } as const;
 export type Reason = keyof typeof REASONS;
 
@@ -174,7 +174,6 @@ export function explain(checker: ts.TypeChecker, value: unknown, type: ts.Type, 
     return first(value.flatMap((child) => items.map((item) => inner(child, item))));
   }
   const keys = Object.keys(value);
-  if (truth && indexes.some(({ keyType }) => keyType.flags & ts.TypeFlags.Number) && keys.some((key) => !/^\d+$/.test(key))) return 'keys';
   const isWeak = properties.length > 0 && properties.every(({ flags }) => flags & ts.SymbolFlags.Optional) && indexes.length === 0;
   if (isWeak && keys.length > 0 && !keys.some((key) => properties.some(({ name }) => name === key))) return 'weak';
   for (const property of properties) {

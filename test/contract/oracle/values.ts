@@ -80,7 +80,8 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
       put(property.name, make(checker.getTypeOfSymbol(property), depth + 1));
     }
     const [index] = checker.getIndexInfosOfType(type);
-    if (index !== undefined && depth < 4) put(index.keyType.flags & F.Number ? '3' : 'k', make(index.type, depth + 1));
+    if (index !== undefined && depth < 4)
+      put(index.keyType.flags & F.Number ? pick(['3', '-1.5', '07', 'k']) : 'k', make(index.type, depth + 1));
     return made;
   }
 

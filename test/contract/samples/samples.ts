@@ -115,6 +115,13 @@ export type A413 = `${number}e${number}`;
 export type A414 = `${number}0${number}`;
 export type A415 = `${string}-${number | 'x'}`;
 export type A416 = `${string}[]${string}`;
+export type A430 = Record<number, string>;
+export type A431 = { [n: number]: { a: string }; name?: string };
+export type A432 = { [K in number]: boolean } & { a: string };
+export type A433 = Omit<{ [n: number]: string; a: string; b: string }, 'a'>;
+export interface A434 extends A430 {
+  a: string;
+}
 export type A417 = string | (number | A417)[];
 type Leaf = number;
 export type A418 = Leaf | (Leaf | A418)[];

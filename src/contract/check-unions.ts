@@ -1,10 +1,10 @@
 // Checks of unions. The kind of the value decides first, then a field by whose value the parts can be told apart; only what is
 // left is tried. A recursive union that would have to be tried is refused when its file is loaded (union-safety.ts).
 
-import { listed } from './check-values.ts';
+import { FORMAT_NAMES, listed } from './check-values.ts';
 import type { Schema } from './contract.ts';
 import { type Check, type Compiler, LIMITS, type Mistake, type Run } from './run.ts';
-import { IS_FILE } from './schema.ts';
+import { IS_DATE, IS_FILE } from './schema.ts';
 
 interface Part {
   readonly schema: Schema;
@@ -51,11 +51,11 @@ function kindOf(value: unknown): Kind {
 /** The kinds of values that a schema can take. */
 export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): ReadonlySet<Kind> {
   const of = compiler.resolve(schema);
-  if (Object.hasOwn(of, IS_FILE)) return new Set(['file']);
   if (of.anyOf !== undefined) return new Set(partsOf([of], compiler).flatMap((part) => [...kindsOf(part, compiler)]));
   if (of.enum !== undefined || 'const' in of) return new Set(((of.enum as unknown[]) ?? [of.const]).map(kindOf));
   if (of.type === undefined) return new Set(of.not === undefined ? KINDS : []);
-  return new Set([of.type].flat().map((type) => (type === 'integer' ? 'number' : type) as Kind));
+  const text: Kind = Object.hasOwn(of, IS_FILE) ? 'file' : 'string';
+  return new Set([of.type].flat().map((type) => (type === 'integer' ? 'number' : type === 'string' ? text : (type as Kind))));
 }
 
 /** Of a text of a query or a form: what it can be read as comes first, a string after that, a list of it last. */
@@ -64,8 +64,9 @@ function firstText(parts: readonly Part[], compiler: Compiler, message: string):
     const kinds = kindsOf(schema, compiler);
     return kinds.has('array') ? 2 : kinds.has('string') && !('const' in schema) && schema.enum === undefined ? 1 : 0;
   };
+  const readable = parts.filter(({ schema }) => [...kindsOf(schema, compiler)].some((kind) => kind !== 'null'));
   return anyOf(
-    [...parts].sort((a, b) => rank(a) - rank(b)),
+    readable.sort((a, b) => rank(a) - rank(b)),
     message,
   );
 }
@@ -125,16 +126,23 @@ function anyOf(parts: readonly Part[], message: string): Check {
   return (value, run) => {
     let result: unknown;
     let fits = false;
+    let inexact: unknown;
     for (const { check } of parts) {
       if (++run.tries > LIMITS.tries) return run.wrong('is too ambiguous to be checked');
       const made = attempt(check, value, run);
       if (made === FAILED) continue;
+      // `007` stays a text where a string may stand: as a number it would lose how it was written.
+      if (typeof made === 'number' && typeof value === 'string' && String(made) !== value) {
+        inexact ??= made;
+        continue;
+      }
+      if (inexact !== undefined && made !== value) continue;
       // What one part drops another may have declared: `{ a } | { a, b }`.
       result = fits ? merge(result, made) : made;
       fits = true;
       if (typeof value !== 'object' || value === null) break;
     }
-    return fits ? result : run.wrong(message);
+    return fits ? result : (inexact ?? run.wrong(message));
   };
 }
 
@@ -172,6 +180,11 @@ const NAMES: Readonly<Record<Kind, string>> = {
   file: 'a file',
 };
 
+function nameOf(kind: Kind, { type, [IS_DATE]: isDate }: Schema & { [IS_DATE]?: true }): string {
+  if (kind === 'string' && isDate) return FORMAT_NAMES['date-time'] as string;
+  return kind === 'number' && type === 'integer' ? 'a whole number' : NAMES[kind];
+}
+
 /** `a string or null`, literals by their values. */
 function describe(schemas: readonly Schema[], compiler: Compiler): string {
   const found = new Set<string>();
@@ -179,7 +192,7 @@ function describe(schemas: readonly Schema[], compiler: Compiler): string {
     const of = compiler.resolve(schema);
     if (of.enum !== undefined) found.add(listed(of.enum as unknown[]));
     else if ('const' in of) found.add(listed([of.const]));
-    else for (const kind of kindsOf(of, compiler)) found.add(NAMES[kind]);
+    else for (const kind of kindsOf(of, compiler)) found.add(nameOf(kind, of));
   }
   const all = [...found];
   return all.length > 10 ? `one of ${all.length} kinds of value` : all.join(' or ') || 'left out';

@@ -31,7 +31,7 @@ export function listed(values: readonly unknown[]): string {
 
 const cut = (text: string): string => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
 
-const FORMAT_NAMES: Readonly<Record<string, string>> = {
+export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   email: 'an email address',
   uuid: 'a UUID',
   date: 'a date like 2026-12-31',
@@ -51,8 +51,9 @@ export function compileString(schema: Schema): Check {
   if (format !== undefined && fits === undefined) throw new Error(`the format ${format} is not known`);
   const pattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
   if (minLength === undefined && maxLength === undefined && pattern === undefined && fits === undefined) return plainString;
+  const kind = toDate ? `must be ${FORMAT_NAMES['date-time']}` : 'must be a string';
   return (value, run) => {
-    if (typeof value !== 'string') return run.wrong('must be a string');
+    if (typeof value !== 'string') return run.wrong(kind);
     // Lengths count characters, of which there are at most as many as units.
     if (maxLength !== undefined && value.length > maxLength && lengthOf(value) > maxLength) {
       return run.wrong(`must have at most ${maxLength} ${maxLength === 1 ? 'character' : 'characters'}`);

@@ -47,8 +47,11 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: bo
     if (schema.anyOf !== undefined) return compileUnion(schema.anyOf as Schema[], compiler);
     if (schema.enum !== undefined) return oneOf(schema.enum as unknown[], texts);
     if ('const' in schema) return oneOf([schema.const], texts);
+    if (Array.isArray(schema.type)) {
+      const parts = schema.type.map((type: unknown) => (type === 'null' ? { type } : { ...schema, type }));
+      return compileUnion(parts, compiler);
+    }
     if (Object.hasOwn(schema, IS_FILE)) return file;
-    if (Array.isArray(schema.type)) return severalTypes(schema, schema.type as string[]);
     return ofType(schema);
   }
 
@@ -72,19 +75,6 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: bo
       default:
         throw new Error(`the type ${String(schema.type)} is not known`);
     }
-  }
-
-  function severalTypes(schema: Schema, types: readonly string[]): Check {
-    const others = types.filter((type) => type !== 'null');
-    const [only] = others;
-    const check =
-      others.length === 1
-        ? compile({ ...schema, type: only })
-        : compileUnion(
-            others.map((type) => ({ type })),
-            compiler,
-          );
-    return types.length === others.length ? check : (value, run) => (value === null ? null : check(value, run));
   }
 
   function resolve(schema: Schema): Schema {

@@ -118,6 +118,7 @@ const ROWS: readonly Row[] = [
   docs('behind text on one line', '/** Makes one. @param {string} data @returns {string} */'),
   docs('with text, and braces and quotes in it', '/** @param {{ "a}": string }} data - the {data} isn\'t long */'),
   docs('two comments', '/** @param {string} data */\n  /** Makes one. */', { differs: 'comments' }),
+  docs('a @callback above it', '/**\n   * @callback Handler\n   * @param {number} a\n   */\n  /** @param {string} data */'),
   docs('@type of the parameter', '', { params: '/** @type {string} */ data' }),
   docs('@type of the parameter, on its own line', '', { params: '/** @type {?Number} the data */\n    data' }),
   docs('@type of the parameter, without braces', '', { params: '/** @type string */ data' }),

@@ -125,6 +125,17 @@ describe('a constraint that nothing reads refuses the file', () => {
     ['behind a type', inClass('{ name: string /** @minLength 3 */ }')],
     ['behind a type, before a semicolon', inClass('A', 'interface A {\n  name: string /** @minLength 3 */;\n}')],
     ['behind a field on its line', inClass('A', 'interface A {\n  name: string; /** @minLength 3 */\n  age: number;\n}')],
+    ['behind a type of an interface', inClass('A', 'interface A { name: string /** @minLength 3 */ }')],
+    [
+      'behind a field on its line, above a comment',
+      inClass('A', 'interface A {\n  name: string; /** @minLength 3 */\n  /** B. */\n  b: string;\n}'),
+    ],
+    [
+      'before a field, behind a bracket and above a comment',
+      inClass('A', 'interface A { /** @minLength 3 */\n  /** B. */\n  b: string;\n}'),
+    ],
+    ['before the default of a type parameter', inClass('A', 'interface A<T = /** @minLength 3 */ string> { name: T }')],
+    ['before the type of a constant', inClass('typeof A', "const A: /** @minLength 3 */ string = 'a';")],
     ['behind the last field', inClass('A', 'interface A {\n  name: string;\n  /** @minLength 3 */\n}')],
     ['behind the last field on its line', inClass('A', 'interface A {\n  name: string; /** @minLength 3 */\n}')],
     ['behind a bracket on its line', inClass('A', 'interface A { /** @minLength 3 */\n  name: string;\n}'), /, on a line of its own$/],
@@ -361,10 +372,11 @@ describe('a tag', () => {
       ['@default "two"', { default: 'two' }],
       ['@default [1, 2]', { default: [1, 2] }],
       ['The name. @default 2 or so @example a @example 1', { default: '2 or so', examples: ['a', 1], description: 'The name.' }],
+      ['The name. @maxLength 5 */ /** @title Name', { description: 'The name.', title: 'Name', maxLength: 5, type: 'string' }],
       ['@description The name. @title Name', { description: 'The name.', title: 'Name' }],
     ];
     for (const [comment, expected] of rows) {
-      const { describe } = await load({ 'XController.ts': field(`/** ${comment} */`, 'any') });
+      const { describe } = await load({ 'XController.ts': field(`/** ${comment} */`, 'type' in expected ? 'string' : 'any') });
       const { defs } = (await describe()) as { defs: Record<string, { properties: Record<string, unknown> }> };
       assert.deepEqual({ ...(defs.A?.properties.name as object) }, expected);
     }

@@ -83,14 +83,25 @@ export function mistakeIn(name: string, text: string): string | undefined {
   const plain = name.replace(/^TJS-/i, '');
   if (plain === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = plain.toLowerCase();
-  const near = Object.keys(CONSTRAINTS).sort((a, b) => distance(lower, a) - distance(lower, b))[0] as string;
+  if (!NEAREST.has(lower)) NEAREST.set(lower, nearest(lower));
+  const near = NEAREST.get(lower);
   const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
   const foreign = isRemark ? undefined : (FOREIGN[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${SCHEMA}` : undefined));
   const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER.test(text);
-  const cure = isNumberType ? 'Int or @integer' : (foreign ?? (distance(lower, near) <= 2 ? `@${near}` : undefined));
+  const cure = isNumberType ? 'Int or @integer' : (foreign ?? (near === undefined ? undefined : `@${near}`));
   if (cure === undefined) return undefined;
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
+
+/** The constraint that a name differs from by at most two letters. */
+function nearest(lower: string): string | undefined {
+  const distances = Object.keys(CONSTRAINTS).map((known) => [distance(lower, known), known] as const);
+  const [letters, near] = distances.reduce((least, one) => (one[0] < least[0] ? one : least));
+  return letters <= 2 ? near : undefined;
+}
+
+/** What was found for each name: the tags of a file are few words, again and again. */
+const NEAREST = new Map<string, string | undefined>();
 
 /** How many letters are added, taken away or changed; in whichever case they are. */
 function distance(a: string, name: string): number {

@@ -64,7 +64,7 @@ export class Cursor {
   /** The comment before the property or the alias that begins at that token; one beside another token is not its own. */
   takeDoc(at: number): string | undefined {
     const { doc, trails } = this.list[at] as Token;
-    if (trails) return undefined;
+    if (doc === undefined || trails) return undefined;
     this.#taken.add(at);
     return doc;
   }

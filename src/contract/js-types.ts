@@ -4,18 +4,18 @@ import { constrains, idle } from './constraint-tags.ts';
 import { endOfBrackets, readDoc, type Tag } from './doc-comment.ts';
 import { splitType, typeAt, withoutBraces } from './jsdoc-type.ts';
 import { SourceError } from './source-error.ts';
-import type { Declaration, Import, Member, Param, TypeNode, TypeParam } from './syntax.ts';
-import type { Tokens } from './tokens.ts';
+import type { Declaration, Import, Member, Module, Param, TypeNode, TypeParam } from './syntax.ts';
 
 export interface Typedefs {
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   readonly imports: ReadonlyMap<string, Import>;
 }
 
-export function readTypedefs(docs: Tokens['docs']): Typedefs {
+export function readTypedefs({ source, docs }: Pick<Module, 'source' | 'docs'>): Typedefs {
   const declarations = new Map<string, readonly Declaration[]>();
   const imports = new Map<string, Import>();
-  for (const { text: doc, at } of docs) {
+  for (const at of docs) {
+    const doc = source.slice(at, source.indexOf('*/', at) + 2);
     if (!/@(?:typedef|import)\b/.test(doc)) continue;
     const { text, tags } = readDoc(doc);
     for (const [name, value] of tags) if (name === 'import') readImport(value, imports);

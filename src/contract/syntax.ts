@@ -128,7 +128,7 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
-  /** Each `/** … *\/`. */
+  /** The offset of each doc comment. */
   readonly docs: Tokens['docs'];
   /** By name with its namespace. Interfaces of one name are merged by who reads them; functions may be overloads. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;

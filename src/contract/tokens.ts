@@ -23,8 +23,8 @@ export interface Token {
 
 export interface Tokens {
   readonly list: readonly Token[];
-  /** Each `/** … *\/`. */
-  readonly docs: readonly { readonly text: string; readonly at: number }[];
+  /** Offsets of each `/** … *\/`. */
+  readonly docs: readonly number[];
   /** Index of an opening bracket → index of its partner; -1 elsewhere. */
   readonly partner: Int32Array;
 }
@@ -47,7 +47,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const list: Token[] = [];
-  const docs: { text: string; at: number }[] = [];
+  const docs: number[] = [];
   const open: number[] = [];
   const pairs: number[] = [];
   let fresh = true;
@@ -111,7 +111,7 @@ export function tokenize(source: string): Tokens {
         const isMore = doc !== undefined && saysMore(doc);
         isBeside = (isMore && isBeside) || !fresh;
         doc = isMore ? doc + text : text;
-        docs.push({ text, at });
+        docs.push(at);
       }
       fresh ||= text.startsWith('//') || LINE_BREAK.test(text);
     } else if (match[3] !== undefined) push(Kind.string, text, at, unescapeText(text.slice(1, -1)));

@@ -115,7 +115,7 @@ function parse(path: string, source: string): Module {
 
 /** Plain JavaScript has its types in comments. */
 function withTypedefs(module: Module): Module {
-  const { declarations, imports } = readTypedefs(module.docs);
+  const { declarations, imports } = readTypedefs(module);
   const all: Module['declarations'] = new Map([...module.declarations, ...declarations]);
   const exports = new Map(module.exports);
   // Each `@typedef` is exported.

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { widthOf } from '../base/ink.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { isOwnFile } from '../own-files.ts';
@@ -49,9 +50,9 @@ async function describe(error: unknown, file: string): Promise<LoadError> {
   }
   const reason = oneLine(`${error.name}: ${text}`);
   // Node's own decoration: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
-  const decorated = /^(?:file:\/\/)?(\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack);
+  const decorated = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack);
   if (decorated !== null) {
-    const at = `${decorated[1]}:${decorated[2]}`;
+    const at = `${pathOf(decorated[1] as string)}:${decorated[2]}`;
     const { column } = caretIn(stack);
     // What strips the types draws its caret below the letter as a terminal shows it.
     if (column === undefined || !stack.includes('_TYPESCRIPT_SYNTAX]')) return { reason, at, ...caretIn(stack) };
@@ -75,16 +76,34 @@ interface Frame {
   readonly column: string;
 }
 
-const FRAME = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:\\)[^\n()]*?):(\d+):(\d+)\)?$/gm;
-
-/** The innermost place that is somebody's own code: neither a package's nor this program's. */
-function authorsFrame(stack: string): Frame | undefined {
-  for (const [, file = '', line = '', column = ''] of stack.matchAll(FRAME)) {
+/** The innermost frame of a stack that is the author's own code: neither Node's nor a package's nor this program's. */
+export function authorsFrame(stack: string): Frame | undefined {
+  for (const text of stack.split('\n')) {
+    const frame = frameOf(text);
     // Further out than this program there are only its callers.
-    if (isOwnFile(file)) return undefined;
-    if (!file.includes('node_modules')) return { file, line, column };
+    if (frame !== undefined && isOwnFile(frame.file)) return undefined;
+    if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
   return undefined;
+}
+
+/**
+ * `at f (file:///x.ts:1:2)`, `at async /x.ts:1:2`; undefined for places that are no file, such as `node:internal/url:1:2`. Each
+ * expression takes linear time, because the message of an error may hold what a client has sent.
+ */
+function frameOf(text: string): Frame | undefined {
+  const [, place = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
+  const file = place.replace(/^.*? \((?=\/|file:|[A-Za-z]:\\)/, '');
+  return /^(?:\/|file:|[A-Za-z]:\\)/.test(file) && !file.includes('<anonymous>') ? { file: pathOf(file), line, column } : undefined;
+}
+
+/** A path, of a path or of a URL: stacks have both. */
+function pathOf(file: string): string {
+  try {
+    return file.startsWith('file:') ? fileURLToPath(file) : file;
+  } catch {
+    return file;
+  }
 }
 
 function isFrameOf(frame: Frame | undefined, file: string): boolean {

@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
+import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/secure-state.ts';
@@ -233,9 +234,8 @@ function messageOf(error: unknown): string {
   }
 }
 
-/** The first place of the stack that is somebody's code: for a throw in a timer there is no request to name. */
+/** For a throw in a timer there is no request to name. */
 function whereThrown(error: unknown): { at?: string } {
-  const stack = error instanceof Error ? String(error.stack) : '';
-  const at = /\(?((?:file:\/\/)?\/[^\s()]+:\d+):\d+\)?$/m.exec(stack)?.[1];
-  return at === undefined ? {} : { at };
+  const frame = error instanceof Error ? authorsFrame(String(error.stack)) : undefined;
+  return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };
 }

@@ -16,6 +16,8 @@ describe('a file that does not load', () => {
     ['what cannot be stripped', 'UserController.ts', [`/* ${WIDE} */ enum A { B }`, 'export default class { index() {} }'], 'enum'],
     ['a syntax error in JavaScript', 'UserController.mjs', ['export default class {', `${WIDE} a() { f(.b); }`, '}'], '.b'],
     ['a throw at the top', 'UserController.ts', ['', "/* 価格😀ü\t*/ throw new Error('no database');"], 'new Error'],
+    ['a throw of Node at the top', 'UserController.mjs', ['', "/* 価格😀ü\t*/ new URL('none');"], 'new URL'],
+    ['a throw of Node at the top, later', 'UserController.mjs', ["await null; new URL('none');"], 'new URL'],
     [
       'a type that is not read',
       'UserController.ts',
@@ -31,11 +33,12 @@ describe('a file that does not load', () => {
     ['a package that is not there', 'UserController.mjs', ["/* 価格😀ü */ import { b } from 'no-such-package';"], "'no-such"],
     ['an export that is not there', 'UserController.mjs', ["/* 価格😀ü\t*/ import { none } from 'node:fs';"], 'none'],
   ];
-  for (const [name, file, lines, mistake] of rows) {
+  const folders = ['plain', 'Größe und Maß (1) é'];
+  for (const [folder, [name, file, lines, mistake]] of folders.flatMap((folder) => rows.map((row) => [folder, row] as const))) {
     // Else tsx has made plain JavaScript of it.
     if (mistake === 'enum' && !process.features.typescript) continue;
-    it(`has the place of ${name}`, async (test) => {
-      const dir = createFolder(test, { [file]: lines.join('\n') });
+    it(`has the place of ${name}: ${folder}`, async (test) => {
+      const dir = join(createFolder(test, { [`${folder}/${file}`]: lines.join('\n') }), folder);
       const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
       const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
       const line = lines.findIndex((text) => text.includes(mistake));

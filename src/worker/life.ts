@@ -79,7 +79,10 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   // One listener for both: a rejection that nobody handled arrives here, too.
   process.on('uncaughtException', (error, origin) => {
-    if (++faults <= MOST_FAULTS_LOGGED) log.error('uncaught-exception', { origin, ...whereThrown(error), ...describeError(error) });
+    if (++faults <= MOST_FAULTS_LOGGED) {
+      const described = describeError(error);
+      log.error('uncaught-exception', { origin, ...placeIn(described.stack), ...described });
+    }
     tell({ kind: 'faulty' });
     parts?.app.failRequestAtHand(error);
   });
@@ -235,7 +238,7 @@ function messageOf(error: unknown): string {
 }
 
 /** For a throw in a timer there is no request to name. */
-function whereThrown(error: unknown): { at?: string } {
-  const frame = error instanceof Error ? authorsFrame(String(error.stack)) : undefined;
+function placeIn(stack: unknown): { at?: string } {
+  const frame = typeof stack === 'string' ? authorsFrame(stack) : undefined;
   return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };
 }

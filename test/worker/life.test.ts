@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { resolve } from 'node:path';
-import { test } from 'node:test';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
 import { openPort } from '../../src/supervisor/port.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
@@ -20,26 +21,43 @@ function heard<K extends FromWorker['kind']>(worker: Worker, kind: K): Promise<E
   });
 }
 
-test('a new group answers when the supervisor has said that every worker has it, and not before', async (t) => {
-  const dir = createFolder(t, { 'SteadyController.js': controller('steady') });
-  cluster.setupPrimary({ exec: resolve(import.meta.dirname, '../../src/worker.ts') });
+interface Running {
+  readonly dir: string;
+  readonly url: string;
+  readonly worker: Worker;
+  /** Its log so far. */
+  readonly lines: Record<string, unknown>[];
+  order(message: ToWorker): void;
+}
+
+/** A worker that has loaded these files and listens. */
+async function start(t: TestContext, files: Readonly<Record<string, string>>): Promise<Running> {
+  const dir = createFolder(t, files);
+  cluster.setupPrimary({ exec: resolve(import.meta.dirname, '../../src/worker.ts'), silent: true });
   const worker = cluster.fork({ CONTROLLERS_DIR: dir, DATA_DIR: dir, LOG_LEVEL: 'error' });
+  const lines: Record<string, unknown>[] = [];
+  for (const stream of [worker.process.stdout, worker.process.stderr])
+    if (stream !== null) createInterface({ input: stream }).on('line', (line) => line.startsWith('{') && lines.push(JSON.parse(line)));
   const port = await openPort(0, '127.0.0.1');
-  const order = (message: ToWorker, socket?: unknown) => worker.send(seal(message), socket as SendHandle);
+  const order = (message: ToWorker, socket?: unknown) => void worker.send(seal(message), socket as SendHandle);
   t.after(async () => {
     port.close();
+    if (worker.isDead()) return;
     worker.process.kill('SIGKILL');
     await once(worker, 'exit');
   });
   await heard(worker, 'booted');
   const loaded = heard(worker, 'loaded');
-  order({ kind: 'load', files: ['SteadyController.js'], skip: [] });
+  order({ kind: 'load', files: Object.keys(files), skip: [] });
   await loaded;
   const listening = heard(worker, 'listening');
   order({ kind: 'listen' }, port.socket);
   await listening;
-  const url = `http://127.0.0.1:${port.number}/api`;
+  return { dir, url: `http://127.0.0.1:${port.number}/api`, worker, lines, order };
+}
 
+test('a new group answers when the supervisor has said that every worker has it, and not before', async (t) => {
+  const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));
   let isAnswered = false;
   const imported = heard(worker, 'imported');
@@ -53,4 +71,32 @@ test('a new group answers when the supervisor has said that every worker has it,
   assert.equal(isAnswered, false);
   order({ kind: 'shared', group: 'New' });
   assert.equal(await answer, 200);
+});
+
+test('what is thrown outside of any request is logged with its place, whatever it is, and the worker serves on', async (t) => {
+  const source = `
+    const odd = Object.defineProperty(new Error('odd'), 'stack', { get() { throw new Error('no stack'); } });
+    const thrown = {
+      within() { new URL('none'); },
+      evil() { throw odd; },
+      text() { throw 'text'; },
+    };
+    export default class { created({ what }) { setTimeout(thrown[what]); return {}; } }`;
+  const { dir, url, worker, lines } = await start(t, { 'LateController.js': source });
+  const [within, evil, text] = ['within', 'evil', 'text'];
+  for (const what of [within, evil, text]) {
+    const faulty = heard(worker, 'faulty');
+    const init = { method: 'POST', body: JSON.stringify({ what }), headers: { 'content-type': 'application/json' } };
+    assert.equal((await fetch(`${url}/late`, init)).status, 200);
+    await faulty;
+  }
+  while (lines.length < 3) await new Promise((later) => setTimeout(later, 5));
+  assert.deepEqual(
+    lines.map(({ event, at, error }) => [event, at, String(error).replace(/: none$/, '')]),
+    [
+      ['uncaught-exception', `${join(dir, 'LateController.js')}:4`, 'Invalid URL'],
+      ['uncaught-exception', undefined, 'odd'],
+      ['uncaught-exception', undefined, 'text'],
+    ],
+  );
 });

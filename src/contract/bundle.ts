@@ -1,5 +1,6 @@
 // A library's JSON Schema may have definitions of its own, and references into itself. They move to the definitions of the group, each
-// under a name that is free there; what means the same is kept once. It knows JSON Schema and nothing of operations.
+// under a name that is free there. A definition that several schemas bring is kept once, where its name and its meaning are the same.
+// It knows JSON Schema and nothing of operations.
 import type { Schema } from './contract.ts';
 
 /** Where definitions are kept. */
@@ -76,16 +77,18 @@ function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   return isRecord(found) || typeof found === 'boolean' ? found : undefined;
 }
 
+/** A step of a pointer in a URL is percent-decoded first (RFC 6901, section 6). */
 function unescapeStep(step: string): string {
-  const plain = step.replaceAll('~1', '/').replaceAll('~0', '~');
+  let plain = step;
   try {
-    return decodeURIComponent(plain);
+    plain = decodeURIComponent(step);
   } catch {
-    return plain;
+    // No library has encoded it.
   }
+  return plain.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** Equal for what is the same, with all that it refers to. */
+/** Equal for what has the same name and is the same, with all that it refers to. Two names of one meaning stay two, for readers. */
 function meaningOf(root: Schema, from: string): string {
   const texts = new Map<string, string>();
   const queue = [from];

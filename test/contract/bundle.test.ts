@@ -57,6 +57,21 @@ describe('bundle', () => {
       { a_20b: { type: 'null' } },
     ],
     [
+      'a name with a tilde or a slash, in percent-encoding or not',
+      {
+        ...object({ a: ref('#/$defs/a~1b'), b: ref('#/$defs/a%7E1b'), c: ref('#/$defs/a%7E0b'), d: ref('#/$defs/a~01b') }),
+        $defs: { 'a/b': { type: 'null' }, 'a~b': { type: 'string' }, 'a~1b': { type: 'number' } },
+      },
+      object({ a: ref('#/$defs/a_1b'), b: ref('#/$defs/a_7E1b'), c: ref('#/$defs/a_7E0b'), d: ref('#/$defs/a_01b') }),
+      { a_1b: { type: 'null' }, a_7E1b: { type: 'null' }, a_7E0b: { type: 'string' }, a_01b: { type: 'number' } },
+    ],
+    [
+      'two names of one meaning, which both stay',
+      { ...object({ a: ref('#/$defs/Id'), b: ref('#/$defs/Name') }), $defs: { Id: { type: 'string' }, Name: { type: 'string' } } },
+      object({ a: ref('#/$defs/Id'), b: ref('#/$defs/Name') }),
+      { Id: { type: 'string' }, Name: { type: 'string' } },
+    ],
+    [
       'what leads nowhere',
       { items: ref('#/$defs/No'), not: ref('https://example.com/x.json'), if: ref('#name') },
       { items: {}, not: {}, if: {} },

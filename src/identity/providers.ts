@@ -90,7 +90,8 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
       swap(parseProviderRows(found), found);
     } catch (error) {
       if (!isMissing(error)) return complain(error);
-      // Once may be the moment between two halves of a swap; twice is a file that is gone.
+      // Once may be the moment between two halves of a swap; twice is a file that is gone. An operator
+      // removes it to close sign-in, so every provider goes. Damage is an accident: a bad text leaves the last good list.
       missed++;
       if (missed >= 2 && text !== undefined && !isClosed) swap({ providers: [], refused: [] }, undefined);
     }

@@ -5,6 +5,7 @@ import type { ServiceStatus } from './service-status.ts';
 
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping';
 
+/** A faulty worker takes requests until its replacement serves. An answer of `no-worker` would lose them. */
 const SERVING: ReadonlySet<string> = new Set(['serving', 'faulty']);
 
 export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {

@@ -109,7 +109,7 @@ export function compile(path: string, content: FileContent): CredentialTable {
   return atOnce(compileContent(path, content));
 }
 
-/** No file is an empty table. */
+/** No file is an empty table: an operator removes it to revoke every token. A damaged file leaves the last good table. */
 export function* compileContent(path: string, content: FileContent, onRow?: Parameters<typeof compileTable>[1]): Sliced<CredentialTable> {
   if (content.kind === 'missing') return EMPTY_TABLE;
   try {

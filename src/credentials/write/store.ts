@@ -25,7 +25,8 @@ export class StoreError extends Error {}
 export class ChangeRefused extends Error {}
 
 /**
- * Changes the table, durably: when it returns, the change survives a power cut. Eight processes may do it at once.
+ * Changes the table, durably: when it returns, the change survives a power cut. Several processes may
+ * do it at once: each waits for the lock, and fails when that takes too long. The test runs eight.
  *
  * @param change sees the rows and changes them, synchronously; what it throws leaves the table as it is
  * @returns what `change` returned

@@ -1,6 +1,7 @@
 // Which patterns are taken, what they are counted to cost, and what is said of those that are refused. The rules stand in pattern.ts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { checkPattern, stepsOf, waysOf } from '../../src/contract/pattern.ts';
 import { LIMITS } from '../../src/contract/run.ts';
 
@@ -60,6 +61,8 @@ describe('a pattern is taken, and its repetitions can end in so many other ways'
     ['^(?:(?:a|b){3}-)*$', []],
     ['^(?:a+-)*(?:b+-)*$', []],
     ['^(?:-a*)*a*$', [N]],
+    ['^(?:-a*){0,3}a*$', [N]],
+    ['^[a-z]*(?=.*x)-', [N, 1]],
   ];
   for (const [pattern, ways, fits] of rows) {
     test(`${pattern} → ${JSON.stringify(ways).replaceAll('null', 'n')}`, () => {
@@ -91,6 +94,8 @@ describe('a pattern is refused with its reason', () => {
     ['^(?:a[ab]b*[ab])*$', NO_END],
     ['^(?:a[ab]b?[ab]){0,9}$', NO_END],
     ['^(?:-a*-?)*$', NO_END],
+    ['^(?:[]*aa*)*$', NO_END],
+    ['^(?:a*a[]*)*$', NO_END],
     ['^(?:-a*a*)*$', GOES_ON],
     ['^(?:-a*[ab]b*)*$', GOES_ON],
     ['^(?:a*[ac]cc*-)*$', GOES_ON],
@@ -197,4 +202,86 @@ test('no repeated round that is taken has two ways through the same text', () =>
   }
   assert.ok(taken > 500, `${taken} are taken`);
   assert.ok(hasTwoWays(['a', '[ab]', 'b', '[ab]'].map((set, i) => ({ set, isMany: i === 2, text: '' }))));
+});
+
+/** A pattern, and a matcher that backtracks as V8 does. */
+interface Matcher {
+  readonly text: string;
+  match(text: string, at: number, step: () => void, then: (at: number) => boolean): boolean;
+}
+
+const one = ([text, set]: readonly [string, string]): Matcher => ({
+  text,
+  match: (given, at, step, then) => {
+    step();
+    return at < given.length && set.includes(given.charAt(at)) && then(at + 1);
+  },
+});
+const inOrder = (parts: readonly Matcher[]): Matcher => ({
+  text: parts.map(({ text }) => text).join(''),
+  match: (given, from, step, then) => {
+    const next = (i: number, at: number): boolean => parts[i]?.match(given, at, step, (end) => next(i + 1, end)) ?? then(at);
+    return next(0, from);
+  },
+});
+const oneOf = (choices: readonly Matcher[]): Matcher => ({
+  text: `(?:${choices.map(({ text }) => text).join('|')})`,
+  match: (given, at, step, then) => choices.some((choice) => choice.match(given, at, step, then)),
+});
+const repeated = ({ text, match }: Matcher, [sign, min, max]: readonly [string, number, number]): Matcher => ({
+  text: text + sign,
+  match: (given, from, step, then) => {
+    const round = (count: number, at: number): boolean => {
+      step();
+      const again = (end: number) => (end > at || count < min) && round(count + 1, end);
+      return (count < max && match(given, at, step, again)) || (count >= min && then(at));
+    };
+    return round(0, from);
+  },
+});
+
+const character = fc
+  .constantFrom(...(['a a', 'b b', '- -', '[ab] ab', '[a-] a-', '[b-] b-', '. abc-!'] as const))
+  .map((pair) => one(pair.split(' ') as [string, string]));
+const sign = fc.constantFrom(['*', 0, N], ['+', 1, N], ['?', 0, 1], ['{1,3}', 1, 3], ['{0,4}', 0, 4], ['{2}', 2, 2], ['{2,}', 2, N]);
+const { pattern } = fc.letrec<{ part: Matcher; pattern: Matcher }>((tie) => ({
+  pattern: fc.array(tie('part'), { minLength: 1, maxLength: 4 }).map(inOrder),
+  part: fc.oneof(
+    { maxDepth: 3 },
+    character,
+    fc.tuple(character, sign).map(([part, times]) => repeated(part, times as [string, number, number])),
+    fc.array(tie('pattern'), { minLength: 1, maxLength: 3 }).map(oneOf),
+    fc.tuple(tie('pattern'), sign).map(([part, times]) => repeated(oneOf([part]), times as [string, number, number])),
+    // A group that is likely to be taken.
+    fc
+      .tuple(tie('pattern'), sign)
+      .map(([part, times]) => repeated(oneOf([inOrder([one(['c', 'c']), part])]), times as [string, number, number])),
+  ),
+}));
+const text = fc
+  .tuple(
+    fc.string({ unit: fc.constantFrom('a', 'b', '-', 'c'), maxLength: 6 }),
+    fc.string({ unit: fc.constantFrom('a', 'b', '-', 'c'), minLength: 1, maxLength: 4 }),
+  )
+  .map(([start, unit]) => `${start}${unit.repeat(20)}`.slice(0, 24));
+
+test('a match never takes more steps than are counted', () => {
+  let taken = 0;
+  fc.assert(
+    fc.property(pattern, fc.boolean(), fc.array(text, { minLength: 8, maxLength: 8 }), (matcher, isAnchored, texts) => {
+      const source = `${isAnchored ? '^' : ''}${matcher.text}$`;
+      if (checkPattern(source) !== undefined) return;
+      taken++;
+      for (const given of texts) {
+        const most = stepsOf(waysOf(source), given.length + 1) * source.length * 2;
+        if (most > 1e6) continue;
+        let steps = 0;
+        const step = () => assert.ok(++steps <= most, `${source} on ${given} takes more than ${most} steps`);
+        for (let from = 0; from <= (isAnchored ? 0 : given.length); from++)
+          matcher.match(`${given}!`, from, step, (at) => at > given.length);
+      }
+    }),
+    { numRuns: 1500, seed: 7 },
+  );
+  assert.ok(taken > 300, `${taken} are taken`);
 });

@@ -124,8 +124,8 @@ function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);
   const [stepDigits, stepExponent] = decimalOf(step);
-  // Both have 17 digits at most, of which more than 60 powers of ten cannot change the remainder.
-  const shift = Math.max(-60, Math.min(exponent - stepExponent, 60));
+  // Neither has more than 21 digits, so that more than 80 powers of ten change nothing.
+  const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
   return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;
 }

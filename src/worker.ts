@@ -2,12 +2,13 @@
 // serves with is worker/parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
 import cluster from 'node:cluster';
 import { mostConnections } from './base/descriptors.ts';
+import { rawRefusal } from './base/envelope.ts';
 import { refusal } from './base/errors.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
-import { rawRefusal } from './http/answer/envelope.ts';
+import { RAW_REFUSAL_HEADERS } from './http/headers.ts';
 import { createRequestIds } from './http/request-id.ts';
 import type { TlsServer } from './https/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
@@ -50,7 +51,7 @@ async function createTransport(settings: Settings): Promise<TlsServer | undefine
   if (!isSecure(settings)) return undefined;
   const { createTlsServer } = await import('./https/tls-server.ts');
   const requestIds = createRequestIds();
-  const plainRefusal = () => rawRefusal(refusal('HTTPS_REQUIRED'), requestIds.of(undefined));
+  const plainRefusal = () => rawRefusal(refusal('HTTPS_REQUIRED'), requestIds.of(undefined), RAW_REFUSAL_HEADERS);
   const { headersTimeout: handshakeTimeout, maxConnections } = settings;
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }

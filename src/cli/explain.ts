@@ -2,6 +2,7 @@
 // app's own (ask-app.ts); here it is put into words, for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
+import { pageOf } from '../base/page-name.ts';
 import { parseRouteName } from '../groups/group-routes.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { groupNameOf } from '../groups/naming.ts';
@@ -9,7 +10,7 @@ import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
 import { type Answer, type Call, type Command, UsageError } from './command.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
-import { brokenPlace, contractText, isStrict, pageOf } from './routes.ts';
+import { brokenPlace, contractText, isStrict } from './routes.ts';
 
 export const command: Command = {
   name: 'explain',

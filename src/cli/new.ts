@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
+import { pageOf } from '../base/page-name.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
-import { findShadowed, listRoutes, pageOf } from './routes.ts';
+import { findShadowed, listRoutes } from './routes.ts';
 
 export const command: Command = {
   name: 'new',

@@ -2,6 +2,7 @@
 // gateway's rows. The router is asked which row takes a request.
 
 import { alignColumns, shortPlace } from '../base/ink.ts';
+import { pageOf } from '../base/page-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
 import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
@@ -131,11 +132,6 @@ function prefixesOf(routes: readonly Route[]): Prefix[] {
   return routes
     .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))
     .map(({ path }) => ({ prefix: path.slice(0, path.lastIndexOf('{')), takesMore: path.endsWith('{params}') }));
-}
-
-/** The page of a group, as most people write it: `user` for `User`. */
-export function pageOf(group: string): string {
-  return group.charAt(0).toLowerCase() + group.slice(1);
 }
 
 function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Router): ListedRoute[] {

@@ -1,5 +1,6 @@
 // The OpenAPI 3.1 document of a folder of groups, from what their sources and their `static operations` say. Pure: groups in,
 // a document out, in which what is undefined is to be left out, as JSON does. One operation in it is operation-object.ts.
+import { pageOf } from '../base/page-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import { createComponents } from './components.ts';
@@ -76,11 +77,6 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
       securitySchemes: { application: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' } },
     },
   };
-}
-
-/** As clients write it in the URL. */
-function pageOf(group: string): string {
-  return group.charAt(0).toLowerCase() + group.slice(1);
 }
 
 function joined(summary: string | undefined, description: string | undefined): string | undefined {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
+import { pageOf } from '../base/page-name.ts';
 import type { Reader } from '../contract/reader.ts';
 import { disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
@@ -214,7 +215,7 @@ export function createGroups({
   /** From here on it answers. */
   function publish(group: Group): Group {
     pages.set(group.name, group);
-    pages.set(group.name.charAt(0).toLowerCase() + group.name.slice(1), group);
+    pages.set(pageOf(group.name), group);
     return group;
   }
 

@@ -1,5 +1,6 @@
 // The log line of each request, written when the last byte of its answer is out. Never a header value, a body or a query.
 import type { LineSink } from '../base/log.ts';
+import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface AccessLog {
@@ -18,19 +19,6 @@ export function createAccessLog(sink: LineSink): AccessLog {
       );
     },
   };
-}
-
-const pages = new Map<string, string>();
-
-/** The group that serves, spelt as in a URL; of an explicit row its name; '' where nothing was found to serve. */
-export function servingPage({ group, page, operation }: Pick<Exchange, 'group' | 'page' | 'operation'>): string {
-  if (group === '') return operation === '' ? '' : page;
-  let known = pages.get(group);
-  if (known === undefined) {
-    known = group.charAt(0).toLowerCase() + group.slice(1);
-    pages.set(group, known);
-  }
-  return known;
 }
 
 /** Three digits behind the point, without toFixed(), which costs more than the rest of the line. */

@@ -4,7 +4,7 @@ import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 
-const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
 const ALLOW_HEADERS = '*, Authorization';
 export const ON_EVERY_ANSWER = [
@@ -21,6 +21,8 @@ export const ON_EVERY_ANSWER = [
 export const EXPOSE = ['Access-Control-Expose-Headers', '*'];
 export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...ON_EVERY_ANSWER, ...EXPOSE];
 export const NO_STORE = ['Cache-Control', 'no-store'];
+/** On a refusal to a connection that sent no request. */
+export const RAW_REFUSAL_HEADERS = [...JSON_HEADERS, ...NO_STORE];
 const OWN: ReadonlySet<string> = new Set([
   'connection',
   'content-length',

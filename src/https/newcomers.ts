@@ -1,15 +1,14 @@
-// Connections that have yet to show what they want. They are bounded, and beyond the bound the oldest ends for the next one:
-// whoever means it is done in a round trip or two, so connections that stand still shut nobody out. What they do, it does not know.
+// Connections in the order in which they last counted as new. Their number is bounded: beyond the bound the oldest ends for the
+// next one, so connections that do nothing shut nobody out. This file does not know what they do.
 import type { Duplex } from 'node:stream';
 
 export interface Newcomers {
-  /** Until it is closed, or `release` is called. */
+  /** Counts it until it is closed, or `release` is called. One that is counted already counts as the newest from now on. */
   add(connection: Duplex): void;
   release(connection: Duplex): void;
 }
 
 export function createNewcomers(most: number): Newcomers {
-  // In the order of their coming.
   const waiting = new Set<Duplex>();
 
   function forget(this: Duplex): void {
@@ -18,10 +17,10 @@ export function createNewcomers(most: number): Newcomers {
 
   return {
     add(connection) {
+      if (!waiting.delete(connection)) connection.once('close', forget);
       const [oldest] = waiting.size < most ? [] : waiting;
       oldest?.destroy();
       waiting.add(connection);
-      connection.once('close', forget);
     },
     release: (connection) => void waiting.delete(connection),
   };

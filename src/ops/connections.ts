@@ -2,28 +2,23 @@
 // be read. A client that holds connections open can neither keep a probe out nor fill the supervisor's memory.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { createNewcomers } from '../https/newcomers.ts';
 
 export interface ConnectionBounds {
-  /** More than so many: the one that was quiet for longest goes. */
+  /** Beyond this number, the connection that was quiet for longest ends. */
   readonly mostConnections: number;
   /** Milliseconds from an answer to its last byte. */
   readonly answerTimeout: number;
 }
 
 export function boundConnections(server: Server, { mostConnections, answerTimeout }: ConnectionBounds): void {
-  /** In the order of their last request, or of their coming. */
-  const connections = new Set<Socket>();
+  const connections = createNewcomers(mostConnections);
   const answering = new WeakSet<Socket>();
 
-  server.on('connection', (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-    if (connections.size > mostConnections) for (const quietest of connections) return void quietest.destroy();
-  });
+  server.on('connection', connections.add);
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    // Who asks again before it has its answer is no scraper and no probe.
+    // A client that asks again before it has its answer is no scraper and no probe.
     if (answering.has(socket)) return void socket.destroy();
-    connections.delete(socket);
     connections.add(socket);
     answering.add(socket);
     const timer = setTimeout(() => socket.destroy(), answerTimeout).unref();

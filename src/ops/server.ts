@@ -4,7 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
-import { type HttpError, isHttpError, refusal } from '../base/errors.ts';
+import { envelope, rawRefusal } from '../base/envelope.ts';
+import { isHttpError, refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { version } from '../own-files.ts';
 import { boundConnections } from './connections.ts';
@@ -59,7 +60,7 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
   let asked = 0;
 
   const pages = new Map<string, (status: () => ServiceStatus) => Page>([
-    ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
+    ['/livez', () => asJson(200, { status: 'alive', timestamp: Math.floor(Date.now() / 1000) })],
     ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
     ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(familiesOf(status(), about)) })],
   ]);
@@ -72,7 +73,8 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
     } catch (error) {
       if (!isHttpError(error)) log.error('operations-failed', describeError(error));
       const refused = isHttpError(error) ? error : refusal('INTERNAL_ERROR');
-      send(request, response, asJson(refused.status, envelope(refused, requestId)), requestId, refused.headers);
+      const page = { status: refused.status, type: JSON_TYPE, body: `${envelope(refused, requestId)}\n` };
+      send(request, response, page, requestId, refused.headers);
     }
   }
 
@@ -86,13 +88,11 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
     return page(watch.status);
   }
 
-  /** What Node's parser gives up on; it is not worth more than the envelope. */
+  /** Answers what Node's parser gives up on. */
   function refuseMalformed(_error: Error, socket: Socket): void {
     if (!socket.writable) return void socket.destroy();
-    const body = JSON.stringify(envelope(refusal('MALFORMED_REQUEST'), newRequestId()));
-    const type = `Content-Type: ${JSON_TYPE}\r\nX-Content-Type-Options: nosniff`;
-    const head = `HTTP/1.1 400 Bad Request\r\n${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
-    socket.end(head + body, () => socket.destroy());
+    const headers = ['Content-Type', JSON_TYPE, 'X-Content-Type-Options', 'nosniff'];
+    socket.end(rawRefusal(refusal('MALFORMED_REQUEST'), newRequestId(), headers), () => socket.destroy());
   }
 
   function newRequestId(): string {
@@ -144,15 +144,6 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page, re
 
 function asJson(status: number, body: object): Page {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
-}
-
-/** The one shape of every error (decisions 5). */
-function envelope({ code, message }: HttpError, requestId: string): object {
-  return { status: 'error', error_code: code, message, timestamp: unixTime(), request_id: requestId };
-}
-
-function unixTime(): number {
-  return Math.floor(Date.now() / 1000);
 }
 
 function describeProcess(wanted: number, logLinesDropped: () => number): About {

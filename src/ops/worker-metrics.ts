@@ -1,5 +1,6 @@
 // The worker's half of the metrics: counts every answer and makes the report of each second. It exists only while OPS_PORT is
 // set. It allocates nothing for a request, and no label is a text that a client made up.
+import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -39,21 +40,11 @@ export function createWorkerMetrics(): WorkerMetrics {
   let delay: LoopDelay | undefined;
   const since = createDifferences();
   const memoryBytes = createMemoryReader();
-  /** Group → as a URL has it. */
-  const pages = new Map<string, string>();
-
-  /** A page that no group serves may be any text; of the explicit rows it is one of the table. */
-  function pageOf({ group, page, operation }: Answered): string {
-    if (group === '') return operation === '' ? '' : page;
-    const known = pages.get(group) ?? group.charAt(0).toLowerCase() + group.slice(1);
-    pages.set(group, known);
-    return known;
-  }
 
   return {
     observer: {
       answered(answered, status, bytes, duration) {
-        const counts = requests.of(pageOf(answered), answered.operation);
+        const counts = requests.of(servingPage(answered), answered.operation);
         requests.count(counts, answered.verb, status, bytes, duration, answered.isClientsDoing);
         if (answered.caller !== undefined) requests.countCredential(answered.credential);
       },

@@ -2,10 +2,11 @@
 // everything else, once a connection, then closed.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { rawRefusal } from '../../base/envelope.ts';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
 import type { Connections } from '../connections.ts';
 import type { Request } from '../head.ts';
-import { rawRefusal } from './envelope.ts';
+import { ALLOW_METHODS, RAW_REFUSAL_HEADERS } from '../headers.ts';
 import type { Responder } from './response.ts';
 
 /** Node's error code → ours; any other is a request that is not HTTP. */
@@ -44,7 +45,7 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       return;
     }
     const code = CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
-    const refuse = () => end(socket, rawRefusal(refusal(code), newRequestId()));
+    const refuse = () => end(socket, rawRefusal(refusal(code), newRequestId(), RAW_REFUSAL_HEADERS));
     if (last === undefined) return refuse();
     const request = last.req as Request;
     if (!request.complete) {
@@ -64,7 +65,8 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
   // CONNECT would make this server a proxy; it is the one method that Node does not hand over as a request.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
-    end(socket, rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), 'Allow: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS\r\n'));
+    const headers = ['Allow', ALLOW_METHODS, ...RAW_REFUSAL_HEADERS];
+    end(socket, rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), headers));
   });
 }
 

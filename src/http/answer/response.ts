@@ -1,14 +1,15 @@
 // The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
+import { envelope } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
-import { type AccessLog, servingPage } from '../access-log.ts';
+import { servingPage } from '../../base/page-name.ts';
+import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections.ts';
 import type { Exchange } from '../exchange.ts';
 import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
-import { envelope } from './envelope.ts';
 import { encode, isJson } from './json.ts';
 import { createReplies } from './replies.ts';
 

@@ -85,12 +85,14 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
   const known = new Set(names);
   const other = typeof index === 'object' ? compile(index) : undefined;
   const keepsOthers = index !== undefined;
+  const isMadeAnew = texts && !keepsOthers;
 
-  if (texts && !keepsOthers) return fromTexts;
   return (value, run) => {
     if (!isObject(value)) return run.wrong('must be an object');
     const fields = value;
     const before = run.mistakes.length;
+    // Nearly every field of texts changes, so their object is made anew at once. Their parser has counted the fields.
+    const anew: Record<string, unknown> | undefined = isMadeAnew ? Object.create(null) : undefined;
     let changed: unknown[] | undefined;
     let present = 0;
     for (let i = 0; i < names.length; i++) {
@@ -104,11 +106,13 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
       const from = run.mistakes.length;
       const made = (checks[i] as Check)(field, run);
       if (run.mistakes.length > from) run.within(name, from);
+      else if (anew !== undefined) anew[name] = made;
       else if (made !== field) {
         changed ??= [];
         changed[i] = made;
       }
     }
+    if (anew !== undefined) return anew;
     let sent = 0;
     for (const _ in fields) if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
     if (sent === present && changed === undefined) return value;
@@ -116,25 +120,6 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
     if (sent > present && keepsOthers && changed === undefined) return value;
     return run.mistakes.length > before ? undefined : declaredOf(fields, changed, keepsOthers);
   };
-
-  /** Of texts nearly every field changes, so the object is made anew at once. Whoever has parsed them has counted the fields. */
-  function fromTexts(value: unknown, run: Run): unknown {
-    if (!isObject(value)) return run.wrong('must be an object');
-    const fields = value;
-    const made: Record<string, unknown> = Object.create(null);
-    for (let i = 0; i < names.length; i++) {
-      const name = names[i] as string;
-      const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
-      if (field === undefined) {
-        if (isRequired[i]) run.missing(name);
-        continue;
-      }
-      const from = run.mistakes.length;
-      made[name] = (checks[i] as Check)(field, run);
-      if (run.mistakes.length > from) run.within(name, from);
-    }
-    return made;
-  }
 
   /** What was declared, and with `all` the rest as it was sent. */
   function declaredOf(fields: Fields, changed: readonly unknown[] | undefined, all: boolean): Record<string, unknown> {

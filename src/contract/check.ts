@@ -7,7 +7,7 @@ import { compileUnion } from './check-unions.ts';
 import { compileNumber, compileString, oneOf } from './check-values.ts';
 import type { Schema } from './contract.ts';
 import { type Check, type Compiler, LIMITS } from './run.ts';
-import { IS_FILE } from './schema.ts';
+import { IS_FILE, resolveReference } from './schema.ts';
 
 const NOTES = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const KEYWORDS = new Set(
@@ -77,12 +77,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: bo
     }
   }
 
-  function resolve(schema: Schema): Schema {
-    let of = schema;
-    for (let i = 0; typeof of.$ref === 'string' && i < 100; i++) of = defs[of.$ref.slice(of.$ref.lastIndexOf('/') + 1)] as Schema;
-    return of;
-  }
-
+  const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
   const compiler: Compiler = { compile, resolve, texts };
   return compiler;
 }

@@ -161,15 +161,10 @@ function enumValues(declarations: readonly Declaration[], { source }: Module): M
       const key = (list[i] as Token).value;
       let of: string | number | undefined = next;
       if (list[i + 1]?.text === '=') {
-        const minus = list[i + 2]?.text === '-' ? 1 : 0;
-        i += 2 + minus;
-        const { kind, text, value } = list[i] as Token;
-        of =
-          kind === Kind.string || text === '`'
-            ? value
-            : kind === Kind.number
-              ? Number(text.replaceAll('_', '')) * (minus ? -1 : 1)
-              : undefined;
+        const given = textOrNumberAt(list, i + 2);
+        if (given === undefined) return undefined;
+        of = given.value;
+        i = given.end - 1;
       }
       if (of === undefined || !/^[,}]$/.test(list[++i]?.text ?? '')) return undefined;
       values.set(key, of);
@@ -177,6 +172,17 @@ function enumValues(declarations: readonly Declaration[], { source }: Module): M
     }
   }
   return values;
+}
+
+/** A text, or a number with its sign, and the index behind it; undefined for any other token. */
+function textOrNumberAt(list: readonly Token[], from: number): { value: string | number; end: number } | undefined {
+  const i = list[from]?.text === '-' ? from + 1 : from;
+  const { kind, text, value } = list[i] as Token;
+  if (kind === Kind.number && !text.endsWith('n')) {
+    const number = Number(text.replaceAll('_', ''));
+    return { value: i > from ? -number : number, end: i + 1 };
+  }
+  return i === from && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
 /** Nothing reads a constraint within a value. */
@@ -199,51 +205,33 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
   return literal(true);
 
   function literal(isWhole: boolean): Shape | undefined {
-    const token = list[i] as Token;
+    const { text } = list[i] as Token;
+    if (text === '[' || text === '{') return structure(text === '{');
+    const isTruth = text === 'true' || text === 'false';
+    const { value, end } = isTruth ? { value: text === 'true', end: i + 1 } : (textOrNumberAt(list, i) ?? { end: i });
+    i = end;
+    if (value === undefined) return undefined;
     const keep = exact || (isWhole && closing === 0 && declaration.isVariable !== true);
-    const minus = token.text === '-' && list[i + 1]?.kind === Kind.number;
-    if (token.kind === Kind.string || token.text === '`') return scalar(token.value, keep);
-    if (token.kind === Kind.number || minus) {
-      if (minus) i++;
-      return token.text.endsWith('n') ? undefined : scalar(Number((list[i] as Token).text.replaceAll('_', '')) * (minus ? -1 : 1), keep);
-    }
-    if (token.text === 'true' || token.text === 'false') return scalar(token.text === 'true', keep);
-    if (token.text === '[') return list_();
-    return token.text === '{' ? object() : undefined;
-  }
-
-  function scalar(value: string | number | boolean, keep: boolean): Shape {
-    i++;
     return keep ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
   }
 
-  function list_(): Shape | undefined {
+  function structure(isObject: boolean): Shape | undefined {
     const end = partner[i] as number;
-    const items: Shape[] = [];
+    const entries: [key: string, of: Shape][] = [];
     for (i++; i < end; ) {
-      const item = literal(false);
-      if (item === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
-      items.push(item);
+      const key = (list[i] as Token).value;
+      if (isObject && list[i + 1]?.text !== ':') return undefined;
+      if (isObject) i += 2;
+      const of = literal(false);
+      if (of === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
+      entries.push([key, of]);
     }
     i = end + 1;
+    if (isObject) return { kind: 'record', props: new Map(entries.map(([key, of]) => [key, prop(of)])), index: undefined };
+    const items = entries.map(([, of]) => of);
     return exact
       ? { kind: 'tuple', items: items.map((of) => ({ of, optional: false })), rest: undefined }
       : { kind: 'array', of: unite(items) };
-  }
-
-  function object(): Shape | undefined {
-    const end = partner[i] as number;
-    const props = new Map<string, Prop>();
-    for (i++; i < end; ) {
-      const key = (list[i] as Token).value;
-      if (list[i + 1]?.text !== ':') return undefined;
-      i += 2;
-      const of = literal(false);
-      if (of === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
-      props.set(key, prop(of));
-    }
-    i = end + 1;
-    return { kind: 'record', props, index: undefined };
   }
 }
 

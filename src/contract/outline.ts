@@ -1,5 +1,6 @@
 // A contract in a few words, for the commands: `body { name, email, age? }`.
 import type { OperationContract, Schema } from './contract.ts';
+import { resolveReference } from './schema.ts';
 
 export interface ContractOutline {
   /** What is checked: `data { name, age? }, query { dryRun? }`; empty: nothing. */
@@ -29,8 +30,7 @@ export function outlineOf(
 }
 
 function textOf(schema: Schema, defs: Readonly<Record<string, Schema>>): string {
-  let of = schema;
-  for (let i = 0; typeof of.$ref === 'string' && i < 20; i++) of = defs[of.$ref.replace('#/$defs/', '')] ?? {};
+  const of = resolveReference(schema, defs);
   if (of.type === 'object') return objectText(of);
   if (of.type === 'array') return `list of ${textOf((of.items as Schema | undefined) ?? {}, defs)}`;
   if (of.enum !== undefined || 'const' in of) return 'one of its literals';

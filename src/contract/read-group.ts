@@ -8,7 +8,7 @@ import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { readDoc, summaryOf } from './doc-comment.ts';
 import { createEvaluator } from './evaluate.ts';
-import { isDataGiven, withGiven } from './given.ts';
+import { isDataGiven, withGiven } from './library.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createSchemaWriter } from './schema.ts';

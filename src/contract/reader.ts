@@ -2,7 +2,7 @@
 // parser, which a worker loads with its first controller.
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { isDataGiven, queryAsData } from './given.ts';
+import { isDataGiven, queryAsData } from './library.ts';
 import { type GroupSource, type ReadSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './request-check.ts';

@@ -2,9 +2,8 @@
 // compile. All mistakes are reported at once, wherever they are.
 import { createCompiler } from './check.ts';
 import type { Problem, Schema } from './contract.ts';
-import type { QueryAsData } from './given.ts';
+import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
 import { type Check, type Compiler, cutPointer, LIMITS, Run } from './run.ts';
-import { type StandardSchema, type Validated, validate } from './standard-schema.ts';
 
 /** What an operation is about to get; a check replaces what it has changed. */
 export interface RequestParts {

@@ -2,9 +2,11 @@
 // which takes exponentially long in its depth.
 import { kindsOf, partsOf, tagOf } from './check-unions.ts';
 import type { Schema } from './contract.ts';
+import { resolveReference } from './schema.ts';
 
 /** One line about the first such union, undefined when there is none. */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
+  const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
   const resolver = { resolve };
   const seen = new Set<Schema>();
   const queue = [...schemas];
@@ -16,12 +18,6 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     if (cure !== undefined) return `${nameOf(schema)} is a recursive union whose parts cannot be told apart: ${cure}`;
   }
   return undefined;
-
-  function resolve(schema: Schema): Schema {
-    let of = schema;
-    for (let i = 0; typeof of.$ref === 'string' && i < 100; i++) of = defs[of.$ref.slice('#/$defs/'.length)] as Schema;
-    return of;
-  }
 
   /** What to write instead of a union whose parts are ambiguous and contain it. */
   function cureOf(union: Schema): string | undefined {

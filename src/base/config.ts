@@ -1,10 +1,19 @@
 // Reads the settings out of an environment and a command line. An environment variable and a flag are two spellings of the
-// same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). It parses what it is given and reads no environment of its own.
+// same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). Both are arguments: this file reads no environment of its own.
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { prefixedName } from './ignored-variables.ts';
 import { Expected, isKeyText } from './setting-values.ts';
 import { isSecure, type Machine, type SettingRow, type Settings, settingRows } from './settings.ts';
 
 export class SettingsError extends Error {}
+
+export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
+
+export interface Words {
+  /** By the name of the flag, without its dashes. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly positionals: readonly string[];
+}
 
 /** One setting as it was given, or as it is when it was not. */
 export interface SettingReading {
@@ -23,7 +32,10 @@ export interface SettingReading {
  * @throws SettingsError one line that names the setting, what it was given and what it takes
  */
 export function parseSettings(env: Readonly<Record<string, string | undefined>>, argv: readonly string[], machine: Machine): Settings {
-  const readings = readSettings(env, argv, machine);
+  const { values, positionals } = parseWords(argv);
+  const [word] = positionals;
+  if (word !== undefined) throw new SettingsError(`${word.split('=', 1)[0]}: unknown setting`);
+  const readings = readSettings(env, values, machine);
   const problem = readings.find((reading) => reading.problem !== undefined)?.problem;
   if (problem !== undefined) throw new SettingsError(problem);
   return settingsOf(readings);
@@ -33,20 +45,15 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
   return Object.fromEntries(readings.map(({ row, value }) => [row.key, value])) as unknown as Settings;
 }
 
-/**
- * Every setting, sound or not, with where it came from.
- *
- * @throws SettingsError for flags that there are not, are given twice or have no value
- */
+/** Every setting, sound or not, with where it came from. */
 export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
-  argv: readonly string[],
+  flags: Words['values'],
   machine: Machine,
 ): SettingReading[] {
-  const flags = parseFlags(argv, settingRows(machine));
-  const hasDomains = (flags.get('DOMAINS') ?? env.DOMAINS ?? '') !== '';
+  const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
   const readings = settingRows(machine, hasDomains).map((row): SettingReading => {
-    const flag = flags.get(row.name);
+    const flag = flags[nameOfFlag(row.name)] as string | undefined;
     // An empty variable is an unset one: that is what `PORT= node …` and an empty line in an env file mean.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
@@ -79,7 +86,11 @@ function conflictOf({ row: { key } }: SettingReading, { tlsCert, tlsKey, domains
 }
 
 export function flagOf(name: string): string {
-  return `--${name.toLowerCase().replaceAll('_', '-')}`;
+  return `--${nameOfFlag(name)}`;
+}
+
+function nameOfFlag(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
 }
 
 /** Flags on a command line whose values are secrets: every user of the machine can read them there. */
@@ -88,21 +99,31 @@ export function secretFlags(argv: readonly string[]): string[] {
   return secrets.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
 }
 
-function parseFlags(argv: readonly string[], rows: readonly SettingRow[]): Map<string, string> {
-  const names = new Map(rows.map((row) => [flagOf(row.name), row.name]));
-  const flags = new Map<string, string>();
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] as string;
-    const equals = word.indexOf('=');
-    const flag = equals < 0 ? word : word.slice(0, equals);
-    const name = names.get(flag);
-    if (name === undefined) throw new SettingsError(`${flag}: unknown setting`);
-    if (flags.has(name)) throw new SettingsError(`${flag}: given twice`);
-    const value = equals < 0 ? argv[++i] : word.slice(equals + 1);
-    if (value === undefined) throw new SettingsError(`${flag}: the value is missing`);
-    // `--tls-cert "$CERT"` with a variable that is not there: without a certificate, not as somebody meant it.
-    if (value === '') throw new SettingsError(`${flag}: the value is empty`);
-    flags.set(name, value);
+/**
+ * The words of a command line: the flags of the settings, those of a command, and what is no flag.
+ *
+ * @param own the flags of a command, as `util.parseArgs` takes them
+ * @throws SettingsError for a flag that is unknown, is given twice, or lacks its value
+ */
+export function parseWords(argv: readonly string[], own: FlagOptions = {}): Words {
+  const names = settingRows({ cores: 1 }).map((row) => nameOfFlag(row.name));
+  const options: FlagOptions = { ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])), ...own };
+  const { values, positionals, tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
+  const seen = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    const refuse = (reason: string): never => {
+      throw new SettingsError(`${rawName}: ${reason}`);
+    };
+    if (!Object.hasOwn(options, name)) refuse('unknown flag');
+    if (seen.has(name)) refuse('given twice');
+    seen.add(name);
+    const isText = options[name]?.type === 'string';
+    if (!isText && value !== undefined) refuse('it takes no value');
+    if (isText && (value === undefined || (!inlineValue && value.startsWith('--')))) refuse('the value is missing');
+    // `--tls-cert "$CERT"` with an unset variable must not serve without a certificate.
+    if (value === '' && !Object.hasOwn(own, name)) refuse('the value is empty');
   }
-  return flags;
+  return { values, positionals };
 }

@@ -1,10 +1,9 @@
 // The command framework: choosing a command by its first word, its flags and operands, the settings, one answer on standard
 // output as text or JSON, errors in one line on standard error, exit codes. It knows no command; commands.ts lists them.
 import { availableParallelism } from 'node:os';
-import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { flagOf, readSettings, type SettingReading, SettingsError, settingsOf } from '../base/config.ts';
+import { type FlagOptions, parseWords, readSettings, type SettingReading, SettingsError, settingsOf } from '../base/config.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
-import { type Settings, settingRows } from '../base/settings.ts';
+import type { Settings } from '../base/settings.ts';
 
 /** The first word of the process that loads a folder for a command; not for people. */
 export const INSPECTION = 'inspect-folder';
@@ -42,7 +41,7 @@ export interface Command {
   /** A line a flag of its own. */
   readonly help: readonly string[];
   /** Its own flags; `--json`, `--help` and every setting of the server are there already. */
-  readonly options: NonNullable<ParseArgsConfig['options']>;
+  readonly options: FlagOptions;
   /** Names of the words that must follow; `[NAME]`, last, may be left out. */
   readonly operands: readonly string[];
   /** The settings it reads: one of these that makes no sense is refused. Absent: all of them. */
@@ -128,67 +127,31 @@ function entryOf(command: Command): Entry {
 export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   const title = `gatefold ${command.name}`;
   try {
-    const words = parseWords(command, argv);
-    if (words.flags.has('help')) return await print(io.stdout, `${helpOf(command)}\n`, 0);
-    checkOperands(command, words.operands);
-    const readings = readSettings(io.env, words.settings, { cores: availableParallelism(), cwd: io.cwd });
+    const options: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' }, ...command.options };
+    const { values, positionals } = parseWords(argv, options);
+    if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
+    checkOperands(command, positionals);
+    const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
     const bad = readings.find(({ row, problem }) => problem !== undefined && (command.reads?.includes(row.key) ?? true));
     if (bad?.problem !== undefined) throw new (bad.source === 'flag' ? UsageError : Refused)(bad.problem);
     const settings = settingsOf(readings);
-    const {
-      json,
-      text,
-      exitCode = 0,
-      complaints = [],
-      ifUnprinted,
-    } = await command.run({
-      ...words,
+    const answer = await command.run({
+      options: values as Call['options'],
+      flags: new Set(Object.keys(values).filter((name) => values[name] === true)),
+      operands: positionals,
       settings,
       readings,
       io,
       ink: createInk(io),
       now: (io.now ?? Date.now)(),
     });
-    const output = words.flags.has('json') ? escapeInvisible(JSON.stringify(json)) : text;
-    const printed = await print(io.stdout, `${output}\n`, exitCode, ifUnprinted);
+    const { complaints = [] } = answer;
+    const output = values.json === true ? escapeInvisible(JSON.stringify(answer.json)) : answer.text;
+    const printed = await print(io.stdout, `${output}\n`, answer.exitCode ?? 0, answer.ifUnprinted);
     if (complaints.length === 0) return printed;
     return await print(io.stderr, complaints.map((line) => `${title}: ${plain(line)}\n`).join(''), printed);
   } catch (error) {
     return printFailure(title, error, io);
-  }
-}
-
-interface Words extends Pick<Call, 'options' | 'flags' | 'operands'> {
-  /** The flags that are settings, for the server's own reading. */
-  readonly settings: readonly string[];
-}
-
-function parseWords(command: Command, argv: readonly string[]): Words {
-  const flags = new Set(settingRows({ cores: 1 }).map((row) => flagOf(row.name).slice(2)));
-  const options: NonNullable<ParseArgsConfig['options']> = {
-    ...Object.fromEntries(Array.from(flags, (name) => [name, { type: 'string' as const }])),
-    json: { type: 'boolean' },
-    help: { type: 'boolean', short: 'h' },
-    ...command.options,
-  };
-  const { values, positionals, tokens } = parseStrictly(argv, options);
-  const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
-  const repeated = names.find((name, index) => names.indexOf(name) !== index);
-  if (repeated !== undefined) throw new UsageError(`--${repeated}: given twice`);
-  return {
-    options: values as Call['options'],
-    flags: new Set(names.filter((name) => values[name] === true)),
-    operands: positionals,
-    settings: tokens.flatMap((token) => (token.kind === 'option' && flags.has(token.name) ? [`--${token.name}=${token.value}`] : [])),
-  };
-}
-
-function parseStrictly(argv: readonly string[], options: NonNullable<ParseArgsConfig['options']>) {
-  try {
-    return parseArgs({ args: [...argv], options, allowPositionals: true, tokens: true });
-  } catch (error) {
-    // The first sentence; the rest of it is about `--` and positional arguments.
-    throw new UsageError((error as Error).message.split(/\. |\n/, 1)[0]);
   }
 }
 

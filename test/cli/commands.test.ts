@@ -36,16 +36,15 @@ describe('gatefold', () => {
     [[], 'gatefold: a command is missing; see gatefold --help\n'],
     [['fly'], 'gatefold: unknown command "fly"; see gatefold --help\n'],
     [['inspect-folder'], 'gatefold: unknown command "inspect-folder"; see gatefold --help\n'],
-    [['routes', '--fly'], "gatefold routes: Unknown option '--fly'; see gatefold routes --help\n"],
+    [['routes', '--fly'], 'gatefold routes: --fly: unknown flag; see gatefold routes --help\n'],
     [['routes', 'all'], 'gatefold routes: too many arguments; see gatefold routes --help\n'],
     [['routes', '--json', '--json'], 'gatefold routes: --json: given twice; see gatefold routes --help\n'],
     [['routes', '--port', '1', '--port', '1'], 'gatefold routes: --port: given twice; see gatefold routes --help\n'],
     [['routes', '--workers=0'], 'gatefold routes: --workers: "0" is not a whole number from 1 to 1024; see gatefold routes --help\n'],
     [['new'], 'gatefold new: missing GROUP; see gatefold new --help\n'],
   ];
-  for (const [argv, err] of wrong) {
+  for (const [argv, err] of wrong)
     test(`called wrongly: ${argv.join(' ')}`, async () => assert.deepEqual(await here(argv), { code: 2, out: '', err }));
-  }
 
   test('a bad environment is refused in one line', async () => {
     const { code, out, err } = await here(['routes'], { env: { PORT: 'x\ny' } });
@@ -207,7 +206,7 @@ describe('as a process', () => {
   });
 
   const refusals: [name: string, argv: string[], err: RegExp][] = [
-    ['an unknown flag', ['--json'], /^gatefold: --json: unknown setting\n$/],
+    ['an unknown flag', ['--json'], /^gatefold: --json: unknown flag\n$/],
     [
       'a folder that is not there',
       ['--controllers-dir', 'nowhere', '--log-level', 'silent'],

@@ -91,7 +91,7 @@ function listOf(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim());
 }
 
-export function oneOf<T extends string>(values: readonly T[]) {
+export function oneOf<const T extends string>(values: readonly T[]) {
   return (text: string): T => {
     if (!(values as readonly string[]).includes(text)) throw new Expected(`one of ${values.join(', ')}`);
     return text as T;

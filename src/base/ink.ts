@@ -31,22 +31,11 @@ export function escapeInvisible(json: string): string {
   );
 }
 
-/** Columns that it takes on a terminal: two for a letter that is wide, none for one that joins the letter before it. */
-export function widthOf(text: string): number {
-  if (/^[ -~]*$/.test(text)) return text.length;
-  let width = 0;
-  for (const letter of text) width += WIDE.test(letter) ? 2 : /\p{M}/u.test(letter) ? 0 : 1;
-  return width;
-}
-
-const WIDE =
-  /(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u;
-
-/** Every cell of a column as wide as the widest; the last column is left as it is. */
+/** Pads every cell to the longest of its column. The last column is left as it is. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   const clean = rows.map((row) => row.map(plain));
-  const widths = clean.reduce<number[]>((found, row) => row.map((cell, i) => Math.max(widthOf(cell), found[i] ?? 0)), []);
-  return clean.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell + ' '.repeat((widths[i] as number) - widthOf(cell)))));
+  const widths = clean.reduce<number[]>((most, row) => row.map((cell, i) => Math.max(cell.length, most[i] ?? 0)), []);
+  return clean.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))));
 }
 
 /** A path, or `path:line`, as someone standing in `cwd` would write it. */

@@ -1,14 +1,9 @@
 // Cuts a log line that is too long to be written in one piece, so that it stays one JSON object: long texts first, then long
 // lists. It knows nothing of what the fields mean, but for those that say which line this is.
 
-/** What is left of texts and lists, try by try. */
-const TRIES = [
-  { text: 2000, list: 50 },
-  { text: 1000, list: 20 },
-  { text: 400, list: 8 },
-  { text: 100, list: 4 },
-  { text: 40, list: 2 },
-];
+/** Characters that a text keeps in the first try, and in the last. Each try halves them; a list keeps an item for 20 of them. */
+const LONGEST = 2000;
+const SHORTEST = 40;
 /** JSON.stringify of anything deeper takes longer than it is worth. */
 const DEPTH = 4;
 /** What every line begins with, and what leads from a line to its request. */
@@ -21,11 +16,11 @@ const NAMING = ['time', 'level', 'event', 'pid', 'request_id'];
 export function cutLine(line: string, most: number): string {
   const fields = parseObject(line);
   if (fields === undefined) return cutText(line, most);
-  for (const { text, list } of TRIES) {
-    const cut = `${JSON.stringify({ ...(shorten(fields, text, list, DEPTH) as object), cut: true })}\n`;
+  for (let text = LONGEST; text >= SHORTEST; text /= 2) {
+    const cut = `${JSON.stringify({ ...(shorten(fields, text, Math.floor(text / 20), DEPTH) as object), cut: true })}\n`;
     if (Buffer.byteLength(cut) <= most) return cut;
   }
-  const named = Object.fromEntries(NAMING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], 40, 0, 1)]] : [])));
+  const named = Object.fromEntries(NAMING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], SHORTEST, 0, 1)]] : [])));
   return `${JSON.stringify({ ...named, cut: true })}\n`;
 }
 

@@ -1,11 +1,11 @@
 // The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places first, and a file
 // that does not load a piece of its source with a caret. It invents nothing: what it shows stands in the line or in the file.
 import { basename } from 'node:path';
-import { type Ink, type Paint, plain, shortPlace, widthOf } from '../base/ink.ts';
 import { isOwnFile } from '../own-files.ts';
+import { type Ink, type Paint, plain, shortPlace } from './ink.ts';
 import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
-import { readSource } from './source-file.ts';
+import { readSourceOrEmpty } from './source-file.ts';
 
 interface Line {
   readonly time: string;
@@ -176,45 +176,26 @@ function describeFailure({ file, error, at, column }: Failure, options: PrettyOp
   return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(reason).map(ink.red), ...sourceFrame(at, column, options)];
 }
 
-/** Lines of the source above the one that is meant, and below. */
+/** Lines that are shown above the one with the mistake, and below it. */
 const ABOVE = 2;
 const BELOW = 1;
-/** Columns of the source: what is longer was written by no hand; less shows nothing. */
+/** The most columns of a source line: nobody writes a longer one by hand. */
 const WIDEST = 160;
-const NARROWEST = 20;
 
+/** Each line is cut to the terminal. A caret beyond that is left out: the place above the lines has its column. */
 function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
   const [, path = '', number = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
   const meant = Number(number);
-  const lines = readLines(path).map((line) => line.replaceAll('\t', ' '));
+  const lines = readSourceOrEmpty(path).replaceAll('\t', ' ').split(/\r?\n/);
   const line = lines[meant - 1];
   if (line === undefined) return [];
   const first = Math.max(1, meant - ABOVE);
   const width = String(meant + BELOW).length;
-  const indent = typeof column === 'number' ? Math.min(column - 1, line.length) : line.length - line.trimStart().length;
-  const room = Math.max(NARROWEST, Math.min(WIDEST, (columns?.() ?? WIDEST) - MARGIN.length - width - 5));
-  // All of them begin where the caret is still in sight, and something behind it.
-  let from = widthOf(line.slice(0, indent)) < room ? 0 : Math.min(indent - Math.floor(room / 4), Math.max(0, line.length - room));
-  while (widthOf(line.slice(from, indent)) >= room) from++;
+  const room = Math.max(0, Math.min(WIDEST, (columns?.() ?? WIDEST) - MARGIN.length - width - 5));
+  const indent = typeof column === 'number' ? column - 1 : line.length - line.trimStart().length;
+  const caret = indent < room ? [`${' '.repeat(width + 2)} │ ${' '.repeat(indent)}${ink.red('^')}`] : [];
   return lines.slice(first - 1, meant + BELOW).flatMap((text, i) => {
-    const shown = cutTo(room, plain(text.slice(from)));
-    const margin = String(first + i).padStart(width);
-    if (first + i !== meant) return [ink.dim(`  ${margin} │ ${shown}`)];
-    const before = ' '.repeat(widthOf(plain(text.slice(from, indent))));
-    return [`${ink.red('>')} ${margin} │ ${shown}`, `  ${' '.repeat(width)} │ ${before}${ink.red('^')}`];
+    const shown = `${String(first + i).padStart(width)} │ ${plain(text.slice(0, room))}`;
+    return first + i === meant ? [`${ink.red('>')} ${shown}`, ...caret] : [ink.dim(`  ${shown}`)];
   });
-}
-
-function cutTo(columns: number, text: string): string {
-  const letters = Array.from(text.slice(0, columns));
-  while (widthOf(letters.join('')) > columns) letters.pop();
-  return letters.join('');
-}
-
-function readLines(path: string): string[] {
-  try {
-    return readSource(path).split(/\r?\n/);
-  } catch {
-    return [];
-  }
 }

@@ -30,6 +30,15 @@ export function readSource(path: string): string {
   }
 }
 
+/** Is `readSource` for what is only shown: empty where the file cannot be read. */
+export function readSourceOrEmpty(path: string): string {
+  try {
+    return readSource(path);
+  } catch {
+    return '';
+  }
+}
+
 function checkStat(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new Error(`${path} is ${kindOf(stat)} and is not read: put a file in its place`);
   if (stat.size <= MOST_BYTES || !SOURCE.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;

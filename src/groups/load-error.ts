@@ -1,10 +1,9 @@
 // Turns what a failed import threw into one line and a place: which file, which line, why. V8 gives no place for a
 // syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { widthOf } from '../base/ink.ts';
+import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { isOwnFile } from '../own-files.ts';
 import { explainPackageType } from './package-type.ts';
@@ -12,8 +11,8 @@ import { explainPackageType } from './package-type.ts';
 export interface LoadError {
   readonly reason: string;
   readonly at?: string;
-  /** Of that line, in UTF-16 units from 1, where known. */
-  readonly column?: number;
+  /** The column in that line, from 1, as the tool counts it that reports the mistake. */
+  readonly column?: number | undefined;
   /** A file that is no part of the import and has to change, or to come. */
   readonly dueTo?: string;
 }
@@ -35,28 +34,20 @@ async function findLoadError(error: unknown, file: string): Promise<LoadError> {
 
 async function describe(error: unknown, file: string): Promise<LoadError> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
-  if (error instanceof ContractError) {
-    const { at, column } = error;
-    return { reason: oneLine(error.message), at, ...(column === undefined ? {} : { column }) };
-  }
+  if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at, column: error.column };
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
   // esbuild, by way of tsx: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
-  const transform = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text);
-  if (transform !== null) {
-    // It counts bytes, from 0.
-    const at = `${transform[1]}:${transform[2]}`;
-    return { reason: `SyntaxError: ${transform[4]}`, at, column: 1 + unitsAt(at, Number(transform[3]), unitsOfBytes) };
-  }
+  const [, failed, row, before, fault] = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text) ?? [];
+  if (failed !== undefined) return { reason: `SyntaxError: ${fault}`, at: `${failed}:${row}`, column: 1 + Number(before) };
   const reason = oneLine(`${error.name}: ${text}`);
-  // Node's own decoration: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
-  const decorated = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack);
-  if (decorated !== null) {
-    const at = `${pathOf(decorated[1] as string)}:${decorated[2]}`;
-    const { column } = caretIn(stack);
-    // What strips the types draws its caret below the letter as a terminal shows it.
-    if (column === undefined || !stack.includes('_TYPESCRIPT_SYNTAX]')) return { reason, at, ...caretIn(stack) };
-    return { reason, at, column: 1 + unitsAt(at, column - 1, unitsOfCells) };
+  // Node quotes the source: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
+  const [, place, line] = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack) ?? [];
+  if (place !== undefined) {
+    const path = pathOf(place);
+    const column = caretIn(stack);
+    const isStripped = column !== undefined && stack.includes('_TYPESCRIPT_SYNTAX]');
+    return { reason, at: `${path}:${line}`, column: isStripped ? withTabs(path, Number(line), column) : column };
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
@@ -66,9 +57,6 @@ async function describe(error: unknown, file: string): Promise<LoadError> {
   if (imported !== null) return { reason, ...placeOfImport(imported[1] as string, (imported[2] as string).trim()) };
   return frame === undefined ? { reason } : { reason, at: `${frame.file}:${frame.line}`, column: Number(frame.column) };
 }
-
-/** Columns of a tab there. */
-const TAB = 4;
 
 interface Frame {
   readonly file: string;
@@ -119,46 +107,25 @@ function oneLine(text: string): string {
 }
 
 /** The column of the caret that Node draws under the line it quotes. */
-function caretIn(text: string): { column?: number } {
-  const caret = /\n([ \t]*)\^/.exec(text);
-  return caret === null ? {} : { column: (caret[1] as string).length + 1 };
+function caretIn(text: string): number | undefined {
+  const caret = /\n([ \t]*)\^/.exec(text)?.[1];
+  return caret === undefined ? undefined : caret.length + 1;
 }
 
-/** Where a file names what is not there; the file alone where that cannot be told. */
-function placeOfImport(missing: string, file: string): { at: string; column?: number } {
-  try {
-    const source = readFileSync(file, 'utf8');
-    const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-    const at = source.search(new RegExp(`(['"])(?:[^'"\n]*/)?${name}\\1`));
-    if (at >= 0) return { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
-  } catch {
-    // It is gone, too.
-  }
-  return { at: file };
+/** The column in the source of a caret under a line whose tabs became spaces, up to the next multiple of four. */
+function withTabs(path: string, line: number, caret: number): number {
+  const text = readSourceOrEmpty(path).split('\n')[line - 1] ?? '';
+  let column = 1;
+  for (let drawn = 1; drawn < caret; column++) drawn += text[column - 1] === '\t' ? 4 - ((drawn - 1) % 4) : 1;
+  return column;
 }
 
-/** How much of a line, in UTF-16 units, comes to `size` as `unitsOf` reckons. */
-function unitsAt(at: string, size: number, unitsOf: (line: string, size: number) => number): number {
-  const [, path = '', number = ''] = /^(.*):(\d+)$/.exec(at) ?? [];
-  try {
-    return unitsOf(readFileSync(path, 'utf8').split('\n')[Number(number) - 1] ?? '', size);
-  } catch {
-    return size;
-  }
-}
-
-function unitsOfBytes(line: string, bytes: number): number {
-  return Buffer.from(line).subarray(0, bytes).toString().length;
-}
-
-function unitsOfCells(line: string, cells: number): number {
-  let [units, cell] = [0, 0];
-  for (const letter of line) {
-    if (cell >= cells) break;
-    cell += letter === '\t' ? TAB - (cell % TAB) : widthOf(letter);
-    units += letter.length;
-  }
-  return units;
+/** The place where a file names what is missing; the file alone where its text does not have the name. */
+function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'> {
+  const source = readSourceOrEmpty(file);
+  const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  const at = source.search(new RegExp(`(['"])(?:[^'"\n]*/)?${name}\\1`));
+  return at < 0 ? { at: file } : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
 }
 
 /** The place of a syntax error; none when the file itself is sound (the mistake is in what it imports). */
@@ -166,7 +133,7 @@ function locateSyntaxError(file: string): Promise<Omit<LoadError, 'reason'>> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
       const place = /^(?:file:\/\/)?(.*:\d+)$/m.exec(stderr);
-      resolve(place === null ? {} : { at: place[1] as string, ...caretIn(stderr) });
+      resolve(place === null ? {} : { at: place[1] as string, column: caretIn(stderr) });
     });
   });
 }

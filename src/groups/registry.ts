@@ -29,7 +29,7 @@ export interface GroupLoad {
   /** `file:line` of the mistake, where it is known. */
   readonly at?: string;
   /** Column of that line, from 1. */
-  readonly column?: number;
+  readonly column?: number | undefined;
   /** What it answers, where somebody wants to be told. */
   readonly operationNames?: readonly string[];
   /** Methods that look like operations and are none, each with what to do: `find_all: rename it to findAll`. */

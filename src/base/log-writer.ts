@@ -53,48 +53,32 @@ export function createLogWriter(fd: number): LogWriter {
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
 
-  function write_(line: string): void {
-    add(line);
-    timer ??= setTimeout(flush, LINGER).unref();
-  }
-
-  function add(line: string): void {
+  /** @param most bytes; a longer line is cut */
+  function hold(lines: string, most = Number.POSITIVE_INFINITY): void {
     if (held > MAX_HELD) {
-      dropped++;
+      dropped += lines.split('\n').length - 1;
       return;
     }
-    const bytes = Buffer.byteLength(line);
-    if (bytes <= target.longest) return append(line, bytes);
-    const cut = cutLine(line, target.longest);
-    append(cut, Buffer.byteLength(cut));
-  }
-
-  function pass(lines: string): void {
-    if (held > MAX_HELD) dropped += lines.split('\n').length - 1;
-    else append(lines, Buffer.byteLength(lines));
-    flush();
-  }
-
-  function append(text: string, bytes: number): void {
-    held += bytes;
-    if (currentBytes + bytes > target.batch) {
-      closeBatch();
-      pump();
+    let bytes = Buffer.byteLength(lines);
+    if (bytes > most) {
+      lines = cutLine(lines, most);
+      bytes = Buffer.byteLength(lines);
     }
-    current += text;
+    if (currentBytes + bytes > target.batch) flush();
+    current += lines;
     currentBytes += bytes;
+    held += bytes;
   }
 
   function closeBatch(): void {
-    if (current === '') return;
-    queue.push(current);
+    clearTimeout(timer);
+    timer = undefined;
+    if (current !== '') queue.push(current);
     current = '';
     currentBytes = 0;
   }
 
   function flush(): void {
-    clearTimeout(timer);
-    timer = undefined;
     closeBatch();
     pump();
   }
@@ -114,9 +98,19 @@ export function createLogWriter(fd: number): LogWriter {
 
   function pump(): void {
     while (!isWaiting && (from < batch.length || takeBatch())) {
-      if (target.isPatient) return writeElsewhere();
-      if (!writeHere()) waitForReader();
+      if (target.isPatient) writeElsewhere();
+      else if (!writeHere()) waitForReader();
     }
+  }
+
+  function waitForReader(): void {
+    isWaiting = true;
+    setTimeout(resume, RETRY).unref();
+  }
+
+  function resume(): void {
+    isWaiting = false;
+    pump();
   }
 
   /** Returns false when nothing more fits. Any other error (the reader is gone, the disk is full) drops this batch alone. */
@@ -134,18 +128,9 @@ export function createLogWriter(fd: number): LogWriter {
   function writeElsewhere(): void {
     isWaiting = true;
     write(target.fd, batch, from, (error, written) => {
-      isWaiting = false;
       from = error === null ? from + written : batch.length;
-      pump();
+      resume();
     });
-  }
-
-  function waitForReader(): void {
-    isWaiting = true;
-    setTimeout(() => {
-      isWaiting = false;
-      pump();
-    }, RETRY).unref();
   }
 
   function reportDropped(): void {
@@ -158,8 +143,6 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function close(): void {
-    clearTimeout(timer);
-    timer = undefined;
     closeBatch();
     // Another thread finishes its batch: a file does not keep it waiting, and Node ends no process before its threads.
     if (target.isPatient) from = batch.length;
@@ -171,7 +154,20 @@ export function createLogWriter(fd: number): LogWriter {
     }
   }
 
-  return { write: write_, pass, flush, close, droppedLines: () => dropped, isShared: target.forbidWaiting !== undefined };
+  return {
+    write(line) {
+      hold(line, target.longest);
+      timer ??= setTimeout(flush, LINGER).unref();
+    },
+    pass(lines) {
+      hold(lines);
+      flush();
+    },
+    flush,
+    close,
+    droppedLines: () => dropped,
+    isShared: target.forbidWaiting !== undefined,
+  };
 }
 
 interface Target {
@@ -188,22 +184,20 @@ interface Target {
 function openTarget(fd: number): Target {
   const file = { fd, longest: PIPE_BUF, batch: BATCH, isPatient: true };
   const kind = statOf(fd);
-  const isSocket = kind?.isSocket() === true;
-  const isTerminal = kind?.isCharacterDevice() === true;
-  if (!isSocket && !isTerminal && kind?.isFIFO() !== true) return file;
+  if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   const impatient = reopen(fd) ?? shareImpatiently(fd);
   if (impatient === undefined) return file;
   // A terminal can be stopped, too. Where /proc is missing, libuv has opened it again for this process. Its lines are for people,
   // so they are never cut.
-  if (isTerminal) return { ...file, fd: impatient.fd, longest: Number.POSITIVE_INFINITY, isPatient: false };
-  return { ...file, ...impatient, batch: isSocket ? SOCKET_BATCH : PIPE_BUF, isPatient: false };
+  if (kind.isCharacterDevice()) return { ...file, fd: impatient.fd, longest: Number.POSITIVE_INFINITY, isPatient: false };
+  return { ...file, ...impatient, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, isPatient: false };
 }
 
 function statOf(fd: number): Stats | undefined {
   try {
     return fstatSync(fd);
   } catch {
-    // It is closed.
+    // The descriptor is closed.
     return undefined;
   }
 }

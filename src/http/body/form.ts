@@ -1,5 +1,6 @@
 // Forms and query strings → fields. Every step is linear in what a client sends, and the number of fields is bounded: a
 // body within BODY_LIMIT costs no more time than a JSON body of that size. Knows no sockets and no headers but one.
+import querystring from 'node:querystring';
 import { refusal } from '../../base/errors.ts';
 import type { FormValue } from '../../controller.ts';
 
@@ -37,32 +38,14 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
   return query;
 }
 
-/**
- * A plus is a space, a percent sign that no two hexadecimal digits follow stands for itself, and bytes that are not UTF-8 become
- * U+FFFD. On bytes, in one pass: replaceAll() takes 0.1 s for a million plus signs.
- */
+/** A plus is a space, a percent sign without two hexadecimal digits stays, and bytes that are not UTF-8 become U+FFFD. */
 function decode(text: string): string {
-  if (!text.includes('%') && !text.includes('+')) return text;
-  const bytes = Buffer.from(text);
-  let to = 0;
-  for (let from = 0; from < bytes.length; from++, to++) {
-    const byte = bytes[from] as number;
-    const high = byte === PERCENT ? (HEX[bytes[from + 1] as number] ?? -1) : -1;
-    const low = high >= 0 ? (HEX[bytes[from + 2] as number] ?? -1) : -1;
-    if (low < 0) bytes[to] = byte === PLUS ? SPACE : byte;
-    else {
-      bytes[to] = high * 16 + low;
-      from += 2;
-    }
-  }
-  return bytes.toString('utf8', 0, to);
+  // The parser works on bytes, a character for each.
+  return /[%+]/.test(text) ? unescapeBuffer(Buffer.from(text).toString('latin1'), true).toString() : text;
 }
 
-const PERCENT = 0x25;
-const PLUS = 0x2b;
-const SPACE = 0x20;
-/** Byte → the hexadecimal digit that it stands for, else -1. */
-const HEX = Int8Array.from({ length: 256 }, (_, byte) => '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()));
+/** The part of `querystring.unescape()` that never throws: an exception for each malformed field takes 0.2 s for 100 KB. */
+const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: string, plusIsSpace: boolean): Buffer };
 
 /** @throws HttpError MALFORMED_BODY, TOO_MANY_FIELDS */
 export async function decodeMultipart(contentType: string, bytes: Buffer): Promise<Record<string, FormValue>> {

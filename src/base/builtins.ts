@@ -6,6 +6,7 @@ import type * as Http from 'node:http';
 import type * as Https from 'node:https';
 import { createRequire } from 'node:module';
 import type * as Tls from 'node:tls';
+import type * as Util from 'node:util';
 import type * as Zlib from 'node:zlib';
 
 const require = createRequire(import.meta.url);
@@ -30,6 +31,11 @@ export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1
 /** Loaded by the first compressed body. */
 export function zlib(): typeof Zlib {
   return require('node:zlib');
+}
+
+/** An `import` of node:util would have the modules behind each of its exports read. */
+export function util(): typeof Util {
+  return require('node:util');
 }
 
 /** Loaded where TLS_CERT or DOMAINS is set. An `import` of node:tls would have all root certificates read. */

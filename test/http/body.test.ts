@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { after, before, describe, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { decodeBody, jsonErrorPosition } from '../../src/http/body/decoder.ts';
+import { decodeBody } from '../../src/http/body/decoder.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -165,6 +165,13 @@ describe('what is refused', () => {
     ['text that is not UTF-8', Buffer.from([0xe9]), { 'content-type': 'text/plain' }, 400, 'MALFORMED_BODY'],
     ['multipart without a boundary', 'x', { 'content-type': 'multipart/form-data' }, 400, 'MALFORMED_BODY'],
     ['multipart that is none', 'x', { 'content-type': 'multipart/form-data; boundary=b' }, 400, 'MALFORMED_BODY'],
+    [
+      'multipart by the second of two types',
+      '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n--b--\r\n',
+      { 'content-type': 'multipart/form-data; boundary=a, multipart/form-data; boundary=b' },
+      400,
+      'MALFORMED_BODY',
+    ],
     ['gzip that is none', 'x', { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
     ['gzip cut short', gzipSync('{"a":1}').subarray(0, 15), { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
     ['a bomb', gzipSync(Buffer.alloc(1_000_000, 0x20)), { ...J, 'content-encoding': 'gzip' }, 413, 'BODY_TOO_LARGE'],
@@ -207,6 +214,13 @@ describe('the number of fields is bounded, and so is the time they take', () => 
     ['1 MiB of one name', 'a'.repeat(1_048_576), F, true],
     ['1,000 parts', `${part('').repeat(1000)}--b--\r\n`, M, true],
     ['1,001 parts', `${part('').repeat(1001)}--b--\r\n`, M, false],
+    // Each of these had the parts counted by another boundary than the parser's.
+    ...['x="; boundary=a"; boundary=b', 'boundary="b', 'boundary="\\b"'].map((parameters): (typeof rows)[number] => [
+      `1,001 parts by ${parameters}`,
+      `${part('').repeat(1001)}--b--\r\n`,
+      { 'content-type': `multipart/form-data; ${parameters}` },
+      false,
+    ]),
     ['a part with 128 KiB of headers', `${part('\r\nX: y'.repeat(21_800))}--b--\r\n`, M, true],
     ['a part with 1 MiB of headers', `${part('\r\nX: y'.repeat(170_000))}--b--\r\n`, M, false],
   ];
@@ -233,9 +247,22 @@ describe('the number of fields is bounded, and so is the time they take', () => 
   });
 });
 
-describe('jsonErrorPosition', () => {
+describe('the position of a mistake in JSON', () => {
+  /** @returns what the message says, which has none of the text */
+  function positionIn(text: string): number {
+    try {
+      decodeBody('json', utf8(text));
+    } catch (error) {
+      const said = /^Cannot parse the body as JSON: ([a-z ]+), at position (\d+)$/.exec((error as Error).message);
+      assert.equal(said?.[1], Number(said?.[2]) >= text.length ? 'it ends too early' : 'there is a character that does not belong');
+      return Number(said?.[2]);
+    }
+    return -1;
+  }
+
   test('of a text longer than a regular expression has stack for', () => {
-    assert.equal(jsonErrorPosition(`"${'a'.repeat(20_000_000)}`), 20_000_001);
+    assert.equal(positionIn(`"${'a'.repeat(20_000_000)}`), 20_000_001);
+    assert.equal(positionIn(`["${'\\"'.repeat(10_000_000)}",x`), 20_000_004);
   });
 
   const rows: [text: string, at: number][] = [
@@ -257,16 +284,27 @@ describe('jsonErrorPosition', () => {
     ['[}', 1],
     ['"abc', 4],
     ['"a\nb"', 2],
-    ['"a\\x"', 2],
-    ['{"\\u12', 2],
+    ['"a\\x"', 3],
+    ['{"\\u12', 6],
     ['01', 1],
-    ['1.', 1],
+    ['1.', 2],
     ['+1', 0],
-    ['nul', 0],
+    ['nul', 3],
     ['truex', 4],
     ['{} {}', 3],
     ["{'a':1}", 1],
     ['[[[[', 4],
+    ['{"a": x}', 6],
+    ['{"a":[1,{"b":undefined}]}', 13],
+    ['{"a":}', 5],
+    ['{"a":,', 5],
+    ['[[],]', 4],
+    ['["],",]', 6],
+    ['["\\\\",]', 6],
+    ['["\\"",x]', 6],
+    ['[NaN, "at position 1"]', 1],
+    ['[{}, "b", ,1]', 10],
+    ['<html>', 0],
   ];
-  for (const [text, at] of rows) test(`${JSON.stringify(text)} → ${at}`, () => assert.equal(jsonErrorPosition(text), at));
+  for (const [text, at] of rows) test(`${JSON.stringify(text)} → ${at}`, () => assert.equal(positionIn(text), at));
 });

@@ -3,6 +3,7 @@
 import querystring from 'node:querystring';
 import { refusal } from '../../base/errors.ts';
 import type { FormValue } from '../../controller.ts';
+import { parseMediaType } from './media-type.ts';
 
 export type Query = Record<string, string | string[]>;
 
@@ -49,10 +50,12 @@ const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: stri
 
 /** @throws HttpError MALFORMED_BODY, TOO_MANY_FIELDS */
 export async function decodeMultipart(contentType: string, bytes: Buffer): Promise<Record<string, FormValue>> {
-  checkParts(contentType, bytes);
+  const type = parseMediaType(contentType);
+  checkParts(type?.params.get('boundary') ?? '', bytes);
   let form: FormData;
   try {
-    form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } }).formData();
+    // The header is written anew: the parts must be counted by the boundary that the parser finds.
+    form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': String(type) } }).formData();
   } catch (error) {
     throw refusal('MALFORMED_BODY', 'Cannot read the body as multipart/form-data', { cause: error });
   }
@@ -61,12 +64,8 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
   return fields;
 }
 
-const BOUNDARY = /;[\t ]*boundary=(?:"([^"]*)"|([^;\t ]*))/i;
-
 /** Node's parser has no bounds, and is slow at many parts and at many headers of a part. */
-function checkParts(contentType: string, bytes: Buffer): void {
-  const found = BOUNDARY.exec(contentType);
-  const boundary = found?.[1] ?? found?.[2] ?? '';
+function checkParts(boundary: string, bytes: Buffer): void {
   if (boundary === '' || boundary.length > LONGEST_BOUNDARY)
     throw refusal('MALFORMED_BODY', `Cannot read the body: its content type needs a boundary of 1 to ${LONGEST_BOUNDARY} characters`);
   const delimiter = Buffer.from(`--${boundary}`, 'latin1');

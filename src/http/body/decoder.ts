@@ -18,34 +18,24 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
   const text = bytes.toString('utf8');
   // Bad bytes become U+FFFD in silence; but one may also have been sent. Most bodies are ASCII, whose text cannot hold any.
   if (text.includes('\ufffd') && !isUtf8(bytes))
-    throw refusal(kind === 'json' ? 'MALFORMED_JSON' : 'MALFORMED_BODY', `Cannot read the body: byte ${firstBadByte(bytes)} is not UTF-8`);
+    throw refusal(
+      kind === 'json' ? 'MALFORMED_JSON' : 'MALFORMED_BODY',
+      `Cannot read the body: byte ${firstBadByte(bytes, text)} is not UTF-8`,
+    );
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-function firstBadByte(bytes: Buffer): number {
-  // The longest sound beginning, by halving: a cut inside a character counts as sound up to that character.
-  let sound = 0;
-  for (let bad = bytes.length; sound < bad; ) {
-    const middle = (sound + bad + 1) >> 1;
-    if (isUtf8(bytes.subarray(0, middle)) || isCutCharacter(bytes, middle)) sound = middle;
-    else bad = middle - 1;
-  }
-  return sound;
-}
-
-function isCutCharacter(bytes: Buffer, end: number): boolean {
-  for (let missing = 1; missing <= 3; missing++) {
-    if (isUtf8(bytes.subarray(0, end - missing)) && isUtf8(bytes.subarray(end - missing, end + 4 - missing))) return true;
-  }
-  return false;
+/** Bad bytes are other ones when the text is encoded again; a character that is cut off at the end has more of them. */
+function firstBadByte(bytes: Buffer, text: string): number {
+  return Buffer.from(text).findIndex((byte, at) => byte !== bytes[at]);
 }
 
 function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
-  } catch {
-    const at = jsonErrorPosition(text);
+  } catch (error) {
+    const at = jsonErrorPosition(text, (error as Error).message);
     const what = at >= text.length ? 'it ends too early' : 'there is a character that does not belong';
     throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${what}, at position ${at}`);
   }
@@ -68,72 +58,26 @@ function checkKeys(root: unknown): void {
   }
 }
 
-const WHITE = /[\t\n\r ]*/y;
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const LITERAL = /true|false|null/y;
-const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y;
+/** White space, then a piece that JSON is made of, or none. Escapes in its strings have been replaced. */
+const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
- * Where a text stops being JSON (RFC 8259): characters before the first one that no JSON text could have there; the length when
- * it ends too early. V8's message sometimes has no position and sometimes quotes the text; a client needs the first and must
- * never see the second. Runs on refused bodies only; no recursion, so no depth limit.
+ * A client needs the position and must never see the text, which some of V8's messages quote. Where a value is missing, V8
+ * quotes and gives no position. The text before that place is sound JSON, so the tokens lead to it.
  */
-export function jsonErrorPosition(text: string): number {
-  /** Open brackets, innermost last. */
-  const open: ('{' | '[')[] = [];
-  let at = 0;
-  const skip = (pattern: RegExp): boolean => {
-    pattern.lastIndex = at;
-    if (!pattern.test(text)) return false;
-    at = pattern.lastIndex;
-    return true;
-  };
-  /** To behind the string, or to its mistake. A regular expression for all of it runs out of stack at 10 million characters. */
-  const skipString = (): boolean => {
-    if (text[at] !== '"') return false;
-    for (at++; at < text.length; ) {
-      const char = text.charCodeAt(at);
-      if (char === QUOTE) return ++at > 0;
-      if (char === BACKSLASH ? !skip(ESCAPE) : char < 0x20) return false;
-      if (char !== BACKSLASH) at++;
-    }
-    return false;
-  };
-  let expected: 'value' | 'first' | 'key' | 'colon' | 'more' = 'value';
-  for (;;) {
-    skip(WHITE);
-    const char = text[at];
-    if (expected === 'colon') {
-      if (char !== ':') return at;
-      at++;
-      expected = 'value';
-    } else if (expected === 'key' || (expected === 'first' && open.at(-1) === '{' && char !== '}')) {
-      if (!skipString()) return at;
-      expected = 'colon';
-    } else if ((expected === 'more' || expected === 'first') && char !== undefined && char === closerOf(open.at(-1))) {
-      at++;
-      open.pop();
-      expected = 'more';
-    } else if (expected === 'more') {
-      if (open.length === 0 || char !== ',') return at;
-      at++;
-      expected = open.at(-1) === '{' ? 'key' : 'value';
-    } else if (char === '{' || char === '[') {
-      at++;
-      open.push(char);
-      expected = 'first';
-    } else {
-      if (char === '"' ? !skipString() : !skip(NUMBER) && !skip(LITERAL)) return at;
-      expected = 'more';
-    }
+function jsonErrorPosition(text: string, message: string): number {
+  const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
+  if (position !== undefined) return Number(position);
+  if (!message.endsWith(' is not valid JSON')) return text.length;
+  // A regular expression for strings with escapes runs out of stack at 10 million of them.
+  const plain = text.replace(/\\./g, '__');
+  TOKEN.lastIndex = 0;
+  for (let before = ',', token: string | undefined; ; before = token) {
+    token = TOKEN.exec(plain)?.[1];
+    if (token === undefined) return TOKEN.lastIndex;
+    const isValueMissing = '[,:'.includes(before) && ']},:'.includes(token) && before + token !== '[]';
+    if (isValueMissing) return TOKEN.lastIndex - 1;
   }
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
-function closerOf(bracket: '{' | '[' | undefined): string | undefined {
-  return bracket === '{' ? '}' : bracket === '[' ? ']' : undefined;
 }
 
 type Inflater = (bytes: Buffer, options: { maxOutputLength: number }, done: (error: Error | null, result: Buffer) => void) => void;

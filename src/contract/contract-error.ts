@@ -1,6 +1,7 @@
 // Why a controller does not load, with its place: a request type that is not understood, or a source that is not followed.
-import { lineOf } from './source-error.ts';
-import type { TypeFiles } from './type-files.ts';
+
+import type { TypeFiles } from './source/files.ts';
+import { lineOf } from './source/source-error.ts';
 
 /** A request type that is not understood: the file does not load. The message is one line with its place. */
 export class ContractError extends Error {

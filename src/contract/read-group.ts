@@ -1,21 +1,21 @@
 // What the source says about a group: each operation of run time is found where it is declared, and its annotations are its
 // contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
 import { basename } from 'node:path';
-import { createBundle } from './bundle.ts';
-import { type FoundMember, findLevels, findMember, hasUnreadName, isMarked, type Level, type Levels } from './class-levels.ts';
-import { idleIn } from './constraint-tags.ts';
+import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { readDoc, summaryOf } from './doc-comment.ts';
-import { createEvaluator } from './evaluate.ts';
-import { isDataGiven, withGiven } from './library.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
-import { createSchemaWriter } from './schema.ts';
-import { lineOf, SourceError } from './source-error.ts';
-import { Kind, tokenize } from './tokens.ts';
-import { type ImportedFiles, type TypeFiles, UnreadableFile } from './type-files.ts';
-import { findAmbiguity } from './union-safety.ts';
+import { createBundle } from './schema/bundle.ts';
+import { isDataGiven, withGiven } from './schema/library.ts';
+import { createSchemaWriter } from './schema/schema.ts';
+import { idleIn } from './source/constraint-tags.ts';
+import { readDoc, summaryOf } from './source/doc-comment.ts';
+import { type ImportedFiles, type TypeFiles, UnreadableFile } from './source/files.ts';
+import { lineOf, SourceError } from './source/source-error.ts';
+import { Kind, tokenize } from './source/tokens.ts';
+import { type FoundMember, findLevels, findMember, hasUnreadName, isMarked, type Level, type Levels } from './types/class-levels.ts';
+import { createEvaluator } from './types/evaluate.ts';
 
 /** A controller as the process has loaded it. */
 export interface GroupSource {

@@ -1,20 +1,21 @@
 // One operation: the types of its data, query, path and result, as its source says. A request type that is not understood is an
 // error with its place, never an operation without a check.
-import { idleIn } from './constraint-tags.ts';
+
 import type { OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
-import { readDoc, summaryOf } from './doc-comment.ts';
-import type { Evaluator } from './evaluate.ts';
-import type { FollowedFunction } from './follow.ts';
-import { docResult, withDocTypes } from './js-types.ts';
-import { type GivenSchemas, isDataGiven } from './library.ts';
-import type { Scope } from './look-up.ts';
 import { readResults } from './results.ts';
-import type { SchemaWriter } from './schema.ts';
-import { mayBeAbsent, open, recordOf, type Shape, without } from './shape.ts';
-import { lineOf, SourceError, Unsupported } from './source-error.ts';
-import type { Param, TypeNode, TypeParam } from './syntax.ts';
-import { type TypeFiles, UnreadableFile } from './type-files.ts';
+import { type GivenSchemas, isDataGiven } from './schema/library.ts';
+import type { SchemaWriter } from './schema/schema.ts';
+import { idleIn } from './source/constraint-tags.ts';
+import { readDoc, summaryOf } from './source/doc-comment.ts';
+import { type TypeFiles, UnreadableFile } from './source/files.ts';
+import { docResult, withDocTypes } from './source/js-types.ts';
+import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
+import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
+import type { Evaluator } from './types/evaluate.ts';
+import type { FollowedFunction } from './types/follow.ts';
+import type { Scope } from './types/look-up.ts';
+import { mayBeAbsent, open, recordOf, type Shape, without } from './types/shape.ts';
 
 /** An operation as run time has it. */
 export interface RunTimeOperation {

@@ -1,13 +1,14 @@
 // Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door of the
 // parser, which a worker loads with its first controller.
+
+import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
+import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { isDataGiven, queryAsData } from './library.ts';
 import { type GroupSource, type ReadSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
-import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './request-check.ts';
-import { createResultCheck, type ResultCheck } from './result-check.ts';
-import { createTypeFiles, type ImportedFiles } from './type-files.ts';
+import { isDataGiven, queryAsData } from './schema/library.ts';
+import { createTypeFiles, type ImportedFiles } from './source/files.ts';
 
 export interface ControllerSource extends Pick<ReadSource, 'isHidden'> {
   /** @throws ContractError a request type that is not understood, an operation that is not found */

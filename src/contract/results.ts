@@ -1,12 +1,12 @@
 // What an operation answers, by the annotation of its result. It documents; what is not understood is left out with a word.
 import type { OperationContract, ResultContract } from './contract.ts';
-import type { Evaluator } from './evaluate.ts';
-import type { Scope } from './look-up.ts';
-import type { SchemaWriter } from './schema.ts';
-import { open, type Shape, unite, without } from './shape.ts';
-import { Unsupported } from './source-error.ts';
-import type { TypeNode } from './syntax.ts';
-import { UnreadableFile } from './type-files.ts';
+import type { SchemaWriter } from './schema/schema.ts';
+import { UnreadableFile } from './source/files.ts';
+import { Unsupported } from './source/source-error.ts';
+import type { TypeNode } from './source/syntax.ts';
+import type { Evaluator } from './types/evaluate.ts';
+import type { Scope } from './types/look-up.ts';
+import { open, type Shape, unite, without } from './types/shape.ts';
 
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json', schema: undefined };
 const BODILESS = new Set([204, 205, 304]);

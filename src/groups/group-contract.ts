@@ -1,8 +1,8 @@
 // Joins a loaded group with its source: the checks of its operations, and the contract that documents and commands show.
 
+import type { ResultCheck } from '../contract/check/result-check.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerSource } from '../contract/reader.ts';
-import type { ResultCheck } from '../contract/result-check.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /** @throws ContractError a request type is not understood, or an operation is not found in the source */

@@ -6,7 +6,7 @@ import { dirname, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
-import type { ImportedFiles } from '../contract/type-files.ts';
+import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { createSourceTexts, type SourceTexts } from './source-texts.ts';
 

@@ -1,8 +1,8 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
 import { isProxy } from 'node:util/types';
+import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract } from '../contract/contract.ts';
-import type { RequestCheck } from '../contract/request-check.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
 import { checkReachable, type GroupRoute, parseRouteName } from './group-routes.ts';

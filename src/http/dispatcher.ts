@@ -3,8 +3,8 @@
 
 import { refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
+import type { RequestCheck, RequestParts } from '../contract/check/request-check.ts';
 import type { Problem } from '../contract/contract.ts';
-import type { RequestCheck, RequestParts } from '../contract/request-check.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import type { Admission } from './admission.ts';

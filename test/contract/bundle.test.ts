@@ -1,9 +1,9 @@
 // The JSON Schema of a library in the document: its own definitions stand among the components, and every reference leads somewhere.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createBundle } from '../../src/contract/bundle.ts';
 import type { Schema } from '../../src/contract/contract.ts';
-import { createSchemaWriter } from '../../src/contract/schema.ts';
+import { createBundle } from '../../src/contract/schema/bundle.ts';
+import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { startTest } from '../../src/testing.ts';
 import { makeProject } from '../support/command-bench.ts';
 

@@ -2,11 +2,11 @@
 // tell, the limit is far above what a slow machine needs and far below what an unbounded one would take.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { createCompilers, createRequestCheck } from '../../src/contract/check/request-check.ts';
 import type { Problem } from '../../src/contract/contract.ts';
-import { createEvaluator } from '../../src/contract/evaluate.ts';
-import { parseModule } from '../../src/contract/parse-module.ts';
-import { createCompilers, createRequestCheck } from '../../src/contract/request-check.ts';
-import { createSchemaWriter } from '../../src/contract/schema.ts';
+import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
+import { parseModule } from '../../src/contract/source/parse-module.ts';
+import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
 const LIMIT_MS = 5000;
 

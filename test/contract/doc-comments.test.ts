@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import ts from 'typescript-5';
-import { readDoc } from '../../src/contract/doc-comment.ts';
+import { readDoc } from '../../src/contract/source/doc-comment.ts';
 
 interface Read {
   readonly text: string;

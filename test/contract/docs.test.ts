@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { CONSTRAINTS } from '../../src/contract/constraint-tags.ts';
-import { FORMATS } from '../../src/contract/formats.ts';
+import { CONSTRAINTS } from '../../src/contract/source/constraint-tags.ts';
+import { FORMATS } from '../../src/contract/types/formats.ts';
 import { startService } from '../support/service.ts';
 
 const TEXT = readFileSync(new URL('../../docs/CONTRACTS.md', import.meta.url), 'utf8');

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { checkPattern, stepsOf, waysOf } from '../../src/contract/pattern.ts';
-import { LIMITS } from '../../src/contract/run.ts';
+import { LIMITS } from '../../src/contract/check/run.ts';
+import { checkPattern, stepsOf, waysOf } from '../../src/contract/types/pattern.ts';
 
 /** A way for each character of the text. */
 const N = Infinity;

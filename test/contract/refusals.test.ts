@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createTypeFiles } from '../../src/contract/type-files.ts';
+import { createTypeFiles } from '../../src/contract/source/files.ts';
 import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { CONSTRAINTS, mistakeIn } from '../../src/contract/constraint-tags.ts';
-import { readDoc } from '../../src/contract/doc-comment.ts';
+import { CONSTRAINTS, mistakeIn } from '../../src/contract/source/constraint-tags.ts';
+import { readDoc } from '../../src/contract/source/doc-comment.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { type Service, startService } from '../support/service.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { outlineOf } from '../../src/contract/outline.ts';
-import { parseModule } from '../../src/contract/parse-module.ts';
+import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { differences, outlineOfOurs, outlineOfTypeScript } from './oracle/parsers.ts';
 

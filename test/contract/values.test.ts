@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { createCompiler } from '../../src/contract/check.ts';
-import { createEvaluator } from '../../src/contract/evaluate.ts';
-import { parseModule } from '../../src/contract/parse-module.ts';
-import { Run } from '../../src/contract/run.ts';
-import { createSchemaWriter } from '../../src/contract/schema.ts';
+import { createCompiler } from '../../src/contract/check/compile.ts';
+import { Run } from '../../src/contract/check/run.ts';
+import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
+import { parseModule } from '../../src/contract/source/parse-module.ts';
+import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
 /** By the type T of a source, or by a type alone. */
 function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {

@@ -1,8 +1,8 @@
 // The declarations of a file, written down in one form from two parsers: ours and TypeScript's own. Equal texts mean that both
 // read the same.
 import ts from 'typescript-5';
-import { parseModule } from '../../../src/contract/parse-module.ts';
-import type { Member, Param, TypeNode } from '../../../src/contract/syntax.ts';
+import { parseModule } from '../../../src/contract/source/parse-module.ts';
+import type { Member, Param, TypeNode } from '../../../src/contract/source/syntax.ts';
 
 const K = ts.SyntaxKind;
 

@@ -3,15 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import ts from 'typescript-5';
-import { createCompiler } from '../../../src/contract/check.ts';
+import { createCompiler } from '../../../src/contract/check/compile.ts';
+import { Run } from '../../../src/contract/check/run.ts';
+import { findAmbiguity } from '../../../src/contract/check/union-safety.ts';
 import type { Schema } from '../../../src/contract/contract.ts';
-import { createEvaluator } from '../../../src/contract/evaluate.ts';
-import { parseModule } from '../../../src/contract/parse-module.ts';
-import { Run } from '../../../src/contract/run.ts';
-import { createSchemaWriter } from '../../../src/contract/schema.ts';
-import { Unsupported } from '../../../src/contract/source-error.ts';
-import { createTypeFiles } from '../../../src/contract/type-files.ts';
-import { findAmbiguity } from '../../../src/contract/union-safety.ts';
+import { createSchemaWriter } from '../../../src/contract/schema/schema.ts';
+import { createTypeFiles } from '../../../src/contract/source/files.ts';
+import { parseModule } from '../../../src/contract/source/parse-module.ts';
+import { Unsupported } from '../../../src/contract/source/source-error.ts';
+import { createEvaluator } from '../../../src/contract/types/evaluate.ts';
 import { createRandom, createValues, typeTextOf } from './values.ts';
 
 /** On purpose: tsc says the one, the check the other. */

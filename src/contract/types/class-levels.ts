@@ -1,10 +1,11 @@
 // The class or object that a controller file exports, with its ancestors, as the source has them, in whatever own file each is.
+
+import { Unsupported } from '../source/source-error.ts';
+import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
 import { createFollower, type Followed, type FollowedFunction, type FollowedValue, membersByName, methodOf } from './follow.ts';
 import { keyOf, type Scope } from './look-up.ts';
 import { poison } from './shape.ts';
-import { Unsupported } from './source-error.ts';
-import type { Declaration, Member, TypeNode } from './syntax.ts';
 
 export interface Level {
   /** The `constructor.name` of run time; undefined for an object. */

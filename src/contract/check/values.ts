@@ -1,10 +1,10 @@
 // Checks of values that have no parts: literals, strings, numbers.
 
-import type { Schema } from './contract.ts';
-import { FORMATS } from './formats.ts';
-import { stepsOf, type Ways, waysOf } from './pattern.ts';
+import type { Schema } from '../contract.ts';
+import { IS_DATE } from '../schema/schema.ts';
+import { FORMATS } from '../types/formats.ts';
+import { stepsOf, type Ways, waysOf } from '../types/pattern.ts';
 import { type Check, LIMITS } from './run.ts';
-import { IS_DATE } from './schema.ts';
 
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 /** Of an enumeration, in a message. */

@@ -1,7 +1,7 @@
 // Checks of objects and lists. They copy only where something changes: a field dropped, a text that became a Date.
 
-import type { Schema } from './contract.ts';
-import { isNumberName } from './formats.ts';
+import type { Schema } from '../contract.ts';
+import { isNumberName } from '../types/formats.ts';
 import { type Check, type Compiler, LIMITS, type Run } from './run.ts';
 
 type Fields = Readonly<Record<string, unknown>>;

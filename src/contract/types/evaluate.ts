@@ -1,6 +1,8 @@
 // From types as they are written to what they mean: shapes. Names are looked up by look-up.ts, utility types are worked out by
 // utility-types.ts; whatever is not understood throws Unsupported, with its place.
-import { constraintsOf, idleIn } from './constraint-tags.ts';
+import { constraintsOf, idleIn } from '../source/constraint-tags.ts';
+import { CircularType, Unsupported } from '../source/source-error.ts';
+import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { constantAt, enumShape, findType, findValue, keyOf, readConstant, type Scope } from './look-up.ts';
 import { constrain, intersect } from './narrow.ts';
 import {
@@ -21,8 +23,6 @@ import {
   unite,
   without,
 } from './shape.ts';
-import { CircularType, Unsupported } from './source-error.ts';
-import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from './syntax.ts';
 import { templateShape } from './template.ts';
 import { GLOBALS, keysOf, OWN, propertyOf, utilityType, word } from './utility-types.ts';
 

@@ -1,8 +1,9 @@
 // Refuses recursive unions whose parts can only be told apart by trying: a request could make each level try all parts again,
 // which takes exponentially long in its depth.
-import { kindsOf, partsOf, tagOf } from './check-unions.ts';
-import type { Schema } from './contract.ts';
-import { resolveReference } from './schema.ts';
+
+import type { Schema } from '../contract.ts';
+import { resolveReference } from '../schema/schema.ts';
+import { kindsOf, partsOf, tagOf } from './unions.ts';
 
 /** One line about the first such union, undefined when there is none. */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {

@@ -1,9 +1,9 @@
 // Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by `typeof`.
-import { idleIn } from './constraint-tags.ts';
+import { idleIn } from '../source/constraint-tags.ts';
+import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
+import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import type { Loader } from './evaluate.ts';
 import { NO_NOTES, open, type Prop, type Shape, unite } from './shape.ts';
-import type { Declaration, Import, Member, Module } from './syntax.ts';
-import { Kind, type Token, tokenize } from './tokens.ts';
 
 /** Where names are looked up: a file, the namespace within it, and the type parameters in force. */
 export interface Scope {

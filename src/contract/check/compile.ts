@@ -2,12 +2,12 @@
 // says: a number for the text of a query, a Date for its text, an object without the fields that nobody declared. All
 // mistakes are gathered. What was sent is never changed: a part of a union that fails must leave no trace.
 
-import { compileArray, compileObject } from './check-structures.ts';
-import { compileUnion } from './check-unions.ts';
-import { compileNumber, compileString, oneOf } from './check-values.ts';
-import type { Schema } from './contract.ts';
+import type { Schema } from '../contract.ts';
+import { IS_FILE, resolveReference } from '../schema/schema.ts';
 import { type Check, type Compiler, LIMITS } from './run.ts';
-import { IS_FILE, resolveReference } from './schema.ts';
+import { compileArray, compileObject } from './structures.ts';
+import { compileUnion } from './unions.ts';
+import { compileNumber, compileString, oneOf } from './values.ts';
 
 const NOTES = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const KEYWORDS = new Set(

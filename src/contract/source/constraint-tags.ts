@@ -1,7 +1,8 @@
 // The tags that constrain a value, named as in JSON Schema. A tag that constrains elsewhere, or is nearly one of ours, is an
 // error; all others are remarks. Knows no types.
+
+import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
-import type { Notes } from './shape.ts';
 
 /** The kind of value that a tag constrains; a value of another kind stays as it is. */
 export type Family = 'string' | 'number' | 'array';

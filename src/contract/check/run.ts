@@ -1,5 +1,5 @@
 // What every check works with: how it is called, what it reports to, and how much one request may cost.
-import type { Schema } from './contract.ts';
+import type { Schema } from '../contract.ts';
 
 /** @returns the value as the operation gets it; when something is wrong, `run` has been told and the value means nothing */
 export type Check = (value: unknown, run: Run) => unknown;

@@ -1,8 +1,9 @@
 // The check of an operation's requests: its schemas, compiled when its file is loaded, so that no request meets a schema that does not
 // compile. All mistakes are reported at once, wherever they are.
-import { createCompiler } from './check.ts';
-import type { Problem, Schema } from './contract.ts';
-import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
+
+import type { Problem, Schema } from '../contract.ts';
+import { type QueryAsData, type StandardSchema, type Validated, validate } from '../schema/library.ts';
+import { createCompiler } from './compile.ts';
 import { type Check, type Compiler, cutPointer, LIMITS, Run } from './run.ts';
 
 /** What an operation is about to get; a check replaces what it has changed. */

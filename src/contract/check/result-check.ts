@@ -1,7 +1,7 @@
 // Compares what an operation answers with what its result type says. For development alone: a difference is a line in the log.
-import { isReply } from '../controller/reply.ts';
-import { createCompiler } from './check.ts';
-import type { OperationContract, Schema } from './contract.ts';
+import { isReply } from '../../controller/reply.ts';
+import type { OperationContract, Schema } from '../contract.ts';
+import { createCompiler } from './compile.ts';
 import { type Check, Run } from './run.ts';
 
 export interface ResultMistake {

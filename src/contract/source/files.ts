@@ -3,7 +3,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import type { Loader } from './evaluate.ts';
+import type { Loader } from '../types/evaluate.ts';
 import { readTypedefs } from './js-types.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError } from './source-error.ts';

@@ -1,8 +1,9 @@
 // From a name or an expression to the class, object or function that it leads to, across the own files of a service. What has no
 // source of its own ends at `package`; what is made by code is undefined, and its reader refuses the file.
+
+import type { Declaration, FunctionNode, Import, Member, ValueNode } from '../source/syntax.ts';
 import type { Loader } from './evaluate.ts';
 import { keyOf, type Scope } from './look-up.ts';
-import type { Declaration, FunctionNode, Import, Member, ValueNode } from './syntax.ts';
 
 export type FollowedValue =
   | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope }

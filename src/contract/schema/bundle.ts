@@ -1,7 +1,7 @@
 // A library's JSON Schema may have definitions of its own, and references into itself. They move to the definitions of the group, each
 // under a name that is free there. A definition that several schemas bring is kept once, where its name and its meaning are the same.
 // It knows JSON Schema and nothing of operations.
-import type { Schema } from './contract.ts';
+import type { Schema } from '../contract.ts';
 
 /** Where definitions are kept. */
 export interface Definitions {

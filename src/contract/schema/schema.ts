@@ -1,8 +1,9 @@
 // A shape, written down as JSON Schema 2020-12. Named types become `$defs`, so that recursion costs nothing.
+
+import type { Schema } from '../contract.ts';
+import { Unsupported } from '../source/source-error.ts';
+import { mayBeAbsent, type NamedShape, type Notes, open, type Prop, type RecordShape, type Shape, without } from '../types/shape.ts';
 import type { Definitions } from './bundle.ts';
-import type { Schema } from './contract.ts';
-import { mayBeAbsent, type NamedShape, type Notes, open, type Prop, type RecordShape, type Shape, without } from './shape.ts';
-import { Unsupported } from './source-error.ts';
 
 /** On a schema of a text that reaches the operation as a `Date`. A symbol, so that what is published is plain JSON. */
 export const IS_DATE = Symbol('date');

@@ -1,7 +1,7 @@
 // What a type means, worked out: the form between TypeScript's syntax and JSON Schema. Named shapes stay lazy, so that
 // recursion costs nothing.
 
-import { type CircularType, Unsupported } from './source-error.ts';
+import { type CircularType, Unsupported } from '../source/source-error.ts';
 
 export type Keywords = Readonly<Record<string, unknown>>;
 /** `description`, `default`, `deprecated`, `title`, `examples`: what the document says and no check reads. */

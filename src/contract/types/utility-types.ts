@@ -1,4 +1,6 @@
 // The types that TypeScript and `gatefold` bring along: Partial, Pick, Record, …; Int, Email, ControllerParams, ….
+
+import { Unsupported } from '../source/source-error.ts';
 import {
   constants,
   type Fail,
@@ -15,7 +17,6 @@ import {
   unite,
   without,
 } from './shape.ts';
-import { Unsupported } from './source-error.ts';
 
 export const GLOBALS: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
   Date: { kind: 'date' },

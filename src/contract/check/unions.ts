@@ -1,10 +1,10 @@
 // Checks of unions. The kind of the value decides first, then a field by whose value the parts can be told apart; only what is
 // left is tried. A recursive union that would have to be tried is refused when its file is loaded (union-safety.ts).
 
-import { FORMAT_NAMES, listed } from './check-values.ts';
-import type { Schema } from './contract.ts';
+import type { Schema } from '../contract.ts';
+import { IS_DATE, IS_FILE } from '../schema/schema.ts';
 import { type Check, type Compiler, LIMITS, type Mistake, type Run } from './run.ts';
-import { IS_DATE, IS_FILE } from './schema.ts';
+import { FORMAT_NAMES, listed } from './values.ts';
 
 interface Part {
   readonly schema: Schema;

@@ -1,5 +1,5 @@
 // Shapes made narrower: by intersection with another, and by the constraints of a doc comment.
-import { CONSTRAINTS, type Family } from './constraint-tags.ts';
+import { CONSTRAINTS, type Family } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
 import { type Fail, idOf, type Keywords, NEVER, open, type Prop, type RecordShape, type Shape, unite } from './shape.ts';

@@ -20,6 +20,8 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli'],
   ['cli.ts', 'server.ts', 'worker.ts', 'testing.ts'],
 ];
+/** The floors of the room contract, lowest first; the door above them is the room itself. */
+const CONTRACT_FLOORS = ['source', 'types', 'schema', 'check', 'contract'];
 const MOST_LINES = 300;
 const FEWEST_LINES = 20;
 /** What stands between the socket and an operation and decides who may call it, without the rooms below: an afternoon's reading. */
@@ -48,6 +50,18 @@ describe('the tree of src', () => {
       }
     });
   }
+
+  it('has a room contract whose floors import from below alone', () => {
+    const floorIn = (path: string): number => CONTRACT_FLOORS.indexOf(path.split('/').at(-2) ?? '');
+    const upward = files
+      .filter(({ room }) => room === 'contract')
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter((target) => roomOf(target) === 'contract' && floorIn(target) > floorIn(path))
+          .map((target) => `${path} imports ${target}`),
+      );
+    assert.deepEqual(upward, []);
+  });
 
   it('has no file too long to be read in one sitting', () => {
     assert.deepEqual(

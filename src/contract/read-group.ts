@@ -1,13 +1,13 @@
 // What the source says about a group: each operation of run time is found where it is declared, and its annotations are its
 // contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
 import { basename } from 'node:path';
+import { isDataGiven, withGiven } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createBundle } from './schema/bundle.ts';
-import { isDataGiven, withGiven } from './schema/library.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { idleIn } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';

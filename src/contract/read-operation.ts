@@ -1,10 +1,10 @@
 // One operation: the types of its data, query, path and result, as its source says. A request type that is not understood is an
 // error with its place, never an operation without a check.
 
+import { type GivenSchemas, isDataGiven } from './check/library.ts';
 import type { OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { readResults } from './results.ts';
-import { type GivenSchemas, isDataGiven } from './schema/library.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { idleIn } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';

@@ -1,13 +1,13 @@
 // Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door of the
 // parser, which a worker loads with its first controller.
 
+import { isDataGiven, queryAsData } from './check/library.ts';
 import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupSource, type ReadSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
-import { isDataGiven, queryAsData } from './schema/library.ts';
 import { createTypeFiles, type ImportedFiles } from './source/files.ts';
 
 export interface ControllerSource extends Pick<ReadSource, 'isHidden'> {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { LIMITS } from '../../src/contract/check/run.ts';
+import { LIMITS } from '../../src/contract/types/limits.ts';
 import { checkPattern, stepsOf, waysOf } from '../../src/contract/types/pattern.ts';
 
 /** A way for each character of the text. */

@@ -4,7 +4,8 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_FILE, resolveReference } from '../schema/schema.ts';
-import { type Check, type Compiler, LIMITS } from './run.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { Check, Compiler } from './run.ts';
 import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
 import { compileNumber, compileString, oneOf } from './values.ts';

@@ -2,9 +2,10 @@
 // compile. All mistakes are reported at once, wherever they are.
 
 import type { Problem, Schema } from '../contract.ts';
-import { type QueryAsData, type StandardSchema, type Validated, validate } from '../schema/library.ts';
+import { LIMITS } from '../types/limits.ts';
 import { createCompiler } from './compile.ts';
-import { type Check, type Compiler, cutPointer, LIMITS, Run } from './run.ts';
+import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
+import { type Check, type Compiler, cutPointer, Run } from './run.ts';
 
 /** What an operation is about to get; a check replaces what it has changed. */
 export interface RequestParts {

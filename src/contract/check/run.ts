@@ -1,5 +1,6 @@
 // What every check works with: how it is called, what it reports to, and how much one request may cost.
 import type { Schema } from '../contract.ts';
+import { LIMITS } from '../types/limits.ts';
 
 /** @returns the value as the operation gets it; when something is wrong, `run` has been told and the value means nothing */
 export type Check = (value: unknown, run: Run) => unknown;
@@ -9,17 +10,6 @@ export interface Mistake {
   pointer: string;
   readonly message: string;
 }
-
-export const LIMITS = {
-  mistakes: 50,
-  /** Of values of a recursive type. */
-  depth: 100,
-  properties: 10_000,
-  /** Parts of unions that are tried for one request. */
-  tries: 200_000,
-  /** Steps of regular expressions for one request, estimated. */
-  patternSteps: 1e8,
-} as const;
 
 /** Characters. */
 const MOST_OF_KEY = 200;

@@ -2,7 +2,8 @@
 
 import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
-import { type Check, type Compiler, LIMITS, type Run } from './run.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { Check, Compiler, Run } from './run.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

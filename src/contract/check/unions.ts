@@ -3,7 +3,8 @@
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
-import { type Check, type Compiler, LIMITS, type Mistake, type Run } from './run.ts';
+import { LIMITS } from '../types/limits.ts';
+import type { Check, Compiler, Mistake, Run } from './run.ts';
 import { FORMAT_NAMES, listed } from './values.ts';
 
 interface Part {

@@ -3,8 +3,9 @@
 import type { Schema } from '../contract.ts';
 import { IS_DATE } from '../schema/schema.ts';
 import { FORMATS } from '../types/formats.ts';
+import { LIMITS } from '../types/limits.ts';
 import { stepsOf, type Ways, waysOf } from '../types/pattern.ts';
-import { type Check, LIMITS } from './run.ts';
+import type { Check } from './run.ts';
 
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 /** Of an enumeration, in a message. */

@@ -12,7 +12,7 @@
 //    than the number of unbounded ones. Any other repetition multiplies them by the characters that it can take behind itself.
 //    A pattern that does not begin with ^ begins with a repetition that can take everything.
 // 4. References to groups and variable repetitions in a look-behind are not taken.
-import { LIMITS } from '../check/run.ts';
+import { LIMITS } from './limits.ts';
 
 /** A set of characters: a bit for each sample. */
 type Characters = bigint;

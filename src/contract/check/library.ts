@@ -1,9 +1,10 @@
 // Schemas of libraries (zod, valibot, arktype, …) that `static operations` names in the place of types: the convention of
 // https://standardschema.dev. A library may throw or answer anything: the outcome is a list of mistakes or a value.
 
-import { cutPointer, LIMITS, stepOf } from '../check/run.ts';
 import type { OperationContract, Problem, Schema } from '../contract.ts';
-import type { Bundle } from './bundle.ts';
+import type { Bundle } from '../schema/bundle.ts';
+import { LIMITS } from '../types/limits.ts';
+import { cutPointer, stepOf } from './run.ts';
 
 /** The convention, as far as it is used here. */
 export interface StandardSchema {

@@ -1,15 +1,16 @@
 // `gatefold routes`: every URL that leads to an operation: the explicit rows, then each operation of each group under the
-// gateway's rows. The router is asked which row takes a request.
-
+// gateway's rows. The router says which row takes a request, the grammar of routes which route.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
-import { type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
+import { fitRoute, type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
 import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
 import { ROUTES, type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { inspectFolder, type LoadedGroup } from './inspection.ts';
+
+const VERBS = [...VERB_OPERATIONS.keys()];
 
 export const command: Command = {
   name: 'routes',
@@ -102,19 +103,19 @@ export interface Shadowed {
 /** Requests that an operation is meant for and an explicit row gets. */
 export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): Shadowed[] {
   const router = createRouter(routes);
-  const at = (verb: string, path: string, operation: string): Shadowed[] => {
-    const row = firstFit(router.resolve(path).matches, verb)?.route;
-    return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation, row }];
-  };
   return prefixesOf(routes).flatMap(({ prefix, takesMore }) =>
     groups.flatMap(({ group, operations }) =>
       operations.flatMap(({ name }) => {
         const base = `${prefix}${pageOf(group)}`;
-        const verbs = Array.from(VERB_OPERATIONS.keys());
-        const byVerb = verbs.filter((verb) => VERB_OPERATIONS.get(verb) === name).flatMap((verb) => at(verb, base, name));
-        return takesMore && parseRouteName(name) === undefined
-          ? [...byVerb, ...verbs.flatMap((verb) => at(verb, `${base}/${name}`, name))]
-          : byVerb;
+        const isNamed = takesMore && parseRouteName(name) === undefined;
+        const requests = [
+          ...VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === name).map((verb) => ({ verb, path: base })),
+          ...(isNamed ? VERBS.map((verb) => ({ verb, path: `${base}/${name}` })) : []),
+        ];
+        return requests.flatMap(({ verb, path }) => {
+          const row = firstFit(router.resolve(path).matches, verb)?.route;
+          return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation: name, row }];
+        });
       }),
     ),
   );
@@ -127,7 +128,7 @@ interface Prefix {
   readonly takesMore: boolean;
 }
 
-/** What stands before the page in the rows of the gateway. */
+/** The texts before the page in the rows of the gateway. */
 function prefixesOf(routes: readonly Route[]): Prefix[] {
   return routes
     .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))
@@ -136,15 +137,14 @@ function prefixesOf(routes: readonly Route[]): Prefix[] {
 
 function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Router): ListedRoute[] {
   const base = `${prefix}${pageOf(group.group)}`;
-  const byVerb = group.operations.flatMap((operation) => {
-    const verbs = Array.from(VERB_OPERATIONS.keys()).filter(
-      (verb) => VERB_OPERATIONS.get(verb) === operation.name && reachesGateway(router, base, verb),
-    );
-    const route = verbs.length === 0 ? [] : [entry(group, operation.name, verbs, base)];
-    return verbs.includes('OPTIONS') ? route.map((found) => ({ ...found, needsAuthorization: true as const })) : route;
+  const reachesGateway = (verb: string) => firstFit(router.resolve(base).matches, verb)?.route.target === 'gateway.index';
+  const byVerb = group.operations.flatMap(({ name }): ListedRoute[] => {
+    const verbs = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === name && reachesGateway(verb));
+    if (verbs.length === 0) return [];
+    return [{ ...entry(group, name, verbs, base), ...(verbs.includes('OPTIONS') ? { needsAuthorization: true } : {}) }];
   });
   if (!takesMore) return byVerb;
-  if (isStrict(group)) return [...byVerb, ...group.operations.flatMap(({ name }) => listStrict(group, name, base))];
+  if (isStrict(group)) return [...byVerb, ...listStrict(group, base)];
   const bySlug = group.operations.flatMap((operation) => {
     const path = `${base}/${operation.name}`;
     const above = router.resolve(path).matches.filter(({ route }) => route.target !== 'gateway.index');
@@ -155,25 +155,24 @@ function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Ro
   return [...byVerb, ...bySlug];
 }
 
-/** It has a route of its own, and then nothing is reached by a name under whatever verb. */
-export function isStrict({ operations }: LoadedGroup): boolean {
-  return operations.some(({ name }) => parseRouteName(name) !== undefined);
+/** A group with a route is strict: no name is reached under every verb. */
+export function isStrict(group: LoadedGroup): boolean {
+  return routesOf(group).length > 0;
 }
 
-function listStrict(group: LoadedGroup, name: string, base: string): ListedRoute[] {
-  const route = parseRouteName(name);
-  if (route !== undefined) return [entry(group, name, routeVerbs(route, group), `${base}/${name.slice(name.indexOf(' ') + 1)}`)];
-  return isVerbOperation(name) ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];
+export function routesOf({ operations }: LoadedGroup): GroupRoute[] {
+  return operations.map(({ name }) => parseRouteName(name)).filter((route) => route !== undefined);
 }
 
-/** HEAD falls to GET where it has no route of its own. */
-function routeVerbs({ verb, name }: GroupRoute, { operations }: LoadedGroup): string[] {
-  const twin = `HEAD${name.slice(verb.length)}`;
-  return verb === 'GET' && !operations.some((operation) => operation.name === twin) ? ['GET', 'HEAD'] : [verb];
-}
-
-function reachesGateway(router: Router, path: string, verb: string): boolean {
-  return firstFit(router.resolve(path).matches, verb)?.route.target === 'gateway.index';
+/** A route answers the verbs that lead to it; a name takes POST alone. */
+function listStrict(group: LoadedGroup, base: string): ListedRoute[] {
+  const routes = routesOf(group);
+  return group.operations.flatMap(({ name }) => {
+    const pattern = routes.some((route) => route.name === name) ? name.slice(name.indexOf(' ') + 1) : undefined;
+    if (pattern === undefined) return isVerbOperation(name) ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];
+    const verbs = VERBS.filter((verb) => fitRoute(routes, verb, pattern.split('/'))?.route.name === name);
+    return [entry(group, name, verbs, `${base}/${pattern}`)];
+  });
 }
 
 function entry(

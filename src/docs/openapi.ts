@@ -3,6 +3,8 @@
 import { pageOf } from '../base/page-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
+import type { GroupRoute } from '../groups/group-routes.ts';
+import { VERB_OPERATIONS } from '../groups/operations.ts';
 import { createComponents } from './components.ts';
 import { describeOperation, OWN_RESPONSES, OWN_SCHEMAS, type Place } from './operation-object.ts';
 
@@ -12,7 +14,7 @@ export interface DocumentedGroup {
   readonly name: string;
   readonly operations: ReadonlyMap<string, DocumentedOperation>;
   /** A group with one is strict: a name takes POST alone. */
-  readonly routes: readonly DocumentedRoute[];
+  readonly routes: readonly GroupRoute[];
   /** Undefined: its source was not read. */
   readonly contract?: GroupContract | undefined;
 }
@@ -21,12 +23,6 @@ export interface DocumentedOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
   readonly settings: OperationSettings;
-}
-
-export interface DocumentedRoute {
-  readonly name: string;
-  readonly verb: string;
-  readonly segments: readonly ({ readonly literal: string } | { readonly literal: undefined; readonly name: string })[];
 }
 
 export interface DocumentInfo {
@@ -89,16 +85,10 @@ function inSourceOrder(operations: DocumentedGroup['operations'], contract: Grou
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 
-const BY_VERB: ReadonlyMap<string, string> = new Map([
-  ['index', 'GET'],
-  ['created', 'POST'],
-  ['red', 'PUT'],
-  ['patch', 'PATCH'],
-  ['deleted', 'DELETE'],
-  ['options', 'OPTIONS'],
-]);
+/** Operation → its method; `index` has GET, which the table has before HEAD. */
+const BY_VERB: ReadonlyMap<string, string> = new Map([...VERB_OPERATIONS].reverse().map(([verb, name]) => [name, verb]));
 
-function createPlaces(page: string, routes: readonly DocumentedRoute[]): (operation: DocumentedOperation) => Place {
+function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
   const bare = `/api/${page}`;
   const byName = new Map(routes.map((route) => [route.name, route]));
   const firstNames = new Map<string, readonly string[]>();

@@ -67,12 +67,12 @@ describe('listRoutes', () => {
 });
 
 test('listRoutes shows a group with routes as it is reached: names by POST alone, verb operations by the bare group alone', () => {
-  const names = ['created', 'pay', 'GET {id}', 'HEAD {id}', 'GET {id}/items/{item}', 'POST {id}/pay'];
+  const names = ['created', 'pay', 'GET {id}', 'HEAD {other}', 'GET {id}/items/{item}', 'POST {id}/pay'];
   assert.deepEqual(list([group('A', names)]).slice(4), [
     'POST /api/a created',
     'POST /api/a/pay pay',
     'GET /api/a/{id} GET {id}',
-    'HEAD /api/a/{id} HEAD {id}',
+    'HEAD /api/a/{other} HEAD {other}',
     'GET,HEAD /api/a/{id}/items/{item} GET {id}/items/{item}',
     'POST /api/a/{id}/pay POST {id}/pay',
   ]);

@@ -37,6 +37,7 @@ const FILES = {
   'POST {id}/pay'() {}
 }
 `,
+  'controllers/GuardedController.mjs': 'export default class {\n  _before() { throw new Error("called") }\n  index() {}\n}\n',
   'controllers/BadController.mjs': '\nthrow new Error("no luck");\n',
   'controllers/userController.mjs': 'export default {};\n',
   'controllers/user.controller.ts': 'export default {};\n',
@@ -102,6 +103,7 @@ describe('explain', () => {
       called: 'index',
       says: [GENERIC, 'group      A, controllers/AController.mjs', 'index, chosen by the verb'],
     },
+    'an operation of a group whose _before is not called either': { ask: ['GET', '/api/guarded'], called: 'index' },
     'a slug': { ask: ['DELETE', '/api/a/hello?x=1'], called: 'hello', says: ['hello, named by the path'] },
     'a slug in one segment': { ask: ['GET', '/api/a%2Fhello'], called: 'hello' },
     'an absolute URL': { ask: ['GET', 'http://localhost:3000/api/a'], called: 'index' },

@@ -96,8 +96,11 @@ export class Exchange {
   watchClient(): void {
     if (this.#watched) return;
     this.#watched = true;
-    this.response.once('close', () => {
+    const leave = () => {
       if (!this.response.writableFinished) this.abort(new Error('the client is gone'));
-    });
+    };
+    // It may have left before anybody asked.
+    if (this.response.destroyed) leave();
+    else this.response.once('close', leave);
   }
 }

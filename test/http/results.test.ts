@@ -1,7 +1,7 @@
 // What an operation may return and throw (decisions 3.4 to 3.7, 5, 9.5), over a socket.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
@@ -205,6 +205,7 @@ describe('time', () => {
       export default class {
         index(data, { signal }) { return new Promise((done) => signal.addEventListener('abort', () => { seen.push(signal.reason.message); done({ late: true }); })); }
         deaf() { return new Promise((done, fail) => { globalThis.failDeafOfResultsTest = fail; }) }
+        late(data, params) { return new Promise((done) => { globalThis.askLateOfResultsTest = () => { done({}); return params.signal } }) }
         seen() { return seen }
       }`,
   };
@@ -222,6 +223,30 @@ describe('time', () => {
       ['operation-finished-late', undefined],
     ]);
   });
+
+  for (const reason of ['the operation is out of time', 'the client is gone'])
+    test(`a signal that is asked for late says what has happened before: ${reason}`, async (t) => {
+      const isTime = reason.includes('time');
+      const settings = { OPERATION_TIMEOUT: isTime ? '50ms' : '60s' };
+      const slow = await startService({ controllers, settings, expectedErrors: ['request-failed'] });
+      t.after(slow.close);
+      const shared = globalThis as unknown as { askLateOfResultsTest?: () => AbortSignal };
+      delete shared.askLateOfResultsTest;
+      const accepted = once(slow.app.server, 'connection');
+      const socket = connect(slow.port, '127.0.0.1');
+      t.after(() => void socket.destroy());
+      socket.write('GET /api/slow/late HTTP/1.1\r\nHost: x\r\n\r\n');
+      const [peer] = (await accepted) as [Socket];
+      while (shared.askLateOfResultsTest === undefined) await new Promise(setImmediate);
+      if (isTime) await once(socket, 'data');
+      else {
+        const closed = once(peer, 'close');
+        socket.destroy();
+        await closed;
+      }
+      const signal = (shared.askLateOfResultsTest as () => AbortSignal)();
+      assert.deepEqual([signal.aborted, (signal.reason as Error | undefined)?.message], [true, reason]);
+    });
 
   test('a client that goes away aborts the signal', async (t) => {
     const slow = await startService({ controllers });

@@ -59,6 +59,18 @@ describe('refusals of the head', () => {
       501,
       'UNSUPPORTED_TRANSFER_CODING',
     ],
+    [
+      'an unknown transfer coding in a line of its own',
+      'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      501,
+      'UNSUPPORTED_TRANSFER_CODING',
+    ],
+    [
+      'two content codings, each in a line of its own',
+      'POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Encoding: br\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}',
+      415,
+      'UNSUPPORTED_ENCODING',
+    ],
     ['an empty transfer coding', 'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     [
       'a transfer coding in HTTP/1.0',

@@ -76,7 +76,13 @@ before(async () => {
     parts: {
       credentials: {
         identify: (authorization) =>
-          authorization === 'plain' ? row() : authorization === 'writer' ? row(['orders:read', 'orders:write']) : { kind: 'foreign' },
+          authorization === 'plain'
+            ? row()
+            : authorization === 'reader'
+              ? row(['orders:read', 'orders:writ', 'orders:write:all'])
+              : authorization === 'writer'
+                ? row(['orders:read', 'orders:write'])
+                : { kind: 'foreign' },
       },
     },
   });
@@ -179,6 +185,8 @@ describe('params.address', () => {
     ['a client that makes it up', '203.0.113.5', '1.1.1.1', '203.0.113.5'],
     ['one proxy', '10.0.0.1', '203.0.113.5', '203.0.113.5'],
     ['IPv4 as IPv6', '::ffff:10.0.0.1', '203.0.113.5', '203.0.113.5'],
+    ['IPv4 as IPv6, no proxy', '::ffff:203.0.113.5', undefined, '203.0.113.5'],
+    ['a zone, no proxy', 'fe80::1%eth0', undefined, 'fe80::1'],
     ['IPv4 as IPv6, in hexadecimal', '::ffff:10.0.0.1', '::FFFF:cb00:7105', '203.0.113.5'],
     ['a proxy as IPv6, in hexadecimal', '::ffff:a00:1', '203.0.113.5', '203.0.113.5'],
     ['what the client wrote before', '10.0.0.1', '1.1.1.1, 203.0.113.5', '203.0.113.5'],
@@ -207,6 +215,7 @@ describe('params.address', () => {
     ['a closed connection', undefined, '1.1.1.1', ''],
     ['8 KB of proxies', '10.0.0.1', '10.0.0.2,'.repeat(900), '10.0.0.1'],
     ['8 KB of proxies, well written', '10.0.0.1', Array(900).fill('10.0.0.2').join(','), '10.0.0.2'],
+    ['more proxies than are believed', '10.0.0.1', `203.0.113.5, ${Array(40).fill('10.0.0.2').join(',')}`, '10.0.0.2'],
     ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
   ];
   for (const [name, peer, forwarded, address] of rows) test(name, () => assert.equal(clientAddress(peer, forwarded, proxies), address));
@@ -226,6 +235,7 @@ describe('access', () => {
     ['GET', 'access', 'plain', 200],
     ['POST', 'access', undefined, 401, 'CREDENTIAL_REQUIRED'],
     ['POST', 'access', 'plain', 403, 'SCOPE_MISSING'],
+    ['POST', 'access', 'reader', 403, 'SCOPE_MISSING'],
     ['POST', 'access', 'writer', 200],
     ['GET', 'access/open', undefined, 200],
     ['GET', 'access/created', 'plain', 403, 'SCOPE_MISSING'],

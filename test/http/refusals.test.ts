@@ -25,7 +25,7 @@ before(async () => {
         proxy: () => new Proxy({}, { getPrototypeOf() { throw new Error('trap'); } }),
         own: () => new HttpError(422, 'X', 'm', { headers: {
           'Access-Control-Allow-Credentials': 'true', 'access-control-max-age': '1', 'Content-Length': '3', 'Transfer-Encoding': 'chunked',
-          'Connection': 'keep-alive', 'Upgrade': 'h2c', 'X-Kept': 'yes' } }),
+          'Connection': 'keep-alive', 'Upgrade': 'h2c', 'X-Kept': 'yes', 'Cache-Control': 'public', 'Content-Type': 'text/html' } }),
       };
       export default class {
         index(data, { query }) { throw make[query.kind](); }
@@ -75,16 +75,26 @@ test('headers that are the server’s own are dropped, each with a line', async 
   const raw = await asRaw(answer);
   assertEnvelope(raw, 422, 'X');
   assert.equal(raw.headers.get('x-kept'), 'yes');
+  assert.equal(raw.headers.get('cache-control'), 'no-store');
   assert.equal(raw.headers.get('content-length'), String(raw.body.length));
   for (const name of ['transfer-encoding', 'upgrade', 'access-control-allow-credentials', 'access-control-max-age'])
     assert.equal(raw.headers.get(name), undefined, name);
   const dropped = service.lines.filter(({ event, reason }) => event === 'header-dropped' && reason === 'it belongs to the server');
   assert.deepEqual(
     dropped
-      .slice(-6)
+      .slice(-8)
       .map(({ header }) => String(header).toLowerCase())
       .sort(),
-    ['access-control-allow-credentials', 'access-control-max-age', 'connection', 'content-length', 'transfer-encoding', 'upgrade'],
+    [
+      'access-control-allow-credentials',
+      'access-control-max-age',
+      'cache-control',
+      'connection',
+      'content-length',
+      'content-type',
+      'transfer-encoding',
+      'upgrade',
+    ],
   );
 });
 

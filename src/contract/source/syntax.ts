@@ -26,7 +26,7 @@ export interface NameNode {
   /** May be dotted; `*` for the whole of an `import('…')`. */
   readonly name: string;
   readonly args: readonly TypeNode[];
-  /** Of `import('../x.ts').Name`. */
+  /** The file of a type by `import()`. */
   readonly from?: string;
 }
 

@@ -24,8 +24,8 @@ const FLOORS: readonly (readonly string[])[] = [
 const CONTRACT_FLOORS = ['source', 'types', 'schema', 'check', 'contract'];
 const MOST_LINES = 300;
 const FEWEST_LINES = 20;
-/** What stands between the socket and an operation and decides who may call it, without the rooms below: an afternoon's reading. */
-const REVIEWED = /^(http|credentials)\/[^/]+$/;
+/** The files that decide who may call an operation. */
+const REVIEWED = /^(?:http\/[^/]+|(?:credentials|limits)\/.+|groups\/(?:operations|operation-settings|protections)\.ts)$/;
 
 interface SourceFile {
   /** Relative to src. */

@@ -31,8 +31,9 @@ Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 
 /**
  * Returned by an operation, it answers with an event for each item of `source`. An item is a value, or `{ data, event?, id?, retry? }`.
- * The stream ends when the source does, when the client leaves, when its credential is revoked or expires, and when the worker makes room for
- * new code: the client then reconnects by itself, and `params.lastEventId` says where to go on. `params.signal` is aborted in all these cases.
+ * The stream ends with its source, and when the client leaves. The service ends the stream when the credential is revoked or
+ * expires, and when the worker makes room for new code. The client then reconnects by itself, and `params.lastEventId` says
+ * where it was. `params.signal` is aborted in all these cases.
  *
  * @throws TypeError when `source` is no async iterable, or `retry` no number of milliseconds
  */
@@ -43,10 +44,10 @@ export function eventStream<Data>(source: AsyncIterable<ServerEvent<Data> | Data
   return new EventStream(source, options);
 }
 
-/** Beyond it the timer of a client runs out at once. */
+/** The longest time that a client's timer takes. A longer one would end at once. */
 const LONGEST_RETRY = 2 ** 31 - 1;
 
-/** @throws TypeError */
+/** Checks a number of milliseconds. @throws TypeError */
 export function checkRetry(retry: unknown, name: string): void {
   if (!Number.isInteger(retry) || (retry as number) < 0 || (retry as number) > LONGEST_RETRY)
     throw new TypeError(`${name} must be a whole number of milliseconds, ${LONGEST_RETRY} at most`);

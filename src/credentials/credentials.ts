@@ -28,7 +28,7 @@ export interface Credentials {
    * when the file has to be looked at first.
    */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** The table as it is: another one after each change. What was identified by one may not be by the next. */
+  /** The current table. Each change replaces it, so a caller that one table identified must be identified again by the next. */
   table(): unknown;
   /** @throws HttpError `SESSION_UNAVAILABLE` when there is no session key and none can be made */
   issueSession(rowId: string): Session;

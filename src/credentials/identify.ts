@@ -6,7 +6,7 @@ import { type CredentialRow, type CredentialTable, literalKey } from './table/ta
 import { parseToken, sha256 } from './token.ts';
 
 export type Caller =
-  /** It matches a live row, up to that moment in Unix milliseconds. */
+  /** The value matches a live row. `expiresAt`, in Unix milliseconds, is when it ceases to. */
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** It matches no row and is not of our making: the gateway delegates. */
   | { readonly kind: 'foreign' }
@@ -79,7 +79,7 @@ function identifySession(token: string, { table, now, sessionKey }: IdentifyCont
   return liveOrRefused(row, check.rowId, now, check.expiresAt);
 }
 
-/** @param until when what was sent ends, if that is before its row does */
+/** @param until when the token itself expires, in Unix milliseconds */
 function liveOrRefused(row: CredentialRow, id: string, now: number, until = Number.POSITIVE_INFINITY): Caller {
   const reason = whyNotLive(row, now);
   return reason === undefined ? { kind: 'row', row, expiresAt: Math.min(row.expiresAt, until) } : refused(reason, id);

@@ -17,7 +17,7 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/** `expiresAt`: Unix milliseconds. */
+/** The result of a check. `expiresAt` is in Unix milliseconds. */
 export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /** The key proper, out of the text of a setting or of the key file. HKDF (RFC 5869): any text will do, and it serves this purpose alone. */

@@ -1,15 +1,15 @@
-// The named schemas of the document: those that its operations refer to, and no others. Each group names its own, so two may have the
-// same name. What means the same is kept once under its name; what does not gets the group's name in front.
+// The named schemas of the document: those that its operations refer to, and no others. Two groups may use one name. Where both
+// mean the same, the document has it once. Where they differ, each name gets the name of its group in front.
 import type { Schema } from '../contract/contract.ts';
 
 export interface Components {
-  /** The schema of an operation, as it stands in the document; what it refers to becomes a component. */
+  /** Returns the schema of an operation as the document has it. Each schema that it refers to becomes a component. */
   publish(group: SchemaGroup, schema: Schema): Schema;
-  /** By name. References are complete from now on. */
+  /** Returns all components by name, and completes the references to them. */
   finish(): Readonly<Record<string, Schema>>;
 }
 
-/** Where a schema comes from. */
+/** The group that a schema belongs to. */
 export interface SchemaGroup {
   readonly page: string;
   readonly defs: Readonly<Record<string, Schema>>;
@@ -18,11 +18,11 @@ export interface SchemaGroup {
 interface Component {
   readonly page: string;
   readonly name: string;
-  /** What it means. */
+  /** The JSON of the schema as its group has it, to tell two meanings apart. */
   readonly text: string;
-  /** The names that it refers to. */
+  /** The names that its schema refers to. */
   readonly uses: Set<string>;
-  /** What refers to it: each is told its name at the end. */
+  /** Every reference to the component. `finish` writes the name into each. */
   readonly references: { $ref: string }[];
   schema: Schema;
 }

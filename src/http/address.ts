@@ -52,7 +52,7 @@ function plainAddress(address: string): string {
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
 
-/** The one spelling of an address, of the many that IPv6 has: the kernel writes that of a peer, and anybody that of a header. */
+/** The spelling of an address that the kernel would use. A header may spell one IPv6 address in many ways. */
 function canonicalAddress(address: string): string {
   if (!address.includes(':')) return address;
   return plainAddress(new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' }).address);
@@ -65,7 +65,8 @@ function withoutPort(text: string): string {
 }
 
 /**
- * Whom a limit holds for: an IPv4 address, or of IPv6 the /64, in which one host has as many addresses as it likes.
+ * The network that a limit holds for: an IPv4 address, or the /64 of an IPv6 address. A host has as many addresses in its /64
+ * as it likes.
  *
  * @param address as `clientAddress` spells it
  */

@@ -49,7 +49,7 @@ export function checkOperation(row: CallerRow, operation: string): void {
 }
 
 /**
- * Checks a request that was admitted before against the row as it is now. A scope that the row has lost ends it, for the operation may have
+ * Checks an admitted request against its row as it is now. A scope that the row has lost is a refusal: the operation may have
  * looked for that scope itself.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
@@ -62,7 +62,7 @@ export function checkStillAllowed(row: CallerRow, { application, verb, page, gro
   for (const scope of application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
-/** `application`: as it was when the request came. */
+/** The request, with its application as it was when the request came. */
 interface AdmittedRequest {
   readonly application: CallingApplication | undefined;
   readonly verb: string;
@@ -71,7 +71,7 @@ interface AdmittedRequest {
   readonly operation: string;
 }
 
-/** @param reason for the log */
+/** The refusal of a credential. @param reason for the log alone */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },

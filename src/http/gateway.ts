@@ -11,7 +11,7 @@ import type { Exchange } from './exchange.ts';
 import type { RouteMatch } from './router.ts';
 
 export type Caller =
-  /** `expiresAt`: of the credential, in Unix milliseconds; undefined: never. */
+  /** `expiresAt` is in Unix milliseconds. Undefined: the credential never expires. */
   | { readonly kind: 'row'; readonly row: CallerRow; readonly expiresAt?: number }
   | { readonly kind: 'foreign' }
   /** `id`: of the row, where the token told it. */
@@ -20,7 +20,7 @@ export type Caller =
 export interface CallerTable {
   /** A promise only where the table has to be looked at first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** The table as it is, another object after each change; undefined: it never changes. */
+  /** Returns the current table, another object after each change. Undefined: the table never changes. */
   table?(): unknown;
 }
 

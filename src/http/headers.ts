@@ -1,5 +1,5 @@
-// The headers of an answer that are the server's: CORS, the content type of JSON, what keeps caches and guesses away; and which
-// names no operation may bring.
+// The headers of an answer that are the server's: CORS, the content type of JSON, and those that keep caches and guesses away. No
+// operation may bring one of their names.
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -14,7 +14,7 @@ export const ON_EVERY_ANSWER = [
   ALLOW_METHODS,
   'Access-Control-Allow-Headers',
   ALLOW_HEADERS,
-  // A browser takes an answer for what its content type says, and for nothing else.
+  // With this a browser takes an answer for what its content type says, and for nothing else.
   'X-Content-Type-Options',
   'nosniff',
 ];
@@ -38,7 +38,7 @@ export function isServersOwn(name: string): boolean {
   return OWN.has(name) || name.startsWith('access-control-');
 }
 
-/** Every answer has it anyway: one that an operation brings is left out without a word. @param name in lower case */
+/** A header that every answer has anyway. One that an operation brings is skipped, without a line in the log. @param name in lower case */
 export function isOnEveryAnswer(name: string): boolean {
   return name === 'x-content-type-options';
 }

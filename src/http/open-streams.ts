@@ -1,25 +1,25 @@
-// Ends the streamed answers of a credential that does not allow them any more: a request is checked once, and a stream may outlive what it was
-// checked against. Each second the open streams are looked through. One that was checked against the table as it is costs two comparisons, and
-// a request that is answered at once costs nothing.
+// Ends the streamed answers of a credential that no longer allows them. A request is checked when it comes, and its stream may last
+// longer than its right to it. A sweep a second looks for streams whose table has changed or whose credential has expired. All other
+// streams cost two comparisons a sweep, and a request that is answered at once costs nothing.
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
 import type { Caller, CallerTable } from './gateway.ts';
 
-/** @param end is called with the refusal that the request would get now */
+/** Watches a stream. @param end is called with the refusal that the request would get now */
 export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;
 
 interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
-  /** The table that it was checked against. */
+  /** The table that the stream was last checked against. */
   table: unknown;
-  /** Unix milliseconds: when its credential expires. */
+  /** The end of its credential, in Unix milliseconds. */
   expiresAt: number;
 }
 
-/** Milliseconds. A change of the table is live within one second, and its streams end within another. */
+/** Milliseconds between two sweeps. A change of the table is live within one second, and its streams end within another. */
 const INTERVAL = 1000;
-/** Each check hashes a secret. Other requests come between so many of them. */
+/** Each check hashes a secret, so other work gets its turn after this many. */
 const CHECKS_A_TURN = 200;
 const UNCHECKED = Symbol('unchecked');
 

@@ -48,7 +48,7 @@ export function createHttpPort({
       requestTimeout: timeoutMs,
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16_384,
-      // Refused below.
+      // The check is below: Node's own answer has no headers.
       requireHostHeader: false,
     },
     answer,
@@ -98,7 +98,7 @@ export function createHttpPort({
   }
 }
 
-/** What Node's parser gives up on. */
+/** Answers a request that Node's parser gives up on. */
 function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable) return void socket.destroy();
   const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;

@@ -106,7 +106,7 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
         headersTimeout: REQUEST_TIMEOUT,
         requestTimeout: REQUEST_TIMEOUT,
         connectionsCheckingInterval: 1000,
-        // Refused in `pageOf`.
+        // The check is in `pageOf`: Node's own answer has no headers.
         requireHostHeader: false,
       });
       boundConnections(server, { mostConnections: mostSideConnections(MOST_CONNECTIONS), answerTimeout: ANSWER_TIMEOUT });

@@ -47,7 +47,7 @@ type Problems = readonly Problem[] | undefined;
 /** @returns what is wrong, undefined when nothing is; a promise when a library's schema takes its time */
 export type RequestCheck = (parts: RequestParts, dataIs: DataSource, verb: string) => Problems | Promise<Problems>;
 
-/** Their body means nothing (RFC 9110, 9.3.1): it is data only where an operation says so. */
+/** Methods whose body has no meaning of its own (RFC 9110, 9.3.1). */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 /** Undefined for an operation that has nothing to check. */
@@ -72,7 +72,7 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   };
 }
 
-/** @returns a check for which `undefined` means: data is not to be checked */
+/** The check by types. It leaves `data` alone where it is called without a source. */
 function ownCheck({
   data,
   optional,

@@ -19,7 +19,7 @@ export function createResultCheck({ results }: OperationContract, defs: Readonly
   const checks = new Map<number, Check | undefined>();
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
-  // The first is that of a plain result, with the status that static operations gives.
+  // The first result is the plain one, with the status that static operations gives.
   const plainStatus = results[0]?.status ?? 200;
   return (result) => {
     const { status = plainStatus, value } = partsOf(result);
@@ -34,7 +34,7 @@ export function createResultCheck({ results }: OperationContract, defs: Readonly
   };
 }
 
-/** Only a reply has a status of its own. */
+/** The status and the value of a result. A plain result has no status of its own. */
 function partsOf(result: unknown): { status?: number; value: unknown } {
   if (!isReply(result)) return { value: result };
   const { status, body } = result;

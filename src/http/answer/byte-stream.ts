@@ -18,9 +18,9 @@ export interface StreamEvents {
 }
 
 export interface LiveStream {
-  /** Ends the source before its end, for whatever reason. */
+  /** Ends the source early, and says nothing to the client. */
   cancel(reason: Error): void;
-  /** Breaks the body off. */
+  /** Refuses the answer, or breaks it off where its head is out. */
   fail(error: unknown): void;
 }
 

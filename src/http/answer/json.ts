@@ -1,12 +1,12 @@
-// The JSON text of a value, or the reason why it has none. JSON shows a Map, an Error or a promise that nobody awaited as `{}`: a value with
-// such an object in it, at any depth, is refused. This file knows nothing of answers.
+// The JSON text of a value, or the reason why it has none. JSON shows a Map, an Error and a promise as `{}`. A value with such an
+// object in it, at any depth, is refused. This file knows nothing of answers.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { isEventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
 
-/** @throws HttpError UNENCODABLE_RESULT */
+/** The JSON of a result. @throws HttpError UNENCODABLE_RESULT */
 export function encode(value: unknown): string {
   let text: string | undefined;
   try {
@@ -22,7 +22,7 @@ export function encode(value: unknown): string {
 
 /**
  * Names the first object within a value that JSON shows as `{}`, and says what to return instead. Undefined: there is none.
- * Only a text with `{}` in it needs a look at the value, and the search costs next to nothing beside the encoding.
+ * Only a text with `{}` in it needs a look at the value. The search costs next to nothing beside the encoding.
  */
 export function lostIn(value: unknown, text: string): string | undefined {
   if (typeof value !== 'object' || value === null || !text.includes('{}')) return undefined;
@@ -44,7 +44,7 @@ interface Lost {
   readonly value: object;
 }
 
-/** Looks at the value as JSON does. The value has been encoded, so it has no cycle. */
+/** Walks through the value as JSON does. The value has been encoded, so it has no cycle. */
 function findLost(value: object): Lost | undefined {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') {
@@ -63,13 +63,13 @@ function findLost(value: object): Lost | undefined {
   return undefined;
 }
 
-/** A typed array shows its numbers, so an empty one loses nothing. */
+/** Says whether JSON shows the object as `{}` although it is more. A typed array shows its numbers, so an empty one loses nothing. */
 function isLost(value: object): boolean {
   if (isJson(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return false;
   return JSON.stringify(value) === '{}';
 }
 
-/** An object or array is the body as it is; any other value is wrapped; no value at all is a plain success. */
+/** The body of a result. An object or array is the body itself, any other value is wrapped, and no value is a plain success. */
 export function jsonOf(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) return value;
   if (value === undefined || value === null || value === true)
@@ -77,7 +77,7 @@ export function jsonOf(value: unknown): unknown {
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/** Whether an object is sent as JSON: not one that stands for another answer, nor one that JSON would make `{}` of. */
+/** Says whether an object is sent as JSON. One that stands for another answer is not, nor one that JSON would show as `{}`. */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   // Plain, of this realm or another; null is the prototype of what a query is parsed into.
@@ -90,7 +90,7 @@ export function isJson(value: object): boolean {
   return !isWeb(value, 'Response') && !isWeb(value, 'Blob') && !isWeb(value, 'File') && Object.keys(value).length > 0;
 }
 
-/** By its tag: asking for the class would load it (all of `fetch` for `Response`), in services that never see one. */
+/** Looks at the tag of an object. A look at the class would load it (all of `fetch` for `Response`) in every service. */
 export function isWeb(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
   return typeof value === 'object' && value !== null && (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
 }
@@ -99,13 +99,13 @@ export function isStream(value: object): value is ByteSource {
   return value instanceof Readable || isWeb(value, 'ReadableStream') || isForeignReadable(value);
 }
 
-/** Of another copy of Node's streams, as packages bring it. */
+/** Recognises a stream of another copy of Node's streams, as packages bring it. */
 function isForeignReadable(value: object): boolean {
   const { pipe, on, destroy } = value as Record<string, unknown>;
   return typeof pipe === 'function' && typeof on === 'function' && typeof destroy === 'function';
 }
 
-/** For what is neither JSON nor bytes. */
+/** The advice for an object that is neither JSON nor bytes. */
 export function whatInstead(value: object): string {
   if (value instanceof Error) return 'throw it instead of returning it';
   if (typeof (value as { then?: unknown }).then === 'function') return 'await it';

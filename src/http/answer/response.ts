@@ -34,7 +34,7 @@ export interface ResponderOptions {
   readonly isFollowed: (exchange: Exchange) => boolean;
   /** Told before, of an answer that takes its time: its head is out. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Told of each stream. */
+  /** Called with each stream that is opened. */
   readonly watch: WatchStream;
 }
 

@@ -1,6 +1,6 @@
 // Parses data/identity-providers.json: providers, and the invalid rows by name. A row is accepted whole or not at all. Reading
 // the file and reloading it is providers.ts.
-import { repeatedKey } from '../base/json-keys.ts';
+import { repeatedKeys } from '../base/json-keys.ts';
 import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
@@ -73,8 +73,8 @@ function parseJsonList(text: string): unknown[] {
     throw new Error('it is not JSON');
   }
   if (!Array.isArray(value)) throw new Error('it is not a list of rows: [{"name": …, "issuer": …, "client_ids": […]}]');
-  const repeated = repeatedKey(text, value);
-  if (repeated !== undefined) throw new Error(`one of its rows has the field ${JSON.stringify(repeated.slice(0, 100))} twice`);
+  const [repeated] = repeatedKeys(text, value);
+  if (repeated !== undefined) throw new Error(`one of its rows has the field ${JSON.stringify(repeated.key.slice(0, 100))} twice`);
   return value;
 }
 

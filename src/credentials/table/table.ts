@@ -5,7 +5,7 @@ import type { CallingApplication } from '../../controller.ts';
 import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
 import { atOnce, type Sliced } from './slices.ts';
-import { readTableText } from './text.ts';
+import { parseTableText } from './text.ts';
 import { type Meanings, unreadField } from './unread-fields.ts';
 
 /** A row, compiled. Times are Unix milliseconds; `Infinity`: never. */
@@ -48,6 +48,9 @@ export interface CredentialTable {
 
 export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
 
+/** A row takes a few microseconds: so many between two pauses. */
+const ROWS_A_STEP = 64;
+
 /** What makes a row bad; never leaves this file. */
 class BadRow extends Error {}
 
@@ -68,7 +71,6 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
   const rows = new Map<string, CredentialRow | undefined>();
   const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: Quarantined[] = [];
-  let index = 0;
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
@@ -85,10 +87,13 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
     return isTaken ? undefined : row;
   };
 
-  function add(raw: unknown, repeated: string | undefined): void {
+  const { rows: raws, repeated } = parseTableText(bytes);
+  const twice = new Map(repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]));
+
+  function add(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
-      if (repeated !== undefined) throw new BadRow(`it has the field ${JSON.stringify(repeated.slice(0, 100))} twice`);
+      if (twice.has(index)) throw new BadRow(`it has the field ${JSON.stringify(twice.get(index)?.slice(0, 100))} twice`);
       const compiled = compileRow(raw, index, sets);
       // A revoked row has no rights that a field could take away.
       if (!compiled.revoked) checkUnread(raw as RawRow, meanings);
@@ -98,7 +103,6 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
       const id = isRawRow(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
       quarantined.push({ name: labelOf(raw, index), ...id, reason: error.message });
     }
-    index++;
     if (!isRawRow(raw)) return;
     const id = row?.id ?? raw.id;
     if (typeof id === 'string') row = claim(rows, id, row, 'id');
@@ -106,7 +110,10 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
     if (row !== undefined) onRow?.(row, raw);
   }
 
-  yield* readTableText(bytes, { row: (value, _start, _end, repeated) => add(value, repeated) });
+  for (const [index, raw] of raws.entries()) {
+    add(raw, index);
+    if (index % ROWS_A_STEP === 0) yield;
+  }
   for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
   yield;
   for (const [id, row] of rows) if (row === undefined) rows.delete(id);

@@ -1,67 +1,43 @@
-// Edits the table's text: an added or changed row is written on a line of its own, and every other byte stays, so unknown rows
-// and fields stay too. It does not know what the rows mean.
-import { inSlices } from '../table/slices.ts';
+// Edits the table: parses its text, lets a function change the rows, and writes the text anew, a row a line. Unknown rows and
+// fields stay. What the rows mean is changes.ts.
 import { isRawRow } from '../table/table.ts';
-import { readTableText } from '../table/text.ts';
+import { parseTableText } from '../table/text.ts';
 
 export interface EditableTable {
-  /** The rows as they stand, parsed; changes made here do not show in it. */
+  /** The rows as the file has them; changes do not show here. */
   readonly rows: readonly unknown[];
   append(row: object): void;
-  /** Sets fields of one row; at most one call a row. */
+  /** Sets fields of one row. */
   change(index: number, fields: Readonly<Record<string, unknown>>): void;
 }
 
 export interface Edited<T> {
-  /** The new text in pieces; `undefined`: nothing was changed. */
-  readonly pieces: readonly Buffer[] | undefined;
+  /** The new text; `undefined`: `mutate` changed nothing. */
+  readonly text: string | undefined;
   /** What `mutate` returned. */
   readonly result: T;
 }
 
 /** @throws Error when the bytes are not a table, and whatever `mutate` throws */
-export async function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Promise<Edited<T>> {
-  const rows: unknown[] = [];
-  const places: { readonly start: number; readonly end: number }[] = [];
-  let listStart = 0;
-  const begin = (at: number) => {
-    listStart = at;
-  };
-  const row = (value: unknown, start: number, end: number) => {
-    rows.push(value);
-    places.push({ start, end });
-  };
-  await inSlices(readTableText(bytes, { begin, row }));
-
-  const added: string[] = [];
-  const changed = new Map<number, string>();
+export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Edited<T> {
+  const { members, rows, repeated } = parseTableText(bytes);
+  const edited = [...rows];
   const result = mutate({
     rows,
-    append: (row) => added.push(JSON.stringify(row)),
+    append: (row) => edited.push(row),
     change(index, fields) {
-      const row = rows[index];
-      changed.set(index, JSON.stringify({ ...(isRawRow(row) ? row : {}), ...fields }));
+      const row = edited[index];
+      edited[index] = { ...(isRawRow(row) ? row : {}), ...fields };
     },
   });
-  if (added.length === 0 && changed.size === 0) return { pieces: undefined, result };
-
-  const pieces: Buffer[] = [];
-  let done = 0;
-  const copyTo = (end: number) => {
-    pieces.push(bytes.subarray(done, end));
-    done = end;
-  };
-  for (const [index, text] of [...changed].sort(([a], [b]) => a - b)) {
-    const { start, end } = places[index] as { start: number; end: number };
-    copyTo(start);
-    pieces.push(Buffer.from(text));
-    done = end;
+  if (edited.length === rows.length && edited.every((row, index) => row === rows[index])) return { text: undefined, result };
+  const [twice] = repeated;
+  // JSON.parse kept one of the two: to write it would bring to life a row that is bad.
+  if (twice !== undefined) {
+    const place = ['the table', ...twice.path].join('/').slice(0, 100);
+    throw new Error(`${place} has the field ${JSON.stringify(twice.key.slice(0, 100))} twice; take one out`);
   }
-  if (added.length > 0) {
-    const last = places.at(-1);
-    copyTo(last?.end ?? listStart);
-    pieces.push(Buffer.from(`${last === undefined ? '' : ','}\n${added.join(',\n')}${last === undefined ? '\n' : ''}`));
-  }
-  copyTo(bytes.length);
-  return { pieces, result };
+  const list = `[\n${edited.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
+  const texts = Object.entries(members).map(([key, value]) => `${JSON.stringify(key)}:${value === rows ? list : JSON.stringify(value)}`);
+  return { text: `{${texts.join(',\n')}}\n`, result };
 }

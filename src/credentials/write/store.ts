@@ -39,8 +39,8 @@ export async function updateTable<T>(dataDir: string, change: (table: EditableTa
     const lock = await acquireLock(`${path}.lock`, options);
     try {
       await removeDrafts(path);
-      const { pieces, result } = await editTable(await readOrEmpty(path), change);
-      if (pieces !== undefined) await replaceTable(path, pieces, lock);
+      const { text, result } = editTable(await readOrEmpty(path), change);
+      if (text !== undefined) await replaceTable(path, text, lock);
       return result;
     } finally {
       await lock.release();
@@ -109,11 +109,11 @@ async function isAbandoned(draft: string): Promise<boolean> {
   return made !== undefined && Date.now() - made.mtimeMs > DRAFT_LIFETIME_MS;
 }
 
-async function replaceTable(path: string, pieces: readonly Buffer[], lock: Lock): Promise<void> {
-  if (pieces.reduce((size, piece) => size + piece.length, 0) > MOST_BYTES) throw tooLarge();
+async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
+  if (Buffer.byteLength(text) > MOST_BYTES) throw tooLarge();
   const draft = draftPath(path, lock.holder);
   try {
-    await writeDraft(draft, pieces, path);
+    await writeDraft(draft, text, path);
     if (!(await lock.isHeld())) throw new Error('the lock was lost');
     renameSync(draft, path);
   } catch (error) {
@@ -123,11 +123,11 @@ async function replaceTable(path: string, pieces: readonly Buffer[], lock: Lock)
   syncFolder(dirname(path));
 }
 
-async function writeDraft(draft: string, pieces: readonly Buffer[], path: string): Promise<void> {
+async function writeDraft(draft: string, text: string, path: string): Promise<void> {
   const file = await open(draft, 'wx', 0o600);
   try {
     await file.chmod(0o600);
-    for (const piece of pieces) await file.writeFile(piece);
+    await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();

@@ -6,8 +6,7 @@ import { createLog } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import type { Problem } from '../contract/contract.ts';
 import { identifyCaller, whyNotLive } from '../credentials/identify.ts';
-import { readContent } from '../credentials/table/file.ts';
-import { compile } from '../credentials/table/live-table.ts';
+import { readTable } from '../credentials/table/live-table.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
@@ -139,7 +138,7 @@ const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
 function callerOf({ authorization, now }: Question, dataDir: string): Pick<Verdict, 'isHeaderValue'> & { readonly caller: Caller } {
   if (authorization === undefined || authorization === 'foreign') return { caller: { kind: 'foreign' }, isHeaderValue: false };
-  const table = compile(tablePath(dataDir), readContent(tablePath(dataDir)));
+  const table = readTable(tablePath(dataDir));
   const row = table.rows.get(authorization);
   const isHeaderValue = row === undefined && !ISSUED_ID.test(authorization);
   // Node decodes header values as Latin-1.

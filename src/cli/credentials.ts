@@ -9,10 +9,9 @@ import { makeFolder } from '../base/make-folder.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
-import { readContent } from '../credentials/table/file.ts';
 import { parseSpan, parseTime } from '../credentials/table/instant.ts';
 import { type Listed, listCredentials } from '../credentials/table/listing.ts';
-import { compile } from '../credentials/table/live-table.ts';
+import { readTable } from '../credentials/table/live-table.ts';
 import { isHandlerName, isScope } from '../credentials/table/table.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
@@ -188,7 +187,7 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const shape = isSession ? hasSessionShape(token) : hasTokenShape(token);
   const isSigned = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
   const checksum = shape && (isSession ? isSigned() : parseToken(token) !== undefined);
-  const table = compile(tablePath(dataDir), readContent(tablePath(dataDir)));
+  const table = readTable(tablePath(dataDir));
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const live = caller.kind === 'row';
   const about =

@@ -4,15 +4,13 @@ import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
-import { pollContent, readContent } from './table/file.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
-import { createLooks } from './table/looks.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { countLiveRows, createRow, ownsLiveRow } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
-/** With the second look at what is bad, and the reading itself, well within the second that is promised. */
-const POLL_MS = 250;
+/** While so many requests wait for a look at the file, further ones get their answer from the table in memory. */
+export const MOST_WAITING = 100;
 /** One identity may register so many applications that are live at a time. */
 export const MOST_APPLICATIONS = 100;
 
@@ -55,11 +53,9 @@ export interface CredentialsOptions {
 
 /** @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on that */
 export async function createCredentials({ dataDir, sessionKey, log, now = Date.now }: CredentialsOptions): Promise<Credentials> {
-  const path = tablePath(dataDir);
-  const table = await createLiveTable({ path, first: readContent(path), log });
+  const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log);
-  const poller = pollContent({ path, intervalMs: POLL_MS, onContent: table.consider });
-  const look = createLooks(poller);
+  let waiting = 0;
 
   const identifyNow = (authorization: string): Caller =>
     identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find });
@@ -67,8 +63,13 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
   return {
     identify(authorization) {
       const caller = identifyNow(authorization);
-      if (caller.kind !== 'refused' || !caller.isUnknown) return caller;
-      return look()?.then(() => identifyNow(authorization)) ?? caller;
+      if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MOST_WAITING) return caller;
+      // The row of a token may have been written a moment ago.
+      waiting++;
+      return table.look().then(() => {
+        waiting--;
+        return identifyNow(authorization);
+      });
     },
     table: table.current,
     issueSession(rowId) {
@@ -79,7 +80,7 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
       }
     },
     async findByOwner(owner) {
-      await look();
+      await table.look();
       return findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined);
     },
     async register(request) {
@@ -91,7 +92,7 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
           append(issued.row);
         });
         // The client may use its token on the very next request.
-        await poller.look();
+        await table.look();
         const row = table.current().rows.get(issued.token.id);
         if (row === undefined) throw new Error('The row was written, but the table was changed again at once and does not have it');
         return { row, token: issued.token.token };
@@ -101,7 +102,7 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
       }
     },
     status: table.status,
-    close: poller.close,
+    close: table.close,
   };
 }
 

@@ -115,8 +115,8 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
       const facts = live?.current()?.facts;
       if (live === undefined || facts === undefined) return undefined;
       const { names, issuer, notAfter } = facts;
-      const failures = live.reloadFailures + (renewals?.failures ?? 0);
-      return { names, issuer, notAfter, reloads: live.reloads, failures, lastFailure: live.failure() ?? renewals?.lastFailure() };
+      const { reloads, reloadFailures, lastFailure = renewals?.lastFailure() } = live.status();
+      return { names, issuer, notAfter, reloads, failures: reloadFailures + (renewals?.failures ?? 0), lastFailure };
     },
     hurry: () => renewals?.hurry(),
     close() {
@@ -142,7 +142,7 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
       onChange?.();
     };
     const challenges = createChallenges({ httpPort, port: settings.port, host, isServing: () => onChange !== undefined, publish });
-    return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored: () => live?.readNow(), log, now });
+    return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored: () => void live?.look(), log, now });
   }
 
   function onPair(pair: CertificatePair): void {

@@ -1,7 +1,6 @@
 // The table in memory against a file that people and programs change in every way there is. Real files, the real clock of the poll.
 import assert from 'node:assert/strict';
 import {
-  appendFileSync,
   chmodSync,
   mkdirSync,
   readdirSync,
@@ -17,7 +16,6 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
-import { type FileContent, pollContent, readContent } from '../../src/credentials/table/file.ts';
 import { createLiveTable } from '../../src/credentials/table/live-table.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
 import { createFolder, createMemoryLog, type MemoryLog, makeRow, tableText, until, writeTable } from '../support/credentials-bench.ts';
@@ -225,137 +223,29 @@ test('a file that vanishes is an empty table, whose tokens are refused and not a
   assert.equal(log.lines.at(-1)?.fields.missing, true);
 });
 
-test('readContent: the key is that of the content, however short, and of nothing else', (t) => {
-  const path = join(createFolder(t), 'production.json');
-  const contents = ['', ' ', 'missing', 'not a file', 'whole: ', 'x'.repeat(31), 'x'.repeat(32), 'x'.repeat(33), 'x'.repeat(34)];
-  const keys = contents.map((text) => {
-    writeFileSync(path, text);
-    const { key } = readContent(path);
-    assert.equal(readContent(path).key, key);
-    return key;
-  });
-  rmSync(path);
-  keys.push(readContent(path).key);
-  mkdirSync(path);
-  keys.push(readContent(path).key);
-  assert.equal(new Set(keys).size, contents.length + 2);
-});
-
-test('createLiveTable: what is not a good table must be seen twice in a row, and a good one is live at once', async (t) => {
-  const folder = createFolder(t);
-  const path = join(folder, 'production.json');
-  const content = (text: string): FileContent => {
-    writeFileSync(path, text);
-    return readContent(path);
-  };
-  const [good, better] = [content(tableText(makeRow().row)), content(tableText(makeRow().row, makeRow().row))];
-  const [torn, tornElsewhere] = [content('{"prod'), content('{"produ')];
-  rmSync(path);
-  const missing = readContent(path);
-  const unreadable: FileContent = { kind: 'unreadable', key: 'unreadable', reason: 'input/output error' };
-  const rows: [string, FileContent[], { rows: number; failures: number; reloads: number }][] = [
-    ['the same', [good, good], { rows: 1, failures: 0, reloads: 0 }],
-    ['another good one', [better], { rows: 2, failures: 0, reloads: 1 }],
-    ['a moment without a file', [missing, good], { rows: 1, failures: 0, reloads: 0 }],
-    ['a moment without a file, then a new one', [missing, better], { rows: 2, failures: 0, reloads: 1 }],
-    ['no file', [missing, missing], { rows: 0, failures: 0, reloads: 1 }],
-    ['no file, and back', [missing, missing, good], { rows: 1, failures: 0, reloads: 2 }],
-    ['a file that is being written', [torn, tornElsewhere, torn, better], { rows: 2, failures: 0, reloads: 1 }],
-    ['a torn file', [torn, torn, torn, torn], { rows: 1, failures: 1, reloads: 0 }],
-    ['two torn files', [torn, torn, tornElsewhere, tornElsewhere], { rows: 1, failures: 2, reloads: 0 }],
-    ['torn, good and torn again', [torn, torn, good, torn, torn], { rows: 1, failures: 2, reloads: 0 }],
-    ['a moment of a bad disk', [unreadable, good], { rows: 1, failures: 0, reloads: 0 }],
-    ['a bad disk', [unreadable, unreadable, unreadable], { rows: 1, failures: 1, reloads: 0 }],
-  ];
-  for (const [name, contents, expected] of rows) {
-    const table = await createLiveTable({ path, first: good, log: createMemoryLog() });
-    for (const item of contents) await table.consider(item);
-    const { rows, reloadFailures, reloads } = table.status();
-    assert.deepEqual({ rows, failures: reloadFailures, reloads }, expected, name);
-  }
-});
-
 test('createLiveTable warns of quarantined and literal rows by name, once, and never of their values', async (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'production.json');
   const bad = { ...makeRow().row, name: 'bad one', methods: 5 };
   const literal = { authorization: 'Basic c2VjcmV0', name: 'old one' };
-  const content = (...rows: unknown[]) => {
-    writeTable(folder, ...rows);
-    return readContent(path);
-  };
   const log = createMemoryLog();
-  const table = await createLiveTable({ path, first: content(bad, literal), log });
+  writeTable(folder, bad, literal);
+  const table = await createLiveTable(path, log);
+  t.after(() => table.close());
   const warnings = () => log.lines.filter((line) => line.level === 'warn').map(({ event, fields }) => [event, fields]);
   const first = [
     ['credentials-row-quarantined', { name: 'bad one', reason: '"methods" is not a list of HTTP methods' }],
     ['credentials-literal-rows', { count: 1, names: ['old one'] }],
   ];
   assert.deepEqual(warnings(), first);
-  await table.consider(content(bad, literal, makeRow().row));
+  writeTable(folder, bad, literal, makeRow().row);
+  await table.look();
   assert.deepEqual(warnings(), first);
-  await table.consider(content(...Array.from({ length: 25 }, (_, i) => ({ name: `bad ${i}` }))));
+  writeTable(folder, ...Array.from({ length: 25 }, (_, i) => ({ name: `bad ${i}` })));
+  await table.look();
   assert.equal(warnings().length, 2 + 20 + 1);
   assert.deepEqual(warnings().at(-1), ['credentials-row-quarantined', { more: 5 }]);
   assert.doesNotMatch(JSON.stringify(log.lines), /c2VjcmV0|sha256/);
-});
-
-test('pollContent leaves a file alone once its stat is old, reads a small one again now and then, and any when the stat differs', async (t) => {
-  for (const [size, isSmall] of [
-    [70_000, false],
-    [100, true],
-  ] as const) {
-    const path = join(createFolder(t), 'file');
-    writeFileSync(path, 'x'.repeat(size));
-    let now = 0;
-    let reads = 0;
-    let polls = 0;
-    const clock = () => {
-      polls++;
-      return now;
-    };
-    const poller = pollContent({ path, intervalMs: 1, onContent: () => void reads++, clock });
-    const afterPolls = (count: number) => {
-      const enough = polls + count;
-      return until(() => polls > enough);
-    };
-    await until(() => reads >= 3);
-    now = 10_000;
-    await afterPolls(20);
-    const before = reads;
-    await afterPolls(20);
-    assert.equal(reads, before);
-    now = 11_000;
-    await afterPolls(20);
-    assert.equal(reads, isSmall ? before + 1 : before);
-    appendFileSync(path, 'y');
-    const enough = reads;
-    await until(() => reads > enough);
-    poller.close();
-  }
-});
-
-test('pollContent: a read that began before a look does not speak after it, and none speaks after close', async (t) => {
-  const path = join(createFolder(t), 'file');
-  writeFileSync(path, 'old');
-  const seen: string[] = [];
-  const poller = pollContent({
-    path,
-    intervalMs: 1,
-    onContent: (content) => void seen.push(content.kind === 'bytes' ? content.bytes().toString() : content.kind),
-  });
-  await until(() => seen.length > 2);
-  for (let i = 0; i < 50; i++) {
-    writeFileSync(path, `new ${i}`);
-    await poller.look();
-    seen.splice(0, seen.length - 1);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
-    assert.deepEqual(new Set(seen), new Set([`new ${i}`]));
-  }
-  poller.close();
-  seen.length = 0;
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.deepEqual(seen, []);
 });
 
 test('issueSession: a token good on every worker of the folder, until its row ends', async (t) => {

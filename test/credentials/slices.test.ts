@@ -4,7 +4,7 @@ import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createCredentials, MOST_APPLICATIONS } from '../../src/credentials/credentials.ts';
-import { MOST_BYTES } from '../../src/credentials/table/file.ts';
+import { MOST_BYTES } from '../../src/credentials/table/live-table.ts';
 import { atOnce, inSlices } from '../../src/credentials/table/slices.ts';
 import { compileTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';

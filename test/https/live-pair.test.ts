@@ -21,7 +21,7 @@ after(() => {
 let folders = 0;
 
 /** A folder with this pair in it, and a watch on it that tells of every event of its log. */
-function watch(first: TestPair | undefined, { mayComeLater = false, linked = false, intervalMs = 20 } = {}) {
+function watch(first: TestPair | undefined, { mayComeLater = false, linked = false, pollMs = 20 } = {}) {
   const folder = join(root, String(++folders));
   mkdirSync(join(folder, 'a'), { recursive: true });
   if (first !== undefined) put(join(folder, 'a'), first);
@@ -40,7 +40,7 @@ function watch(first: TestPair | undefined, { mayComeLater = false, linked = fal
     mayComeLater,
     log: createLog({ level: 'debug', sink: { write, flush: () => {} } }),
     onPair: () => {},
-    intervalMs,
+    pollMs,
   });
   open.push(pair);
   const next = (event: string) => new Promise<void>((told) => waiting.push([event, told]));
@@ -87,7 +87,7 @@ describe('createLivePair takes a new pair', () => {
 
   test('where there was none, if there may be none', async () => {
     const { at, next, name, pair } = watch(undefined, { mayComeLater: true });
-    assert.deepEqual([name(), pair.failure()], [undefined, undefined]);
+    assert.deepEqual([name(), pair.status().lastFailure], [undefined, undefined]);
     const loaded = next('certificate-loaded');
     put(at, anew);
     await loaded;
@@ -117,7 +117,7 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
       },
       /it is not a regular file$/,
     ],
-    ['a file without end', (at) => writeFileSync(join(at, 'cert.pem'), 'x'.repeat(2_000_000)), /it is longer than 1048576 bytes$/],
+    ['a file without end', (at) => writeFileSync(join(at, 'cert.pem'), 'x'.repeat(2_000_000)), /it is larger than 1048576 bytes$/],
   ];
   for (const [what, spoil, reason] of rows) {
     test(what, async () => {
@@ -126,31 +126,32 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
       spoil(at);
       await failed;
       assert.equal(name(), 'old.example.com');
-      assert.match(String(pair.failure()), reason);
+      assert.match(String(pair.status().lastFailure), reason);
       for (const key of [old.key, anew.key]) assert.ok(!JSON.stringify(events).includes(key.split('\n')[1] as string));
       rmSync(join(at, 'key.pem'), { recursive: true, force: true });
       const loaded = next('certificate-loaded');
       put(at, anew);
       await loaded;
-      assert.deepEqual([name(), pair.failure(), pair.reloads], ['new.example.com', undefined, 1]);
+      assert.deepEqual([name(), pair.status().lastFailure, pair.status().reloads], ['new.example.com', undefined, 1]);
       assert.equal(events.filter(({ event }) => event === 'certificate-reload-failed').length, 1);
     });
   }
 
-  test('and not before three looks have found the same: whoever replaces two files takes a moment between them', () => {
-    const { at, pair } = watch(old, { intervalMs: 60_000 });
+  test('and not before three looks have found the same: whoever replaces two files takes a moment between them', async () => {
+    const { at, pair } = watch(old, { pollMs: 60_000 });
     writeFileSync(join(at, 'cert.pem'), anew.cert);
-    const failures = [1, 2, 3, 4].map(() => {
-      pair.readNow();
-      return pair.reloadFailures;
-    });
+    const failures: number[] = [];
+    while (failures.length < 4) {
+      await pair.look();
+      failures.push(pair.status().reloadFailures);
+    }
     assert.deepEqual(failures, [0, 0, 1, 1]);
   });
 
-  test('one that may come later and has not is none', () => {
-    const { pair, events } = watch(undefined, { mayComeLater: true, intervalMs: 60_000 });
-    for (let look = 0; look < 5; look++) pair.readNow();
-    assert.deepEqual([pair.reloadFailures, pair.failure(), events], [0, undefined, []]);
+  test('one that may come later and has not is none', async () => {
+    const { pair, events } = watch(undefined, { mayComeLater: true, pollMs: 60_000 });
+    for (let look = 0; look < 5; look++) await pair.look();
+    assert.deepEqual([pair.status().reloadFailures, pair.status().lastFailure, events], [0, undefined, []]);
   });
 
   test('and forgets the failure when the old files are back', async () => {
@@ -159,8 +160,8 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
     writeFileSync(join(at, 'key.pem'), '');
     await failed;
     put(at, old);
-    pair.readNow();
-    assert.deepEqual([pair.failure(), pair.reloads, pair.reloadFailures], [undefined, 0, 1]);
+    await pair.look();
+    assert.deepEqual([pair.status().lastFailure, pair.status().reloads, pair.status().reloadFailures], [undefined, 0, 1]);
   });
 });
 

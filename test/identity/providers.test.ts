@@ -220,7 +220,10 @@ describe('createProviders', () => {
   test('throws one clear line at the start: a file that may not be read', { skip: process.getuid?.() === 0 }, () => {
     const folder = makeDataFolder([google]);
     chmodSync(folder.file, 0);
-    assert.throws(() => createProviders({ path: folder.file, log: rememberLog() }), /^Error: Cannot read the identity providers: .*EACCES/);
+    assert.throws(
+      () => createProviders({ path: folder.file, log: rememberLog() }),
+      /^Error: Cannot read the identity providers: .*permission denied$/,
+    );
     folder.remove();
   });
 });

@@ -1,9 +1,7 @@
 // The table as a person may see it: every row with its state, quarantined rows too, without hashes and literal header values.
 // How it is printed is the command's business.
 import { whyNotLive } from '../identify.ts';
-import { readContent } from './file.ts';
-import { compileContent } from './live-table.ts';
-import { atOnce } from './slices.ts';
+import { readTable } from './live-table.ts';
 import { type CredentialRow, FIELDS, type Owner, type RawRow } from './table.ts';
 
 export interface Listed {
@@ -33,7 +31,7 @@ export interface Listed {
 /** @throws Error one line, when the table cannot be read */
 export function listCredentials(path: string, now: number): Listed[] {
   const raws = new Map<string, RawRow>();
-  const table = atOnce(compileContent(path, readContent(path), (row, raw) => raws.set(row.id, raw)));
+  const table = readTable(path, (row, raw) => raws.set(row.id, raw));
   const rows = [...table.rows.values()].map((row) => listRow(row, raws.get(row.id) ?? {}, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }

@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { syncFolder } from '../../base/sync-folder.ts';
-import { MOST_BYTES } from '../table/file.ts';
+import { MOST_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 

@@ -1,0 +1,213 @@
+// Files that change under a process: which content is live, after how many looks, and how often the files are read.
+import assert from 'node:assert/strict';
+import fs, { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createLiveFile, type LiveFile, type LiveFileOptions, readContent } from '../../src/base/live-file.ts';
+
+const MOST_BYTES = 1_000_000;
+
+function createPath(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-live-file-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'file');
+}
+
+interface Bench {
+  readonly file: LiveFile;
+  /** Every text that went live, `undefined` for no file. */
+  readonly live: (string | undefined)[];
+  readonly failures: string[];
+}
+
+/** The text `bad` is bad, and so is a file that cannot be read. */
+function start(t: TestContext, path: string, options: Partial<LiveFileOptions<string | undefined>> = {}): Bench {
+  const live: (string | undefined)[] = [];
+  const failures: string[] = [];
+  const file = createLiveFile({
+    paths: [path],
+    mostBytes: MOST_BYTES,
+    pollMs: 60_000,
+    confirmations: 2,
+    liveKey: readContent([path], MOST_BYTES).key,
+    parse(content) {
+      if (content.files === undefined && !content.isMissing) throw new Error(content.reason);
+      const text = content.files?.join(' + ');
+      if (text?.startsWith('bad')) throw new Error(text);
+      return text;
+    },
+    onLive: (text) => void live.push(text),
+    onFailure: (reason) => void failures.push(reason),
+    ...options,
+  });
+  t.after(() => file.close());
+  return { file, live, failures };
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+/** `undefined`: no file. `null`: a folder in its place. */
+function put(path: string, text: string | undefined | null): void {
+  rmSync(path, { recursive: true, force: true });
+  if (text === null) mkdirSync(path);
+  else if (text !== undefined) writeFileSync(path, text);
+}
+
+test('readContent: the key is that of the content, however short, and of nothing else', (t) => {
+  const path = createPath(t);
+  const contents = ['', ' ', 'missing', '[]', 'x'.repeat(30), 'x'.repeat(31), 'x'.repeat(32), 'x'.repeat(33), undefined, null];
+  const keys = contents.map((text) => {
+    put(path, text);
+    const { key } = readContent([path], MOST_BYTES);
+    assert.equal(readContent([path], MOST_BYTES).key, key);
+    return key;
+  });
+  put(path, 'a');
+  keys.push(readContent([path, path], MOST_BYTES).key, readContent([path], 0).key);
+  assert.equal(new Set(keys).size, contents.length + 2);
+});
+
+test('good content is live at once; anything else must be found twice in a row, and is reported once', { concurrency: 16 }, async (t) => {
+  const torn = 'bad';
+  const other = 'bad too';
+  const rows: [name: string, texts: (string | undefined | null)[], live: (string | undefined)[], failures: string[]][] = [
+    ['the same', ['old', 'old'], [], []],
+    ['another one', ['new'], ['new'], []],
+    ['a moment without a file', [undefined, 'old'], [], []],
+    ['a moment without a file, then a new one', [undefined, 'new'], ['new'], []],
+    ['no file', [undefined, undefined, undefined], [undefined], []],
+    ['no file, and back', [undefined, undefined, 'old'], [undefined, 'old'], []],
+    ['a file that is being written', [torn, other, torn, 'new'], ['new'], []],
+    ['a torn file', [torn, torn, torn, torn], [], [torn]],
+    ['two torn files', [torn, torn, other, other], [], [torn, other]],
+    ['torn, good and torn again', [torn, torn, 'old', torn, torn], [], [torn, torn]],
+    ['a moment of a folder', [null, 'old'], [], []],
+    ['a folder', [null, null, null], [], ['it is not a regular file']],
+  ];
+  await Promise.all(
+    rows.map(([name, texts, live, failures]) =>
+      t.test(name, async (t) => {
+        const path = createPath(t);
+        put(path, 'old');
+        const bench = start(t, path);
+        for (const text of texts) {
+          put(path, text);
+          await bench.file.look();
+        }
+        assert.deepEqual([bench.live, bench.failures], [live, failures]);
+        const { reloads, reloadFailures, lastFailure } = bench.file.status();
+        const isBad = failures.length > 0 && texts.at(-1) !== 'old';
+        assert.deepEqual([reloads, reloadFailures, lastFailure], [live.length, failures.length, isBad ? failures.at(-1) : undefined]);
+      }),
+    ),
+  );
+});
+
+test('files that were never there are no failure, and their first content is no reload', async (t) => {
+  const path = createPath(t);
+  const { file, live, failures } = start(t, path, { paths: [path, `${path}.key`], liveKey: undefined });
+  const lookThrice = async () => {
+    for (let count = 0; count < 3; count++) await file.look();
+    return [live.length, failures.length, file.status().reloads];
+  };
+  assert.deepEqual(await lookThrice(), [0, 0, 0]);
+  put(path, 'a');
+  assert.deepEqual(await lookThrice(), [0, 0, 0]);
+  mkdirSync(`${path}.key`);
+  assert.deepEqual(await lookThrice(), [0, 1, 0]);
+  put(`${path}.key`, 'b');
+  assert.deepEqual(await lookThrice(), [1, 1, 0]);
+  assert.deepEqual(live, ['a + b']);
+  put(path, 'x'.repeat(MOST_BYTES + 1));
+  assert.deepEqual(await lookThrice(), [1, 2, 0]);
+  assert.equal(failures[1], 'it is larger than 1000000 bytes');
+  put(path, 'c');
+  assert.deepEqual(await lookThrice(), [2, 2, 1]);
+});
+
+test('a file is left alone once its stat is old, a small one is read again now and then, and any when the stat differs', async (t) => {
+  const path = createPath(t);
+  const { readFile } = fs.promises;
+  let reads = 0;
+  fs.promises.readFile = ((...args: Parameters<typeof readFile>) => {
+    if (args[0] === path) reads++;
+    return readFile(...args);
+  }) as typeof readFile;
+  syncBuiltinESMExports();
+  t.after(() => {
+    fs.promises.readFile = readFile;
+    syncBuiltinESMExports();
+  });
+  for (const [size, isSmall] of [
+    [70_000, false],
+    [100, true],
+  ] as const) {
+    put(path, 'x'.repeat(size));
+    let now = 0;
+    const { file } = start(t, path, { clock: () => now });
+    const readsAt = async (time: number) => {
+      const before = reads;
+      now = time;
+      await file.look();
+      return reads - before;
+    };
+    assert.deepEqual([await readsAt(100), await readsAt(200), await readsAt(250)], [1, 1, Number(isSmall)], `${size}`);
+    assert.equal(await readsAt(2590), 1);
+    // A large file's last read, longer after the change than a tick of any file system.
+    await readsAt(6000);
+    assert.equal(await readsAt(6100), 0);
+    assert.equal(await readsAt(20_000), Number(isSmall));
+    assert.equal(await readsAt(20_600), 0);
+    assert.equal(await readsAt(20_701), Number(isSmall));
+    appendFileSync(path, 'y');
+    assert.equal(await readsAt(20_800), 1);
+    file.close();
+  }
+});
+
+test('a read that began before a look does not count after it, and none counts after close', async (t) => {
+  const path = createPath(t);
+  put(path, 'old');
+  const { file, live } = start(t, path, { pollMs: 1 });
+  for (let i = 0; i < 50; i++) {
+    writeFileSync(path, `new ${i}`);
+    await file.look();
+    assert.equal(live.at(-1), `new ${i}`);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+    assert.equal(live.length, i + 1);
+  }
+  writeFileSync(path, 'polled');
+  await until(() => live.at(-1) === 'polled');
+  file.close();
+  writeFileSync(path, 'newest');
+  await file.look();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(live.at(-1), 'polled');
+});
+
+test('look: one for all calls of a turn, the next one 50 ms later, and each call gets one that began after it', async (t) => {
+  const path = createPath(t);
+  put(path, '0');
+  const { file, live } = start(t, path);
+  writeFileSync(path, '1');
+  const first = file.look();
+  assert.equal(file.look(), first);
+  await first;
+  assert.deepEqual(live, ['1']);
+  const begun = performance.now();
+  const second = file.look();
+  assert.notEqual(second, first);
+  writeFileSync(path, '2');
+  assert.equal(file.look(), second);
+  await second;
+  assert.deepEqual(live, ['1', '2']);
+  assert.ok(performance.now() - begun > 40);
+  const third = file.look();
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  await third;
+  assert.notEqual(file.look(), third);
+});

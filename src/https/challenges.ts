@@ -3,10 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
+import { createRecentConnections } from '../base/recent-connections.ts';
 import type { ChallengeType, PresentChallenge } from './acme-client.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
 import type { HttpPort } from './http-port.ts';
-import { createNewcomers } from './newcomers.ts';
+
 import { ACME_TLS, type SecureChallenge } from './secure-state.ts';
 
 export interface Challenges {
@@ -51,7 +52,7 @@ async function listenFor({ cert, key }: SecureChallenge, port: number, host: str
     socket.on('error', () => {});
     socket.end();
   });
-  server.on('connection', createNewcomers(mostSideConnections(MOST_CONNECTIONS)).add);
+  server.on('connection', createRecentConnections(mostSideConnections(MOST_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
+import { createRecentConnections } from '../base/recent-connections.ts';
 import type { Challenge } from './acme-client.ts';
-import { createNewcomers } from './newcomers.ts';
 
 export interface HttpPort {
   /** @throws Error of the system when the port cannot be had */
@@ -53,7 +53,7 @@ export function createHttpPort({
     },
     answer,
   );
-  server.on('connection', createNewcomers(mostConnections).add);
+  server.on('connection', createRecentConnections(mostConnections).add);
   // No request has a body that anybody reads, and none is continued.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);

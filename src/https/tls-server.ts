@@ -4,7 +4,8 @@ import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { crypto, https, tls } from '../base/builtins.ts';
-import { createNewcomers } from './newcomers.ts';
+import { createRecentConnections } from '../base/recent-connections.ts';
+
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
 import { acceptTickets } from './ticket-keys.ts';
 
@@ -109,7 +110,7 @@ function offerChallenge(server: SecureServer, protocols: Buffer | undefined, cha
 }
 
 function boundHandshakes(server: SecureServer, most: number): void {
-  const underWay = createNewcomers(most);
+  const underWay = createRecentConnections(most);
   // Before Node's own listener, so that a handshake that fails at once is not kept.
   server.prependListener('connection', underWay.add);
   server.on('secureConnection', (socket) => underWay.release(rawOf(socket)));

@@ -80,3 +80,21 @@ test('boundConnections ends a connection that does not read its answer, and leav
   }
   assert.equal(reader.destroyed, false);
 });
+
+test('boundConnections ends the connection that was quiet for longest, and not the one that came first', async (t) => {
+  const server = createServer((_request, response) => response.end('{}'));
+  t.after(() => server.close());
+  boundConnections(server, { mostConnections: 2, answerTimeout: 10_000 });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo;
+  const scraper = await open(t, port);
+  const silent = await open(t, port);
+  const ended = once(silent, 'close');
+  for (let i = 0; i < 12; i++) {
+    scraper.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(scraper, 'data');
+  }
+  await open(t, port);
+  await ended;
+  assert.equal(scraper.destroyed, false);
+});

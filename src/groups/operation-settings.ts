@@ -14,11 +14,12 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (v
     (value) => Array.isArray(value) && value.length > 0 && value.every((type) => typeof type === 'string' && MEDIA_RANGE.test(type)),
     'a list of media types such as image/png or image/*',
   ],
-  bodyLimit: [isWholeNumber(1, Number.MAX_SAFE_INTEGER), 'a number of bytes'],
+  bodyLimit: [isWholeNumber(1), 'a number of bytes'],
   // Above 2^31 - 1 ms Node's timers fire at once.
   timeout: [isWholeNumber(1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [
-    (value) => value === 'anyone' || value === 'application' || (isRecord(value) && hasOnly(value, 'scope') && isScope(value.scope)),
+    (value) =>
+      value === 'anyone' || value === 'application' || (isPlain(value) && Object.keys(value).join() === 'scope' && isScope(value.scope)),
     `'anyone', 'application' or { scope: '…' }`,
   ],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
@@ -42,19 +43,19 @@ export function isSound(property: keyof OperationSettings, value: unknown): bool
 }
 
 /**
- * @param levels what the group's class says, or the object, and after it each of its ancestors; without `value` nothing
+ * @param levels the property `operations` of the group's class, or of the object, and of each ancestor; undefined: it has none
  * @param names those of the group's operations
  * @param inherited whether an ancestor has such a method, exposed here or not
  * @returns what holds for an operation of that name
  * @throws Error one line
  */
 export function readSettings(
-  levels: readonly { readonly value?: unknown }[],
+  levels: readonly (PropertyDescriptor | undefined)[],
   names: ReadonlySet<string>,
   inherited: (name: string) => boolean,
 ): (name: string) => OperationSettings {
   const declared = levels.flatMap((level, i) =>
-    'value' in level ? [readLevel(level.value, (name) => names.has(name) || (i > 0 && inherited(name)))] : [],
+    level === undefined ? [] : [readLevel(level.value, (name) => names.has(name) || (i > 0 && inherited(name)))],
   );
   if (declared.length === 0) return () => NO_SETTINGS;
   // The nearest class wins, and what is said of one operation over what is said of all.
@@ -68,16 +69,14 @@ export function readSettings(
 
 function readLevel(level: unknown, isOperation: (name: string) => boolean): Declared {
   if (!isPlain(level)) throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
-  const entries = entriesOf(level, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
+  const operations = entriesOf(level, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
     const where = `static operations: ${JSON.stringify(name)}`;
     if (name !== '*' && !isOperation(name)) throw new Error(`${where} names no operation`);
     if (!isPlain(settings)) throw new Error(`${where} must be a plain object`);
-    return [
-      name,
-      Object.fromEntries(entriesOf(settings, `${where}:`).map(([property, value]) => [property, readValue(property, value, where)])),
-    ];
+    const values = entriesOf(settings, `${where}:`).map(([property, value]) => [property, readValue(property, value, where)]);
+    return [name, Object.fromEntries(values)];
   });
-  return new Map(entries);
+  return new Map(operations);
 }
 
 function readValue(property: string, value: unknown, where: string): unknown {
@@ -118,8 +117,8 @@ function entriesOf(object: object, where: string): [string, unknown][] {
 }
 
 /** An object literal, or a module (`import * as operations`): neither a class, a Proxy nor a prototype adds to what is written. */
-function isPlain(value: unknown): value is object {
-  if (!isRecord(value) || isProxy(value)) return false;
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || isProxy(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
 }
@@ -132,7 +131,7 @@ function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSett
     throw new Error(`static operations: ${JSON.stringify(name)}: what accepts lets in is a Blob, which no schema of a body checks`);
 }
 
-function isWholeNumber(min: number, max: number) {
+function isWholeNumber(min: number, max = Number.MAX_SAFE_INTEGER) {
   return (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
@@ -151,15 +150,5 @@ function isScope(value: unknown): boolean {
 
 /** Some libraries make their schemas functions. */
 function isSchema(value: unknown): boolean {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
-  const standard: unknown = (value as Record<string, unknown>)['~standard'];
-  return isRecord(standard) && typeof standard.validate === 'function';
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function hasOnly(value: object, key: string): boolean {
-  return Object.keys(value).join() === key;
+  return typeof Object(Object(value)['~standard']).validate === 'function';
 }

@@ -6,14 +6,9 @@ import { isSound } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
 export interface Protections {
-  /** `operations` of the class and of each ancestor, nearest first; or of the object. */
-  readonly declared: readonly Declaration[];
+  /** The property `operations` of the class and of each ancestor, nearest first; or of the object. */
+  readonly declared: readonly (PropertyDescriptor | undefined)[];
   readonly guards: Guards | undefined;
-}
-
-export interface Declaration {
-  /** Absent: nothing is said there. */
-  readonly value?: unknown;
 }
 
 /** One property of a controller, or an export beside it. */
@@ -22,10 +17,8 @@ interface Member {
   readonly place: 'static' | 'field' | 'prototype' | 'object' | 'export';
   readonly holder: object;
   readonly key: string | symbol;
-  /** Of a symbol its description. */
+  /** The key; the description of a symbol. */
   readonly name: string;
-  /** As messages name it: `static _before`. */
-  readonly label: string;
   readonly isAccessor: boolean;
   /** Undefined for an accessor. */
   readonly value: unknown;
@@ -33,32 +26,34 @@ interface Member {
 
 /**
  * @param operations the names of the group's operations
- * @throws Error one line: what is written in another form, and the cure
+ * @throws Error one line: what is written in another form, and the cure; whatever a static accessor of such a name throws
  */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
   const classes = classesOf(exported);
-  const declared = (isInstance ? classes : [controller]).map((holder): Declaration => {
-    const property = Object.getOwnPropertyDescriptor(holder, 'operations');
-    return property === undefined ? {} : { value: property.value };
-  });
-  const says = (name: string) => declared.some(({ value }) => isObject(value) && Object.hasOwn(value, name));
+  const declared = (isInstance ? classes : [controller]).map((holder) => Object.getOwnPropertyDescriptor(holder, 'operations'));
+  const inside = membersOf(exported, classes);
+  // An export that is a member, too, is judged as that.
+  const beside = membersIn('export', exported.beside).filter(
+    ({ name, value }) => !inside.some((member) => member.name === name && member.value === value),
+  );
   const settings = (text: string) => `write ${isInstance ? 'static operations =' : 'operations:'} { ${text} }`;
-  const members = membersOf(exported, classes);
-  for (const member of members) {
-    const { place, name } = member;
-    // An export that is a member, too, is judged as that.
-    if (place === 'export' && members.some((other) => other.place !== 'export' && other.name === name && other.value === member.value))
-      continue;
-    const isOperation = operations.has(name) && says(name);
+  for (const member of [...inside, ...beside]) {
+    const { place, key, name } = member;
+    const isOperation = operations.has(name) && declared.some((property) => Object.hasOwn(Object(property?.value), name));
     const problem =
       name === 'operations' && !(isOperation && place === 'prototype')
         ? problemOfSettings(member, isInstance, settings('…'))
         : ((isOperation ? undefined : problemOfGuard(member)) ?? problemOfOther(member, operations, settings));
-    if (problem !== undefined) throw new Error(`${member.label} ${problem}`);
+    if (problem !== undefined) throw new Error(`${place === 'static' ? 'static ' : ''}${String(key)} ${problem}`);
   }
   for (const level of classes) checkPrivateNames(Function.prototype.toString.call(level), settings('…'));
-  return { declared, guards: guardsOf(members, isInstance) };
+  const [before, after] = ['_before', '_after'].map((guard) => {
+    const all = inside.filter(({ name }) => name === guard);
+    if (isInstance && all[0]?.place === 'field' && all.length > 1) throw new Error(`${guard} is a field and a method: keep one of them`);
+    return all[0]?.value;
+  }) as [Guards['before'], Guards['after']];
+  return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
 }
 
 function problemOfSettings({ place, key, isAccessor, value }: Member, isInstance: boolean, cure: string): string | undefined {
@@ -71,45 +66,44 @@ function problemOfSettings({ place, key, isAccessor, value }: Member, isInstance
   return place === 'prototype' ? `is a value on the prototype: ${cure}` : undefined;
 }
 
-function problemOfGuard({ place, name, key, isAccessor, value }: Member): string | undefined {
+function problemOfGuard({ place, key, name, isAccessor, value }: Member): string | undefined {
   const guard = guardMeantBy(name);
   if (guard === undefined) return undefined;
-  const cure = asMethod(guard);
-  if (name !== guard || typeof key === 'symbol') {
-    return isCallable(value) ? `is no guard: rename it to ${guard}; where it is an operation, name it in static operations` : undefined;
+  if (key !== guard) {
+    const isCallable = [value].flat().some((item) => typeof item === 'function');
+    return isCallable ? `is no guard: rename it to ${guard}; where it is an operation, name it in static operations` : undefined;
   }
-  if (place === 'export') return `is exported beside the group: ${cure}`;
-  if (place === 'static') return `is no guard: ${cure}`;
-  if (isAccessor) return `is an accessor: ${cure}`;
+  if (place === 'export') return `is exported beside the group: ${asMethod(guard)}`;
+  if (place === 'static') return `is no guard: ${asMethod(guard)}`;
+  if (isAccessor) return `is an accessor: ${asMethod(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
-  // Called, it returns an iterator: its body never runs.
-  return Object.prototype.toString.call(value).endsWith('GeneratorFunction]') ? `is a generator: ${cure}` : undefined;
+  // A call returns an iterator and runs nothing of the body.
+  return Object.prototype.toString.call(value).endsWith('GeneratorFunction]') ? `is a generator: ${asMethod(guard)}` : undefined;
 }
 
 function asMethod(guard: '_before' | '_after'): string {
   return `write it as a method, ${guard}(${guard === '_before' ? 'data' : 'result'}, params) { … }`;
 }
 
-/** A setting that stands beside `operations`, and what is nearly called so and has its shape. */
+/** Finds a setting outside of `operations`, and settings under nearly that name. */
 function problemOfOther(
   { place, holder, key, name, isAccessor, value }: Member,
   operations: ReadonlySet<string>,
   settings: (text: string) => string,
 ): string | undefined {
+  const isSetting = name === 'access' || name === 'limit';
+  if (!isSetting && editDistance(lettersOf(name), 'operations') > 2) return undefined;
   // Only a static accessor can be read without an effect.
-  const content = isAccessor && place === 'static' ? readQuietly(holder, key) : value;
-  if (name === 'access' || name === 'limit') {
-    return isSound(name, content) ? `says nothing: ${settings(`'*': { ${name}: … }`)}, or rename it` : undefined;
-  }
-  if (editDistance(lettersOf(name), 'operations') > 2 || !isObject(content)) return undefined;
-  const looksLikeSettings = Object.keys(content).some((one) => one === '*' || operations.has(one));
+  const content: unknown = isAccessor && place === 'static' ? Reflect.get(holder, key) : value;
+  if (isSetting) return isSound(name, content) ? `says nothing: ${settings(`'*': { ${name}: … }`)}, or rename it` : undefined;
+  const looksLikeSettings = Object.keys(Object(content)).some((one) => one === '*' || operations.has(one));
   return looksLikeSettings ? 'says nothing: rename it to operations' : undefined;
 }
 
 /** Names that people write for the guards, without case, `_`, `-` and `$`. */
 const GUARD_NAME = /^(before|after)(?:each|all|every|request|operation|action|handler|hook)?$/;
 
-/** The guard that a name stands for or is nearly the name of: `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
+/** Finds the guard that a name means or misspells: `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
 function guardMeantBy(name: string): '_before' | '_after' | undefined {
   const letters = lettersOf(name);
   const [, exact] = GUARD_NAME.exec(letters) ?? [];
@@ -129,20 +123,10 @@ function checkPrivateNames(text: string, cure: string): void {
   }
 }
 
-/** @throws Error a field hides a guard of the class, or of an ancestor */
-function guardsOf(members: readonly Member[], isInstance: boolean): Guards | undefined {
-  const [before, after] = ['_before', '_after'].map((name) => {
-    const all = members.filter((member) => member.name === name && member.place !== 'export');
-    if (isInstance && all[0]?.place === 'field' && all.length > 1) throw new Error(`${name} is a field and a method: keep one of them`);
-    return all[0]?.value;
-  }) as [Guards['before'], Guards['after']];
-  return before === undefined && after === undefined ? undefined : { before, after };
-}
-
 /** The class of an instance and its ancestors; of an object those that made what it inherits. Nearest first. */
 function classesOf({ levels, isInstance }: Exported): object[] {
   const classes = new Set<object>();
-  for (const { holder } of isInstance ? levels : levels.slice(1)) {
+  for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
     const maker: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
     // By prototypes alone, or by classes alone, an ancestor can be linked, too.
     for (let level = maker; typeof level === 'function' && level !== Function.prototype; level = Object.getPrototypeOf(level))
@@ -151,38 +135,20 @@ function classesOf({ levels, isInstance }: Exported): object[] {
   return [...classes];
 }
 
-function membersOf({ controller, levels, isInstance, beside }: Exported, classes: readonly object[]): Member[] {
-  const own = (isInstance ? levels : levels.slice(1)).map(({ holder }) => holder);
-  const places: readonly (readonly [Member['place'], object])[] = [
-    [isInstance ? 'field' : 'object', controller],
-    ...own.map((holder) => ['prototype', holder] as const),
-    ...classes.map((holder) => ['static', holder] as const),
-    ['export', beside],
+function membersOf({ controller, levels, isInstance }: Exported, classes: readonly object[]): Member[] {
+  return [
+    ...membersIn(isInstance ? 'field' : 'object', controller),
+    ...levels.slice(isInstance ? 0 : 1).flatMap(({ holder }) => membersIn('prototype', holder)),
+    ...classes.flatMap((holder) => membersIn('static', holder)),
   ];
-  return places.flatMap(([place, holder]) =>
-    Reflect.ownKeys(holder).map((key): Member => {
-      const { value, get, set } = Object.getOwnPropertyDescriptor(holder, key) as PropertyDescriptor;
-      const name = typeof key === 'symbol' ? (key.description ?? '') : key;
-      const label = `${place === 'static' ? 'static ' : ''}${String(key)}`;
-      return { place, holder, key, name, label, isAccessor: get !== undefined || set !== undefined, value };
-    }),
-  );
 }
 
-function readQuietly(holder: object, key: string | symbol): unknown {
-  try {
-    return Reflect.get(holder, key);
-  } catch {
-    return undefined;
-  }
-}
-
-function isCallable(value: unknown): boolean {
-  return typeof value === 'function' || (Array.isArray(value) && value.some((item) => typeof item === 'function'));
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
+function membersIn(place: Member['place'], holder: object): Member[] {
+  return Reflect.ownKeys(holder).map((key) => {
+    const property = Object.getOwnPropertyDescriptor(holder, key) as PropertyDescriptor;
+    const name = typeof key === 'symbol' ? (key.description ?? '') : key;
+    return { place, holder, key, name, isAccessor: !('value' in property), value: property.value };
+  });
 }
 
 export function isClass(value: unknown): value is new () => object {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseSettings } from './base/config.ts';
 import { describeFailure } from './base/failure.ts';
+import { listen } from './base/listen.ts';
 import { createLog, type LineSink } from './base/log.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
@@ -124,7 +125,7 @@ export async function startTest({
     for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} }))
       if (!load.ok) log.error('group-not-loadable', { ...load });
     refuseErrors(lines, expected);
-    await new Promise<void>((listening, failed) => server.once('error', failed).listen(0, '127.0.0.1', listening));
+    await listen(server, { port: 0, host: '127.0.0.1' });
   } catch (error) {
     await close().catch(() => {});
     throw error;

@@ -2,12 +2,13 @@
 // knows no port; each has its own headers.
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
+import { unixTime } from './time.ts';
 
 /** The body of a refusal, put together by hand: a request id is its own JSON. */
 export function envelope(error: HttpError, requestId: string, detail?: object): string {
   const errors = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
   const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
-  return `${envelopeStart(error)}${Math.floor(Date.now() / 1000)},"request_id":"${requestId}"${errors}${end}}`;
+  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${end}}`;
 }
 
 /** `[]` for details without a JSON form: a controller may give any, and the refusal is sent all the same. */

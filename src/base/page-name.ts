@@ -1,27 +1,17 @@
-// How a URL spells a group. It knows the names of groups, and no request.
+// How the page of a group is spelt in a URL, in the log and in the metrics.
 
-/** The page of a group, as most clients write it: `user` for `User`. */
+/** Returns the page of a group as most people write it: `user` for `User`. */
 export function pageOf(group: string): string {
   return group.charAt(0).toLowerCase() + group.slice(1);
 }
 
 const pages = new Map<string, string>();
 
-interface Served {
-  /** '' where no group serves. */
-  readonly group: string;
-  /** As the request has it. */
-  readonly page: string;
-  readonly operation: string;
-}
-
-/** The page of the group that serves; of an explicit route its name; '' where nothing serves: that page may be any text. */
-export function servingPage({ group, page, operation }: Served): string {
+/** Names what served a request: the page of its group, or of an explicit row its name. Empty: nothing was found to serve. */
+export function servingPage({ group, page, operation }: { group: string; page: string; operation: string }): string {
+  // A page that no group serves may be any text. The page of an explicit row is one of a table.
   if (group === '') return operation === '' ? '' : page;
-  let spelt = pages.get(group);
-  if (spelt === undefined) {
-    spelt = pageOf(group);
-    pages.set(group, spelt);
-  }
-  return spelt;
+  const known = pages.get(group) ?? pageOf(group);
+  pages.set(group, known);
+  return known;
 }

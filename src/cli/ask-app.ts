@@ -108,7 +108,11 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
     credentials: { identify: () => caller },
     identity: { signin: call, register: call },
     docs: { openapi: call, page: call },
-    observer: { answered: (answered) => void (exchange = answered) },
+    observer: {
+      answered(answered) {
+        exchange = answered;
+      },
+    },
   });
   const [client, connection] = duplexPair();
   server.emit('connection', connection);

@@ -1,7 +1,7 @@
 // What Node takes a `.ts` or `.js` file for: the nearest package.json above it says so. `npm init` writes "commonjs" there,
 // and then a controller as everybody writes it, with `import` and `export`, is a syntax error that names neither.
-import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { nearestManifest } from '../base/manifest.ts';
 
 export interface PackageType {
   /** Of the package.json. */
@@ -12,16 +12,8 @@ export interface PackageType {
 
 /** Undefined when there is no package.json above. */
 export function readPackageType(file: string): PackageType | undefined {
-  for (let dir = dirname(file), last = ''; dir !== last; last = dir, dir = dirname(dir)) {
-    const path = join(dir, 'package.json');
-    try {
-      const { type } = Object(JSON.parse(readFileSync(path, 'utf8'))) as { type?: unknown };
-      return { path, type: typeof type === 'string' ? type : undefined };
-    } catch (error) {
-      if (error instanceof SyntaxError) return { path, type: undefined };
-    }
-  }
-  return undefined;
+  const found = nearestManifest(dirname(file));
+  return found && { path: found.path, type: typeof found.fields.type === 'string' ? found.fields.type : undefined };
 }
 
 const TAKEN_FOR_COMMONJS =

@@ -7,6 +7,7 @@ import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { pageOf } from '../base/page-name.ts';
+import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
 import { disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
@@ -15,7 +16,7 @@ import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
-import { HungLoad, isTransient, isUnsettled, withTimeLimit } from './passing-failures.ts';
+import { HungLoad, isTransient, isUnsettled } from './passing-failures.ts';
 import { SourceChanged } from './source-texts.ts';
 
 /** How one controller file fared. */
@@ -199,7 +200,7 @@ export function createGroups({
     for (let tries = 1; ; tries++) {
       const attempt = attempts.get(path) ?? 0;
       attempts.set(path, attempt + 1);
-      const module = await withTimeLimit(loader.load(path, attempt), loadTimeout);
+      const module = await withTimeLimit(loader.load(path, attempt), loadTimeout, () => new HungLoad(loadTimeout));
       const exported = instantiate(group, module);
       const read = await loadReader();
       try {

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
+import { listen } from '../base/listen.ts';
 import { createRecentConnections } from '../base/recent-connections.ts';
 import type { ChallengeType, PresentChallenge } from './acme-client.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
@@ -54,10 +55,7 @@ async function listenFor({ cert, key }: SecureChallenge, port: number, host: str
   });
   server.on('connection', createRecentConnections(mostSideConnections(MOST_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host }, resolve);
-  });
+  await listen(server, { port, host });
   server.on('error', () => {});
   return () => void server.close();
 }

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
+import { listen } from '../base/listen.ts';
 import { createRecentConnections } from '../base/recent-connections.ts';
 import type { Challenge } from './acme-client.ts';
 
@@ -61,15 +62,10 @@ export function createHttpPort({
   server.setTimeout(2 * timeoutMs);
 
   return {
-    listen: () =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ port, host }, () => {
-          server.off('error', reject);
-          server.on('error', () => {});
-          resolve();
-        });
-      }),
+    async listen() {
+      await listen(server, { port, host });
+      server.on('error', () => {});
+    },
     present({ token, keyAuthorization }) {
       answers.set(token, keyAuthorization);
       return () => void answers.delete(token);

@@ -1,5 +1,6 @@
 // Whether the service takes requests, and the body of /readyz. That the supervisor answers says that it is alive (/livez); that
 // a worker serves is decided here.
+import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { ServiceStatus } from './service-status.ts';
 
@@ -20,7 +21,7 @@ export function describeReadiness(service: ServiceStatus, now: Date = new Date()
   const slots = new Map(workers.map(({ pid, slot }) => [pid, slot]));
   return {
     status: readinessOf(service),
-    timestamp: Math.floor(now.getTime() / 1000),
+    timestamp: unixTime(now.getTime()),
     generation: supervisor?.generation ?? 0,
     serving_since: supervisor?.servingSince?.toISOString() ?? null,
     workers: (supervisor?.workers ?? []).map(({ pid, generation, state }) => ({

@@ -6,6 +6,7 @@ import { createServer } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
 import { envelope, rawRefusal } from '../base/envelope.ts';
 import { isHttpError, refusal } from '../base/errors.ts';
+import { listen } from '../base/listen.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { version } from '../own-files.ts';
 import { boundConnections } from './connections.ts';
@@ -113,10 +114,7 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
       server.on('request', answer);
       server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ port, host }, resolve);
-      });
+      await listen(server, { port, host });
       server.on('error', (error) => log.error('operations-failed', describeError(error)));
       server.unref();
       log.info('operations-listening', { host, port: (server.address() as AddressInfo).port });

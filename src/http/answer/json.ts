@@ -2,6 +2,7 @@
 // object in it, at any depth, is refused. This file knows nothing of answers.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
+import { unixTime } from '../../base/time.ts';
 import { isEventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
@@ -72,8 +73,7 @@ function isLost(value: object): boolean {
 /** The body of a result. An object or array is the body itself, any other value is wrapped, and no value is a plain success. */
 export function jsonOf(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) return value;
-  if (value === undefined || value === null || value === true)
-    return { status: 'success', message: 'Done', timestamp: Math.floor(Date.now() / 1000) };
+  if (value === undefined || value === null || value === true) return { status: 'success', message: 'Done', timestamp: unixTime() };
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 

@@ -1,0 +1,22 @@
+// Finds the package.json that holds for a file: the one in its folder, or in the nearest folder above.
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+export interface Manifest {
+  readonly path: string;
+  /** Empty where the file is not JSON. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Undefined: there is no package.json that can be read. */
+export function nearestManifest(folder: string): Manifest | undefined {
+  for (let dir = folder, last = ''; dir !== last; last = dir, dir = dirname(dir)) {
+    const path = join(dir, 'package.json');
+    try {
+      return { path, fields: Object(JSON.parse(readFileSync(path, 'utf8'))) };
+    } catch (error) {
+      if (error instanceof SyntaxError) return { path, fields: {} };
+    }
+  }
+  return undefined;
+}

@@ -1,5 +1,5 @@
-// Request data: the body when there is one, else the query (decisions 4). Reads the bytes, with their limit, and hands
-// them to decoder.ts. Nothing is read before it is sure that an operation will want it.
+// Request data: the body when there is one, else the query (decisions 4). This file reads the bytes up to their limit and hands
+// them to decoder.ts. Reading begins only when an operation is sure to need the body.
 
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
@@ -9,12 +9,12 @@ import { decodeMultipart } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
-/** Who waits for request data: one for all requests, because functions made for each cost 2 percent of a POST. */
+/** The receiver of request data. One sink serves all requests: functions made for each cost 2 percent of a POST. */
 export interface DataSink<Call> {
   /**
-   * @param data `undefined`: the body was empty, which is none
-   * @param call what readBody() was given
-   * @param bytes what has come, inflated
+   * @param data `undefined`: the body was empty, which counts as no body
+   * @param call the argument of readBody()
+   * @param bytes the inflated body
    */
   done(exchange: Exchange, data: unknown, call: Call, bytes: Buffer | undefined): void;
   fail(exchange: Exchange, error: unknown): void;
@@ -22,21 +22,20 @@ export interface DataSink<Call> {
 
 export interface Intake {
   readonly budget: BodyBudget;
-  /** More requests than are taken are under way. */
+  /** Whether more requests are under way than MAX_IN_FLIGHT allows. */
   readonly isFull: () => boolean;
 }
 
-/** What an operation takes. */
+/** The bodies that an operation accepts. */
 export interface BodyRules {
-  /** Bytes, counted after inflating. */
+  /** The most bytes, counted after inflating. */
   readonly limit: number;
-  /** Media types and ranges let in beside those that are decoded; they are a `Blob`. */
+  /** Media types and ranges accepted beside those that are decoded; such a body is a `Blob`. */
   readonly accepts: readonly string[] | undefined;
 }
 
 /**
- * Reads and decodes the body. Refusals of its head are thrown; those of its bytes, like everything that goes wrong later, come
- * by `fail`.
+ * Reads and decodes the body. Refusals of its head are thrown; every later failure goes to `sink.fail`.
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
@@ -56,16 +55,16 @@ export function readBody<Call>(
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
   const lost = () => sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: new Error(LOST) }));
-  // While its group was being imported.
+  // The client left while the group was being imported.
   if (request.destroyed) return lost();
   exchange.onLost = lost;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
-    // What comes after a refusal is read and thrown away, so that the client can read its answer.
+    // After a refusal the rest is read and thrown away, so that the client can read its answer.
     if (exchange.settled) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // The whole of it, in one piece or because it had come before anybody read, takes no room that another waits for.
+    // A complete body, in one piece or because it had come before the first read, takes no room that another upload waits for.
     if (!request.complete && chunk.length !== length && !budget.take(exchange, chunk.length)) return sink.fail(exchange, overloaded());
     receive(exchange, chunk);
   });
@@ -74,7 +73,7 @@ export function readBody<Call>(
     if (exchange.settled) return;
     budget.complete(exchange);
     const { received } = exchange;
-    // The connection keeps the request until the next one comes, and what it holds with it.
+    // The connection keeps the request, and all that it refers to, until the next one comes.
     exchange.received = undefined;
     if (received === undefined) return sink.done(exchange, undefined, call, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
@@ -95,7 +94,7 @@ export function readBody<Call>(
 
 const LOST = 'its client left before the end of the body';
 
-/** Nearly every body is one piece, which then is not copied. */
+/** Keeps a piece of the body. Nearly every body is one piece, which then is not copied. */
 function receive(exchange: Exchange, chunk: Buffer): void {
   const { received } = exchange;
   if (received === undefined) exchange.received = chunk;

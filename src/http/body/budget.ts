@@ -1,65 +1,66 @@
-// How many bytes of bodies the process holds at once, and who may go on when they are too many. It counts; the bytes are with
-// the exchanges. A body that comes in one piece, as nearly all do, costs two additions; it is never refused and never waits, and
-// neither is a small one in several.
+// The budget for bytes of bodies that the process holds at once, and the order in which uploads continue when it is short. This
+// file counts; the exchanges hold the bytes. Nearly every body comes in one piece and costs two additions. Such a body, and a small
+// body in several pieces, is never refused and never waits.
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
 export interface BodyBudgetOptions {
-  /** Bytes; when one body is larger than a quarter of it, one may pass it. */
+  /** Bytes. When one body is larger than a quarter of the limit, one body may exceed the limit. */
   readonly limit: number;
   readonly bodyLimit: number;
-  /** Whose bodies may be on their way: the last one of each connection. Looked through once a second while room is short. */
+  /** The last exchange of each connection, whose body may be under way. Read once a second while room is short. */
   readonly exchanges: () => Iterable<Exchange>;
-  /** Ends an upload that does not move, to make room for those that wait. */
+  /** Ends an upload that sends nothing, to make room for uploads that wait. */
   readonly evict: (exchange: Exchange) => void;
 }
 
 export interface BodyBudget {
-  /** Bodies that are not complete. */
+  /** The number of bodies that are not complete. */
   uploads(): number;
-  /** A body is going to be read. */
+  /** Called before a body is read. */
   begin(exchange: Exchange): void;
   /**
-   * So many bytes more are held, and the rest is still to come; the exchange may be stopped until there is room.
+   * Counts bytes of a body that is not complete, and may stop the upload until there is room.
    *
-   * @returns false when there is no room for the first of them that UPLOAD_COST does not cover
+   * @returns false when the body outgrows UPLOAD_COST and there is no room for it
    */
   take(exchange: Exchange, bytes: number): boolean;
-  /** So many bytes more are held. */
+  /** Counts bytes that are held beside those of `take`. */
   add(exchange: Exchange, bytes: number): void;
-  /** The body is complete; its bytes count until the request has its answer. */
+  /** Called when the body is complete. Its bytes count until the request has its answer. */
   complete(exchange: Exchange): void;
-  /** It has its answer. */
+  /** Called when the request has its answer. */
   release(exchange: Exchange): void;
-  /** Does the work at once, or when fewer are at it: what inflates grows in memory that nobody has counted. */
+  /** Runs the work at once, or when fewer bodies inflate: the memory that inflating takes is not counted before its end. */
   inflate(work: (done: () => void) => void): void;
 }
 
-/** Bytes that an upload is counted with from its beginning: its socket, its objects, and as much of its body. */
+/** Bytes that an upload counts for from its beginning: its socket, its objects, and the first 16 KiB of its body. */
 const UPLOAD_COST = 16 * 1024;
-/** Bytes that a connection brings in one read. */
+/** Bytes that one read of a connection brings. */
 const READ = 64 * 1024;
-/** While room is short, an upload that brings less than so many bytes in so many milliseconds makes room. */
+/** While room is short, an upload that brings less than SLOWEST_UPLOAD bytes in STALLED milliseconds is ended. */
 const SLOWEST_UPLOAD = 4 * 1024;
 const STALLED = 1000;
 const MOST_INFLATING = 8;
 const MOST_BY_DEFAULT = 256 * 1024 * 1024;
 
-/** Where BODY_BUDGET is not set. Never less than two bodies. */
+/** The budget where BODY_BUDGET is not set: never less than two bodies. */
 export function defaultBodyBudget(bodyLimit: number): number {
   return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
-  /** Kept for as many bodies as fit into it whole: beyond the other three quarters only they go on, so some always come to an end. */
+  /** Room for the uploads in `finishing`. Only they continue when the other three quarters are used, so that some always end. */
   const reserve = limit / 4;
   const mostFinishing = Math.max(1, Math.floor(reserve / bodyLimit));
   let held = 0;
   let uploads = 0;
   let inflating = 0;
   const inflations: ((done: () => void) => void)[] = [];
-  /** Uploads that use the reserve, and those that have been stopped. */
+  /** Uploads that may use the reserve. */
   const finishing = new Set<Exchange>();
+  /** Uploads that wait, in the order in which they were stopped. */
   const stopped = new Set<Exchange>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -73,25 +74,25 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     stopped.add(exchange);
   }
 
-  function goOn(exchange: Exchange): void {
+  function resume(exchange: Exchange): void {
     stopped.delete(exchange);
     exchange.request.resume();
     exchange.request.socket.resume();
-    // What has come while it was stopped is there after two turns of the event loop.
-    if (exchange.heldBefore === exchange.held) setImmediate(setImmediate, evictUnmoved, exchange);
+    // Bytes that came while the upload was stopped arrive within two turns of the event loop.
+    if (exchange.heldBefore === exchange.held) setImmediate(setImmediate, evictSilent, exchange);
     else exchange.heldBefore = -1;
   }
 
-  function mayPass(exchange: Exchange): boolean {
+  function mayFinish(exchange: Exchange): boolean {
     if (finishing.size < mostFinishing) finishing.add(exchange);
     return finishing.has(exchange);
   }
 
-  /** As many as there is room for a read of each, in the order in which they were stopped. */
-  function makeMove(): void {
+  /** Continues as many uploads as there is room for a read of each. */
+  function resumeStopped(): void {
     for (const exchange of stopped) {
-      if (room() < reserve + READ && !mayPass(exchange)) break;
-      goOn(exchange);
+      if (room() < reserve + READ && !mayFinish(exchange)) break;
+      resume(exchange);
     }
   }
 
@@ -103,7 +104,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     timer ??= setInterval(evictStalled, STALLED).unref();
   }
 
-  /** Who may send and does not is to blame. Who is stopped may have sent: that is seen when it goes on. */
+  /** Ends uploads that may send and do not. A stopped upload may have sent bytes, which are seen when it continues. */
   function evictStalled(): void {
     if (!isShort()) {
       clearInterval(timer);
@@ -120,8 +121,8 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     for (const exchange of stalled) evict(exchange);
   }
 
-  /** It has been stopped for longer than a tick, and has sent nothing in that time. */
-  function evictUnmoved(exchange: Exchange): void {
+  /** Ends an upload that was stopped for longer than a tick and has sent nothing in that time. */
+  function evictSilent(exchange: Exchange): void {
     if (exchange.isUploading && exchange.held === exchange.heldBefore && !stopped.has(exchange)) evict(exchange);
   }
 
@@ -164,20 +165,20 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       add(exchange, bytes);
       if (exchange.held <= UPLOAD_COST || room() >= reserve) return true;
       watch();
-      if (!mayPass(exchange)) stop(exchange);
+      if (!mayFinish(exchange)) stop(exchange);
       return true;
     },
     add,
     complete(exchange) {
       leave(exchange);
-      if (stopped.size > 0) makeMove();
+      if (stopped.size > 0) resumeStopped();
     },
     release(exchange) {
       if (!exchange.isUploading && exchange.held === 0) return;
       leave(exchange);
       held -= exchange.held;
       exchange.held = 0;
-      if (stopped.size > 0) makeMove();
+      if (stopped.size > 0) resumeStopped();
       if (inflations.length > 0) runInflations();
     },
     inflate(work) {

@@ -1,4 +1,4 @@
-// Bytes of a body → the request data they stand for. Knows formats, not sockets: body.ts reads the bytes.
+// Bytes of a body → the request data they stand for. This file knows formats and no sockets: body.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
 import { Duplex, pipeline } from 'node:stream';
 import { zlib } from '../../base/builtins.ts';
@@ -13,10 +13,10 @@ export function decodeBody(kind: Exclude<BodyKind, 'multipart' | 'blob'>, bytes:
   return kind === 'form' ? parseQuery(text) : text;
 }
 
-/** UTF-8, fatally. A byte order mark is dropped. */
+/** Decodes UTF-8 and refuses bad bytes. A byte order mark is dropped. */
 function decodeText(kind: BodyKind, bytes: Buffer): string {
   const text = bytes.toString('utf8');
-  // Bad bytes become U+FFFD in silence; but one may also have been sent. Most bodies are ASCII, whose text cannot hold any.
+  // Bad bytes become U+FFFD in silence, but a client may also send that character. Most bodies are ASCII and have none.
   if (text.includes('\ufffd') && !isUtf8(bytes))
     throw refusal(
       kind === 'json' ? 'MALFORMED_JSON' : 'MALFORMED_BODY',
@@ -25,7 +25,7 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Bad bytes are other ones when the text is encoded again; a character that is cut off at the end has more of them. */
+/** The text encoded again differs from the bytes first where a byte is bad, or behind a character that is cut off at the end. */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, at) => byte !== bytes[at]);
 }
@@ -39,12 +39,12 @@ function parseJson(text: string): unknown {
     const what = at >= text.length ? 'it ends too early' : 'there is a character that does not belong';
     throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${what}, at position ${at}`);
   }
-  // A reviver on every body costs more than half the parse; only a text that could hold such a key is looked through.
+  // A reviver on every body costs more than half the parse, so only a text that could have such a key is searched.
   if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
   return value;
 }
 
-/** Keys that set a prototype when the value is merged into another object (CWE-1321). */
+/** Refuses keys that set a prototype when the value is merged into another object (CWE-1321). */
 function checkKeys(root: unknown): void {
   const queue: unknown[] = [root];
   for (let value = queue.pop(); queue.length > 0 || value !== undefined; value = queue.pop()) {
@@ -91,13 +91,13 @@ const INFLATERS: ReadonlyMap<string, Inflater> = new Map<string, Inflater>([
   ['br', (...body) => zlib().brotliDecompress(...body)],
 ]);
 
-/** RFC 9110, 8.4.1.2: `deflate` is the zlib format; some senders leave its header away, whose first byte names method 8. */
+/** RFC 9110, 8.4.1.2: `deflate` is the zlib format. Some senders omit its header, whose first byte names method 8. */
 function hasZlibHeader(bytes: Uint8Array): boolean {
   return ((bytes[0] ?? 0) & 0x0f) === 8;
 }
 
 /**
- * @returns undefined when the body is as it is
+ * @returns undefined when the body is not compressed
  * @throws HttpError UNSUPPORTED_ENCODING
  */
 export function inflaterOf(contentEncoding: string | undefined): Inflater | undefined {
@@ -110,9 +110,9 @@ export function inflaterOf(contentEncoding: string | undefined): Inflater | unde
 }
 
 /**
- * For a body that is not held in memory: what to pipe it through.
+ * The stream that inflates a body which is not held in memory.
  *
- * @returns undefined when the body is as it is
+ * @returns undefined when the body is not compressed
  * @throws HttpError UNSUPPORTED_ENCODING
  */
 export function inflateStreamOf(contentEncoding: string | undefined): Duplex | undefined {
@@ -122,7 +122,7 @@ export function inflateStreamOf(contentEncoding: string | undefined): Duplex | u
   return coding === 'br' ? zlib().createBrotliDecompress() : zlib().createGunzip();
 }
 
-/** The first piece tells which of the two formats it is. */
+/** Chooses between the two formats of `deflate` by the first piece. */
 async function* inflatePieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const pieces = source[Symbol.asyncIterator]();
   const { done, value: first } = await pieces.next();
@@ -132,6 +132,6 @@ async function* inflatePieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buf
     yield first;
     for (let next = await pieces.next(); next.done !== true; next = await pieces.next()) yield next.value;
   }
-  // What goes wrong is thrown where the result is read.
+  // An error is thrown where the result is read.
   yield* pipeline(all, inflate, () => {});
 }

@@ -1,5 +1,5 @@
-// Forms and query strings → fields. Every step is linear in what a client sends, and the number of fields is bounded: a
-// body within BODY_LIMIT costs no more time than a JSON body of that size. Knows no sockets and no headers but one.
+// Forms and query strings → fields. Every step is linear in what a client sends, and the number of fields is bounded: a body
+// within BODY_LIMIT costs about as much time as a JSON body of that size. This file knows no sockets, and one header.
 import querystring from 'node:querystring';
 import { refusal } from '../../base/errors.ts';
 import type { FormValue } from '../../controller.ts';
@@ -7,19 +7,19 @@ import { parseMediaType } from './media-type.ts';
 
 export type Query = Record<string, string | string[]>;
 
-/** Pairs of a query string or an urlencoded form. */
+/** The most pairs of a query string or an urlencoded form. */
 export const MOST_PAIRS = 10_000;
-/** Parts of a multipart body: Node's parser needs about 10 µs for one. */
+/** The most parts of a multipart body: Node's parser needs about 10 µs for one. */
 export const MOST_PARTS = 1000;
-/** Bytes of the headers of all parts: Node's parser needs about 0.2 µs for one. */
+/** The most bytes in the headers of all parts: Node's parser needs about 0.2 µs for a byte. */
 export const MOST_PART_HEADERS = 128 * 1024;
-/** Characters of a boundary (RFC 2046, 5.1.1). */
+/** The most characters of a boundary (RFC 2046, 5.1.1). */
 const LONGEST_BOUNDARY = 70;
 
 /**
- * A query string or an urlencoded form, as the URL standard parses them (section 5.1). Its own parser is not used: on
- * Node 24 and later it looks for the next `=` through the whole rest of the text at each field, which takes seconds for 1 MiB
- * of `a&a&…`. A repeated key becomes an array; the object has no prototype, so `__proto__` is a key like any other.
+ * Parses a query string or an urlencoded form by the URL standard (section 5.1). A repeated key becomes an array. The object
+ * has no prototype, so `__proto__` is a key like any other. Node's parsers are slow at hostile texts: URLSearchParams needs seconds
+ * for 1 MiB of `a&a&…` on Node 24 and later, and querystring.parse() 0.1 s for 1 MiB of plus signs.
  *
  * @param query an object without prototype, to be filled and returned
  * @throws HttpError TOO_MANY_FIELDS
@@ -64,7 +64,7 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
   return fields;
 }
 
-/** Node's parser has no bounds, and is slow at many parts and at many headers of a part. */
+/** Refuses too many parts and part headers, for which Node's parser needs long and has no bounds. */
 function checkParts(boundary: string, bytes: Buffer): void {
   if (boundary === '' || boundary.length > LONGEST_BOUNDARY)
     throw refusal('MALFORMED_BODY', `Cannot read the body: its content type needs a boundary of 1 to ${LONGEST_BOUNDARY} characters`);
@@ -87,9 +87,9 @@ function tooMany(what: string, most: number): Error {
 }
 
 /**
- * An empty object of the engine's usual kind, for what may be echoed beside much else. `Object.create(null)` is made in a
- * twentieth of the time, but it is a dictionary, and one dictionary in a result makes `JSON.stringify` of Node 22 and later
- * start over and take twice as long for the whole of it.
+ * An empty object of the engine's usual kind, for fields that an operation may return beside much else. `Object.create(null)`
+ * takes a twentieth of the time but is a dictionary. One dictionary in a result makes `JSON.stringify` of Node 22 and later
+ * start over, and the whole result takes twice as long.
  */
 export function withoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);

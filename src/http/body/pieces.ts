@@ -1,7 +1,7 @@
-// The bytes of one body that comes in many pieces. Small pieces are copied together: a client that sends a byte at a time would
-// otherwise have us keep some 300 bytes for each.
+// The bytes of one body that comes in many pieces. Small pieces are copied together: otherwise a client that sends a byte at a
+// time would cost some 300 bytes of memory for each.
 
-/** Bytes; what is at least as long is kept as it came. */
+/** Bytes. A piece of at least this length is kept without a copy. */
 const SMALL = 4 * 1024;
 const TAIL = 16 * 1024;
 

@@ -1,12 +1,12 @@
 // The body of a request as a stream, for operations that declare it (`body: 'stream'`): inflated, no faster than it is read, and
-// never held in memory. It knows no formats.
+// never held in memory. This file knows no formats.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
 import { inflateStreamOf } from './decoder.ts';
 
 /**
- * The client is told to go on (`Expect: 100-continue`) when somebody reads.
+ * A client that waits for `100 Continue` gets it with the first read.
  *
  * @param limit bytes, counted after inflating; beyond it the stream fails with 413
  * @throws HttpError UNSUPPORTED_ENCODING, BODY_TOO_LARGE
@@ -36,7 +36,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
             source.pause();
           });
         source.on('data', (chunk: Buffer) => {
-          // After an answer, or when nobody wants it, the rest is read and thrown away.
+          // After an answer, or when the reader has cancelled, the rest is read and thrown away.
           if (isOver || exchange.settled) return;
           size += chunk.length;
           if (size > limit) return fail(tooLarge(limit));
@@ -45,7 +45,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
         });
         source.on('end', () => over(() => controller.close()));
         inflate?.on('error', () => fail(refusal('MALFORMED_BODY', 'Cannot inflate the body: it is not what its content encoding says')));
-        // What nobody has read must not stand in the way of the connection's next request.
+        // Unread bytes must not block the next request of the connection.
         response.once('close', () => {
           fail(new Error('the request has its answer'));
           if (inflate !== undefined) request.unpipe(inflate);

@@ -21,9 +21,9 @@ export interface Question {
   /** As it would stand in the request line. */
   readonly target: string;
   /** `foreign`: a header that no row matches; else the id of a row, or the value of the header; undefined: no header. */
-  readonly authorization?: string;
+  readonly authorization?: string | undefined;
   /** A JSON body to check. */
-  readonly data?: string;
+  readonly data?: string | undefined;
   /** Unix milliseconds. */
   readonly now: number;
 }

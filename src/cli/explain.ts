@@ -1,5 +1,5 @@
 // `gatefold explain VERB PATH`: which row, which group and which operation would answer, or why none does. The verdict is the
-// app's own (ask-app.ts); here it is put into words, for people and as JSON.
+// app's own (ask-app.ts); this file puts it into words, for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
@@ -10,7 +10,7 @@ import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
 import { type Answer, type Call, type Command, UsageError } from './command.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
-import { brokenPlace, contractText, isStrict } from './routes.ts';
+import { brokenPlace, contractText, routesOf } from './routes.ts';
 
 export const command: Command = {
   name: 'explain',
@@ -46,8 +46,7 @@ function parseQuestion(verb: string, target: string, { authorization, data }: Ca
   if (authorization?.trim() === '') throw new UsageError('--authorization: the value is missing');
   if (authorization !== undefined && /[\0-\x1f\x7f]/.test(authorization))
     throw new UsageError('--authorization: it has a control character');
-  const header = authorization === undefined ? {} : { authorization: authorization.trim() };
-  return { verb: upper, target, now, ...header, ...(data === undefined ? {} : { data }) };
+  return { verb: upper, target, now, authorization: authorization?.trim(), data };
 }
 
 export interface Explained {
@@ -61,21 +60,21 @@ export interface Explained {
 
 export function describeVerdict(explained: Explained, ink: Ink): Answer {
   const { question, verdict, inspection, cwd } = explained;
-  const { route, called, status } = verdict;
+  const { route, called, status, errorCode, errors } = verdict;
   const group = inspection.groups.find((loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')));
-  const explicit = route !== undefined && route.target !== 'gateway.index' ? route.target : undefined;
-  // What a check refuses has been chosen.
-  const operation = called || verdict.errors !== undefined ? verdict.operation : undefined;
+  const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
+  // A request that a check refuses has found its operation.
+  const operation = called || errors !== undefined ? (explicit ?? verdict.operation) : undefined;
   const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';
+  const contract = group?.operations.find(({ name }) => name === verdict.operation)?.contract;
   const because = [...whyNot(explained, group), ...remarks(explained, group)];
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
   if (outcome !== 'preflight') {
     if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
-    facts.push(['operation', operation === undefined ? 'none' : (explicit ?? operationText(verdict))]);
+    facts.push(['operation', explicit === undefined && operation !== undefined ? operationText(verdict) : (operation ?? 'none')]);
   }
-  const contract = group?.operations.find(({ name }) => name === verdict.operation)?.contract;
   if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
-  facts.push(['answer', outcomeText(outcome, verdict)]);
+  facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
   for (const [i, reason] of because.entries()) facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
   const paint = outcome === 'refused' ? ink.red : ink.green;
   const lines = alignColumns(facts).map(([name = '', text = '']) => {
@@ -86,14 +85,14 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
       verb: question.verb,
       target: question.target,
       outcome,
-      ...(called ? {} : { status, error_code: verdict.errorCode }),
+      ...(called ? {} : { status, error_code: errorCode }),
       route,
       group: verdict.group,
-      operation: operation === undefined ? undefined : (explicit ?? operation),
+      operation,
       application: verdict.application,
-      ...(group === undefined ? {} : { file: group.path }),
-      ...(contract === undefined ? {} : { contract }),
-      ...(verdict.errors === undefined ? {} : { errors: verdict.errors }),
+      file: group?.path,
+      contract,
+      errors,
       because,
     },
     text: [ink.bold(plain(`${question.verb} ${question.target}`)), ...lines].join('\n'),
@@ -101,8 +100,13 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
   };
 }
 
+const ANSWERS: Readonly<Record<string, string>> = {
+  called: 'the operation is called',
+  preflight: '200, a CORS preflight: no operation is called',
+};
+
 function rowText({ methods, path, target }: Route): string {
-  return `${methods === 'any' ? 'any' : methods.join(',')} ${path} → ${target}`;
+  return `${String(methods)} ${path} → ${target}`;
 }
 
 function groupText(group: LoadedGroup | undefined, { sought }: Verdict, cwd: string): string {
@@ -116,19 +120,12 @@ function operationText({ operation, slugs, page, handler }: Verdict): string {
   return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
 }
 
-function outcomeText(outcome: 'called' | 'preflight' | 'refused', { status, errorCode, message }: Verdict): string {
-  if (outcome === 'called') return 'the operation is called';
-  if (outcome === 'preflight') return '200, a CORS preflight: no operation is called';
-  return `${status} ${errorCode}: ${message}`;
-}
-
 function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup | undefined): string[] {
-  const { errorCode, reason, sought = '' } = verdict;
-  if (verdict.errors !== undefined)
-    return verdict.errors.map(({ in: part, pointer, message }) => `${part} ${pointer === '' ? '(as a whole)' : pointer} ${message}`);
+  const { errorCode, errors, reason, sought = '' } = verdict;
+  if (errors !== undefined) return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
   if (errorCode === 'ROUTE_NOT_FOUND' && group !== undefined) {
-    const routes = group.operations.map(({ name }) => name).filter((name) => parseRouteName(name) !== undefined);
+    const routes = routesOf(group).map(({ name }) => name);
     return [`the routes of ${group.group} are ${routes.join(', ')}`];
   }
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND') return whyNoGroup(sought, inspection.groups, dir, cwd);
@@ -154,9 +151,9 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
   const notes = passed.map((row) => `the row ${rowText(row)} fits the path and does not take ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
     const hidden = group.unexposed.find(({ name }) => name === slug);
-    const text = `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`;
     if (hidden !== undefined) notes.push(`${slug} is no operation: ${hidden.reason}`);
-    else if (!isStrict(group)) notes.push(text);
+    else if (routesOf(group).length === 0)
+      notes.push(`${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`);
   }
   if (handler !== undefined) notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
   if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {

@@ -144,7 +144,8 @@ function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Ro
     return [{ ...entry(group, name, verbs, base), ...(verbs.includes('OPTIONS') ? { needsAuthorization: true } : {}) }];
   });
   if (!takesMore) return byVerb;
-  if (isStrict(group)) return [...byVerb, ...listStrict(group, base)];
+  const routes = routesOf(group);
+  if (routes.length > 0) return [...byVerb, ...listStrict(group, routes, base)];
   const bySlug = group.operations.flatMap((operation) => {
     const path = `${base}/${operation.name}`;
     const above = router.resolve(path).matches.filter(({ route }) => route.target !== 'gateway.index');
@@ -156,17 +157,12 @@ function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Ro
 }
 
 /** A group with a route is strict: no name is reached under every verb. */
-export function isStrict(group: LoadedGroup): boolean {
-  return routesOf(group).length > 0;
-}
-
 export function routesOf({ operations }: LoadedGroup): GroupRoute[] {
   return operations.map(({ name }) => parseRouteName(name)).filter((route) => route !== undefined);
 }
 
 /** A route answers the verbs that lead to it; a name takes POST alone. */
-function listStrict(group: LoadedGroup, base: string): ListedRoute[] {
-  const routes = routesOf(group);
+function listStrict(group: LoadedGroup, routes: readonly GroupRoute[], base: string): ListedRoute[] {
   return group.operations.flatMap(({ name }) => {
     const pattern = routes.some((route) => route.name === name) ? name.slice(name.indexOf(' ') + 1) : undefined;
     if (pattern === undefined) return isVerbOperation(name) ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];

@@ -36,12 +36,15 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   const folder = resolve(io.cwd, given);
   const name = nameOf(folder);
   const manifest = manifestOf(name, folder);
+  const own = manifest.dependencies.gatefold ?? '';
+  // `docker build` sees nothing outside of the folder: a gatefold from elsewhere on this disk is packed into it.
+  const packed = flags.has('docker') && own.startsWith('file:') ? own.slice('file:'.length) : undefined;
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
     ...COPIED.map((path): [string, string] => [path, readOwn(`${EXAMPLE}/${path}`)]),
     ['README.md', readOwn(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
-    ...(flags.has('docker') ? [['Dockerfile', dockerfileOf(manifest)] as [string, string]] : []),
+    ...(flags.has('docker') ? [['Dockerfile', dockerfileOf(packed !== undefined)] as [string, string]] : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
   const made: string[] = [];
@@ -51,7 +54,7 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   const next = [
     ...(folder === io.cwd ? [] : [`cd ${quoted(given)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
-    flags.has('docker') && isFile(manifest) ? installInside(manifest) : 'npm install',
+    packed === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quoted(packed)})`,
     'npm run dev',
   ];
   return {
@@ -106,15 +109,6 @@ function ownSpecifier(folder: string): string {
   return `^${version}`;
 }
 
-/** `docker build` sees nothing outside of the folder. */
-function installInside({ dependencies: { gatefold = '' } }: Manifest): string {
-  return `npm install ./$(npm pack --silent ${quoted(gatefold.slice('file:'.length))})`;
-}
-
-function isFile({ dependencies }: Manifest): boolean {
-  return dependencies.gatefold?.startsWith('file:') === true;
-}
-
 /** False when there is one already. */
 function makeFile(path: string, text: string): boolean {
   try {
@@ -162,9 +156,9 @@ function readOwn(path: string): string {
   return readFileSync(join(packagePath(), path), 'utf8');
 }
 
-const dockerfileOf = (manifest: Manifest) => `FROM node:24-bookworm-slim
+const dockerfileOf = (isPacked: boolean) => `FROM node:24-bookworm-slim
 WORKDIR /app
-COPY package.json package-lock.json ${isFile(manifest) ? 'gatefold-*.tgz ' : ''}./
+COPY package.json package-lock.json ${isPacked ? 'gatefold-*.tgz ' : ''}./
 RUN npm ci --omit=dev
 COPY controllers/ controllers/
 # The tables of credentials are mounted at /app/data, never part of an image.

@@ -1,6 +1,7 @@
 // A contract in a few words, for the commands: `body { name, email, age? }`.
+
+import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
-import { resolveReference } from './schema/schema.ts';
 
 export interface ContractOutline {
   /** What is checked: `data { name, age? }, query { dryRun? }`; empty: nothing. */

@@ -1,5 +1,7 @@
 // The named schemas of the document: those that its operations refer to, and no others. Two groups may use one name. Where both
 // mean the same, the document has it once. Where they differ, each name gets the name of its group in front.
+
+import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 
 export interface Components {
@@ -101,8 +103,8 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
 
 /** Whether there is a file in an object, so that it comes as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
-  const found = follow(schema, defs);
-  if (found === undefined || depth > 8) return false;
+  const found = resolveReference(schema, defs);
+  if (depth > 8) return false;
   if (isFile(found)) return true;
   const inner = [
     found.items,
@@ -110,12 +112,4 @@ export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string
     ...((found.anyOf as unknown[] | undefined) ?? []),
   ];
   return inner.some((one) => typeof one === 'object' && one !== null && hasFile(one as Schema, defs, depth + 1));
-}
-
-export function follow(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema | undefined {
-  let found = schema;
-  for (let steps = 0; steps < 20 && typeof found?.$ref === 'string' && found.$ref.startsWith(DEFS); steps++) {
-    found = defs[found.$ref.slice(DEFS.length)];
-  }
-  return found;
 }

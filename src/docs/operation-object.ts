@@ -1,8 +1,9 @@
 // One operation in the OpenAPI document: parameters, body, answers, and who may call it. Where an operation stands in the
 // document is openapi.ts.
 import { STATUS_CODES } from '../base/builtins.ts';
+import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
-import { type Components, follow, hasFile, isFile, type SchemaGroup } from './components.ts';
+import { type Components, hasFile, isFile, type SchemaGroup } from './components.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
 /** Where an operation stands in the document. */
@@ -83,7 +84,7 @@ export function describeOperation(parts: OperationParts): object {
 }
 
 function pathParameters({ place, known, group, components }: OperationParts): Parameter[] {
-  const properties = follow(known?.path, group.defs)?.properties as Record<string, Schema> | undefined;
+  const properties = resolveReference(known?.path, group.defs).properties as Record<string, Schema> | undefined;
   return place.names.map(({ shown, own }) => {
     const { description, ...schema } = properties?.[own] ?? { type: 'string' };
     return { name: shown, in: 'path', required: true, description, schema: components.publish(group, schema) };
@@ -93,7 +94,11 @@ function pathParameters({ place, known, group, components }: OperationParts): Pa
 /** The properties of an object, each for itself. Any other schema is the query as a whole. */
 function queryParameters(schema: Schema | undefined, { group, components }: OperationParts): Parameter[] {
   if (schema === undefined) return [];
-  const { properties, required = [], anyOf } = follow(schema, group.defs) as { properties?: object; required?: string[]; anyOf?: unknown };
+  const {
+    properties,
+    required = [],
+    anyOf,
+  } = resolveReference(schema, group.defs) as { properties?: object; required?: string[]; anyOf?: unknown };
   if (anyOf !== undefined || properties === undefined) {
     return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
   }
@@ -110,13 +115,13 @@ function onceEach(parameters: readonly Parameter[]): Parameter[] {
 
 function requestBody({ operation: { method, settings }, known, group, components }: OperationParts): object | undefined {
   const schema = known?.data;
-  const isBytes = settings.body === 'stream' || isFile(follow(schema, group.defs) ?? {});
+  const isBytes = settings.body === 'stream' || isFile(resolveReference(schema, group.defs));
   const types = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
   const bytes = { schema: { type: 'string', format: 'binary' } };
   const content = Object.fromEntries((types ?? []).map((type): [string, object] => [type, bytes]));
   if (schema !== undefined && !isBytes) {
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
-    const { required = [], type: kind } = follow(schema, group.defs) as { required?: string[]; type?: unknown };
+    const { required = [], type: kind } = resolveReference(schema, group.defs) as { required?: string[]; type?: unknown };
     return {
       required: known?.optional !== true && (kind !== 'object' || required.length > 0),
       content: { [type]: { schema: components.publish(group, schema) }, ...content },

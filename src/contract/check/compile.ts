@@ -3,9 +3,9 @@
 // mistakes are gathered. What was sent is never changed: a part of a union that fails must leave no trace.
 
 import type { Schema } from '../contract.ts';
-import { IS_FILE, resolveReference } from '../schema/schema.ts';
+import { IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
-import type { Check, Compiler } from './run.ts';
+import { type Check, type Compiler, resolveReference } from './run.ts';
 import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
 import { compileNumber, compileString, oneOf } from './values.ts';

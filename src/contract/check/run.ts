@@ -64,3 +64,10 @@ export interface Compiler {
   /** Values are texts, from a query, a path or a form: numbers, booleans and lists are read out of them. */
   readonly texts: boolean;
 }
+
+/** The schema that a reference stands for, in however many steps; any other schema is itself, and none is `{}`. */
+export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
+  let target = schema ?? {};
+  for (let i = 0; typeof target.$ref === 'string' && i < 100; i++) target = defs[target.$ref.slice('#/$defs/'.length)] as Schema;
+  return target;
+}

@@ -12,11 +12,8 @@ const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
 export function compileArray(schema: Schema, { compile, texts }: Compiler): Check {
-  const {
-    minItems = 0,
-    maxItems = Infinity,
-    uniqueItems = false,
-  } = schema as { minItems?: number; maxItems?: number; uniqueItems?: boolean };
+  type Bounds = { minItems?: number; maxItems?: number; uniqueItems?: boolean };
+  const { minItems = 0, maxItems = Infinity, uniqueItems = false } = schema as Bounds;
   const first = ((schema.prefixItems ?? []) as Schema[]).map(compile);
   const rest = schema.items === undefined || schema.items === false ? undefined : compile(schema.items as Schema);
   const most = schema.items === false ? first.length : maxItems;
@@ -76,7 +73,6 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
   // An index by number is the one pattern that there is.
   const [byNumber] = Object.values(patternProperties ?? {});
   const index = byNumber ?? additionalProperties;
-  if (properties === undefined && (index === undefined || index === true)) return anyObject;
   const names = Object.keys(properties ?? {});
   const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
   const required = new Set((schema.required ?? []) as string[]);
@@ -85,7 +81,8 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
   const isInherited = names.map((name) => name in Object.prototype);
   const known = new Set(names);
   const other = typeof index === 'object' ? compile(index) : undefined;
-  const keepsOthers = index !== undefined;
+  // A schema without properties says nothing of the fields.
+  const keepsOthers = index !== undefined || properties === undefined;
   const isMadeAnew = texts && !keepsOthers;
 
   return (value, run) => {
@@ -155,13 +152,6 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
     return run.mistakes.length > before ? undefined : differs ? made : fields;
   }
 }
-
-const anyObject: Check = (value, run) => {
-  if (!isObject(value)) return run.wrong('must be an object');
-  let sent = 0;
-  for (const _ in value) if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
-  return value;
-};
 
 /** Queries and forms have no prototype, and what becomes of them has none either. */
 function emptyLike(fields: Fields): Record<string, unknown> {

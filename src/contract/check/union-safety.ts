@@ -2,7 +2,7 @@
 // which takes exponentially long in its depth.
 
 import type { Schema } from '../contract.ts';
-import { resolveReference } from '../schema/schema.ts';
+import { resolveReference } from './run.ts';
 import { kindsOf, partsOf, tagOf } from './unions.ts';
 
 /** One line about the first such union, undefined when there is none. */

@@ -73,13 +73,8 @@ function firstText(parts: readonly Part[], compiler: Compiler, message: string):
 }
 
 function objects(parts: readonly Part[], compiler: Compiler, message: string): Check {
-  const tag =
-    parts.length < 2
-      ? undefined
-      : tagOf(
-          parts.map(({ schema }) => schema),
-          compiler,
-        );
+  const schemas = parts.map(({ schema }) => schema);
+  const tag = parts.length < 2 ? undefined : tagOf(schemas, compiler);
   if (tag === undefined) return anyOf(parts, message);
   const byValue = new Map<unknown, Check>();
   for (const { schema, check } of parts) for (const value of tagValues(schema, tag, compiler) ?? []) byValue.set(value, check);

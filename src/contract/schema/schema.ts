@@ -17,13 +17,6 @@ export interface SchemaWriter extends Definitions {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** The schema that a reference stands for, in however many steps; any other schema is itself. */
-export function resolveReference(schema: Schema, defs: Readonly<Record<string, Schema>>): Schema {
-  let target = schema;
-  for (let i = 0; typeof target.$ref === 'string' && i < 100; i++) target = defs[target.$ref.slice('#/$defs/'.length)] as Schema;
-  return target;
-}
-
 /** Named types within named types: `interface G<T> { a?: G<T[]> }` has no end. */
 const MOST_NESTED = 200;
 

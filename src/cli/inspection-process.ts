@@ -44,9 +44,9 @@ async function inspect({ settings, skip, loadTimeout, question, wantsDocument }:
   });
   return {
     groups: listed,
-    ...lookAtIdentity(settings.dataDir),
-    ...(question === undefined ? {} : { verdict: await askApp(question, { settings, groups }) }),
-    ...(wantsDocument ? { document: createDocument(await groups.all(), readServiceInfo(dir)) } : {}),
+    providers: countProviders(settings.dataDir),
+    verdict: question && (await askApp(question, { settings, groups })),
+    document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir)),
   };
 }
 
@@ -60,22 +60,21 @@ function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | '
   return {
     operations: Array.from(group?.operations.keys() ?? [], (name) => {
       const operation = contract?.operations.get(name);
-      const outline = operation && outlineOf(operation, contract?.defs ?? {});
-      return { name, ...(outline === undefined ? {} : { contract: outline }) };
+      return { name, contract: operation && outlineOf(operation, contract?.defs ?? {}) };
     }),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }
 
-/** A providers' file that cannot be read is the doctor's business. */
-function lookAtIdentity(dataDir: string): Pick<Inspection, 'providers'> {
+/** How many identity providers are configured; undefined where their file cannot be read, which the doctor reports. */
+function countProviders(dataDir: string): number | undefined {
   const accounts = { issueSession: nothing, findByOwner: nothing, register: nothing };
   try {
     const identity = createIdentity({ dataDir, log, accounts });
     identity.close();
-    return { providers: identity.status().providers.length };
+    return identity.status().providers.length;
   } catch {
-    return {};
+    return undefined;
   }
 }
 

@@ -21,20 +21,17 @@ export interface Job {
   readonly wantsDocument?: true;
 }
 
-export interface Method {
+export interface ListedOperation {
   readonly name: string;
-}
-
-export interface ListedOperation extends Method {
   /** What of its requests is checked, or why nothing is. */
-  readonly contract?: ContractOutline;
+  readonly contract?: ContractOutline | undefined;
 }
 
 export interface LoadedGroup extends GroupLoad {
   /** Absolute. */
   readonly path: string;
   readonly operations: readonly ListedOperation[];
-  readonly unexposed: readonly (Method & { readonly reason: string })[];
+  readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
 }
 
 export interface Inspection {
@@ -42,9 +39,9 @@ export interface Inspection {
   /** Thrown outside of any import: in a timer, or a promise that nobody waits for. */
   readonly faults: readonly { readonly reason: string; readonly at?: string }[];
   /** How many identity providers are configured; undefined: their file cannot be read. */
-  readonly providers?: number;
-  readonly verdict?: Verdict;
-  readonly document?: OpenApiDocument;
+  readonly providers?: number | undefined;
+  readonly verdict?: Verdict | undefined;
+  readonly document?: OpenApiDocument | undefined;
 }
 
 export type FromInspection =

@@ -32,7 +32,7 @@ export interface ListedRoute {
   readonly operation: string;
   readonly file?: string;
   /** What of its requests is checked, or why nothing is. */
-  readonly contract?: ContractOutline;
+  readonly contract?: ContractOutline | undefined;
   /** Without `Authorization` an OPTIONS is a preflight and reaches no operation. */
   readonly needsAuthorization?: true;
 }
@@ -178,5 +178,5 @@ function entry(
   path: string,
 ): ListedRoute {
   const contract = operations.find(({ name }) => name === operation)?.contract;
-  return { kind: 'group', methods, path, group, operation, file, ...(contract === undefined ? {} : { contract }) };
+  return { kind: 'group', methods, path, group, operation, file, contract };
 }

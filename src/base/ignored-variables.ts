@@ -1,27 +1,20 @@
 // Variables of the environment that nothing reads and that were probably meant for a setting: `RATELIMIT`, `TRUST_PROXY`. Other
-// programs share the environment and may mean them, so they stop no start; who is told of them is for those who ask.
+// programs share the environment and may mean them, so they stop no start. The callers report them.
 import { editDistance, lettersOf } from './near.ts';
 
-/** The settings that protect, each with other names that people write for it. A slip of the pen is found without. */
-const PROTECTING: Readonly<Record<string, readonly string[]>> = {
-  HOST: ['BIND_ADDRESS', 'LISTEN_ADDRESS'],
-  BODY_LIMIT: ['BODY_SIZE_LIMIT', 'MAX_BODY_SIZE'],
-  BODY_BUDGET: [],
-  OPERATION_TIMEOUT: [],
-  KEEP_ALIVE_TIMEOUT: [],
-  HEADERS_TIMEOUT: [],
-  REQUEST_TIMEOUT: [],
-  MAX_IN_FLIGHT: [],
-  MAX_CONNECTIONS: ['MAX_CONNS'],
-  RATE_LIMIT: [],
-  TRUSTED_PROXIES: ['TRUSTED_PROXY', 'TRUST_PROXY'],
-  OPS_HOST: [],
-  DOMAINS: [],
-  TLS_CERT: ['TLS_CERT_FILE', 'TLS_CERTIFICATE', 'SSL_CERT'],
-  TLS_KEY: ['TLS_KEY_FILE', 'SSL_KEY'],
-  DOCS: ['API_DOCS'],
-  SESSION_KEY: ['SESSION_SECRET'],
-};
+/** Each setting that protects, and other names that people write for it. Slips of the pen need no name here. */
+const PROTECTING = [
+  'HOST BIND_ADDRESS LISTEN_ADDRESS',
+  'BODY_LIMIT BODY_SIZE_LIMIT MAX_BODY_SIZE',
+  'MAX_CONNECTIONS MAX_CONNS',
+  'TRUSTED_PROXIES TRUSTED_PROXY TRUST_PROXY',
+  'TLS_CERT TLS_CERT_FILE TLS_CERTIFICATE SSL_CERT',
+  'TLS_KEY TLS_KEY_FILE SSL_KEY',
+  'DOCS API_DOCS',
+  'SESSION_KEY SESSION_SECRET',
+  ...'BODY_BUDGET OPERATION_TIMEOUT KEEP_ALIVE_TIMEOUT HEADERS_TIMEOUT REQUEST_TIMEOUT'.split(' '),
+  ...'MAX_IN_FLIGHT RATE_LIMIT OPS_HOST DOMAINS'.split(' '),
+].map((names) => names.split(' ') as [setting: string, ...others: string[]]);
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -40,11 +33,11 @@ export interface IgnoredVariable {
 }
 
 export function ignoredVariables(env: Environment): IgnoredVariable[] {
-  const unset = Object.entries(PROTECTING).filter(([setting]) => !env[setting]);
+  const unset = PROTECTING.filter(([setting]) => !env[setting]);
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;
-    if (!env[variable] || Object.hasOwn(PROTECTING, name)) return [];
-    const [setting] = unset.find(([one, others]) => others.includes(name) || isSlip(lettersOf(name), lettersOf(one))) ?? [];
+    if (!env[variable] || PROTECTING.some(([setting]) => setting === name)) return [];
+    const [setting] = unset.find(([one, ...others]) => others.includes(name) || isSlip(lettersOf(name), lettersOf(one))) ?? [];
     return setting === undefined ? [] : [{ variable, setting }];
   });
 }

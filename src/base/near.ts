@@ -1,4 +1,4 @@
-// Compares words as people write and mistype them. Which words matter is for those who ask.
+// Compares words as people write and mistype them. The callers choose which words matter.
 
 /** How many letters must be added, left out, changed, or swapped with the next one, to make one word of the other. */
 export function editDistance(from: string, to: string): number {

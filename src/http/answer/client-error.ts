@@ -53,13 +53,13 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       const inBody = isLate ? code : 'MALFORMED_REQUEST';
       if (last !== exchange?.response) request.broken = inBody;
       else respond.fail(exchange, refusal(inBody));
-      return whenOut(last, () => end(socket, ''));
+      return whenOut(last, () => end(socket));
     }
     // It stands behind a request: the answer comes first, and the refusal after it, unless that answer can still say itself
     // that the connection ends, or has said so.
     const follows = last.headersSent && last.shouldKeepAlive;
     last.shouldKeepAlive = last.headersSent && last.shouldKeepAlive;
-    whenOut(last, follows ? refuse : () => end(socket, ''));
+    whenOut(last, follows ? refuse : () => end(socket));
   });
 
   // CONNECT would make this server a proxy; it is the one method that Node does not hand over as a request.
@@ -75,7 +75,8 @@ function whenOut(response: ServerResponse, then: () => void): void {
   else response.once('finish', then);
 }
 
-function end(socket: Duplex, text: string): void {
+/** Node may have ended it already: to write to it then would be an error, even if nothing is written. */
+function end(socket: Duplex, text?: string): void {
   socket.end(text);
   setTimeout(() => socket.destroy(), LINGER).unref();
 }

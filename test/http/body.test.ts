@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import { after, before, describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { decodeBody } from '../../src/http/body/decoder.ts';
+import { bodyKindOf } from '../../src/http/body/media-type.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -242,8 +245,28 @@ describe('the number of fields is bounded, and so is the time they take', () => 
   });
 
   test('a boundary longer than RFC 2046 allows is refused', async () => {
-    const answer = await post('x', { 'content-type': `multipart/form-data; boundary=${'b'.repeat(71)}` });
-    assertEnvelope(await asRaw(answer), 400, 'MALFORMED_BODY');
+    const form = (boundary: string) =>
+      post(`--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--${boundary}--\r\n`, {
+        'content-type': `multipart/form-data; boundary=${boundary}`,
+      });
+    assert.deepEqual(((await (await form('b'.repeat(70))).json()) as { data: object }).data, { a: '1' });
+    assertEnvelope(await asRaw(await form('b'.repeat(71))), 400, 'MALFORMED_BODY');
+  });
+
+  test('what made-up media types leave behind is bounded in bytes', () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const flood = (count: number, from = 0) => {
+      for (let i = from; i < from + count; i++) bodyKindOf(`application/json; a=${i}${'x'.repeat(80)}`);
+    };
+    // Warm, so that what is compiled on the way does not count.
+    flood(1000);
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    flood(50_000, 1000);
+    collect();
+    const grown = process.memoryUsage().heapUsed - before;
+    assert.ok(grown < 3_000_000, `${grown} bytes`);
   });
 });
 

@@ -1,7 +1,7 @@
 // What node:http lets through and we refuse (decisions 2.3 to 2.5), connections, time-outs, overload: raw sockets only.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { assertEnvelope, parseRaw, type Service, startService } from '../support/service.ts';
 
@@ -274,6 +274,54 @@ test('a client that leaves in the middle of its body frees its place, and is no 
     }
   }
   assert.equal(left.lines.filter(({ event }) => event === 'request').length, 6);
+});
+
+test('a client that leaves while the group of its request is imported frees its place', async (t) => {
+  const gate = globalThis as unknown as { gateOfHttpTest?: Promise<void> };
+  let open = () => {};
+  gate.gateOfHttpTest = new Promise((done) => {
+    open = done;
+  });
+  const source = 'await globalThis.gateOfHttpTest; export default { index: () => 1, created: (data) => data };';
+  const left = await startService({ controllers: { 'GatedController.mjs': source } });
+  t.after(left.close);
+  const heads = ['Content-Length: 10\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', 'Content-Length: 3\r\n\r\n"a"'];
+  for (const [head, leave] of heads.flatMap((one) => [[one, 'destroy'] as const, [one, 'resetAndDestroy'] as const])) {
+    const accepted = once(left.app.server, 'connection');
+    const raw = connect(left.port, '127.0.0.1');
+    raw.write(`POST /api/gated HTTP/1.1\r\nHost: x\r\n${head}`);
+    const [peer] = (await accepted) as [Socket];
+    const before = left.app.inFlight();
+    while (left.app.inFlight() === before) await new Promise(setImmediate);
+    const closed = new Promise((done) => peer.once('close', done));
+    raw[leave]();
+    await closed;
+  }
+  open();
+  assert.equal((await fetch(`${left.url}/api/gated`)).status, 200);
+  for (const end = performance.now() + 5000; left.app.inFlight() > 0 && performance.now() < end; ) await new Promise(setImmediate);
+  assert.equal(left.app.inFlight(), 0);
+});
+
+test('a client that leaves when its body was whole is not told of as one that left before', async (t) => {
+  const shared = globalThis as unknown as { answerOfHttpTest?: () => void };
+  const source = 'export default { created: () => new Promise((done) => { globalThis.answerOfHttpTest = () => done({}); }) };';
+  const left = await startService({ controllers: { 'HeldController.mjs': source } });
+  t.after(left.close);
+  const accepted = once(left.app.server, 'connection');
+  const raw = connect(left.port, '127.0.0.1');
+  raw.write('POST /api/held HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
+  const [peer] = (await accepted) as [Socket];
+  while (shared.answerOfHttpTest === undefined) await new Promise(setImmediate);
+  const closed = once(peer, 'close');
+  raw.destroy();
+  await closed;
+  shared.answerOfHttpTest();
+  while (left.app.inFlight() > 0) await new Promise(setImmediate);
+  assert.deepEqual(
+    left.lines.map(({ event, status }) => [event, status]),
+    [['request', 499]],
+  );
 });
 
 test('a body that is all there before its group is imported reaches the operation', async (t) => {

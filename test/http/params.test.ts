@@ -175,6 +175,7 @@ describe('params.waitUntil', () => {
     assert.equal((await call('params/laterBad', { headers: { 'x-request-id': 'bad-work' } })).status, 200);
     const line = service.lines.find(({ event }) => event === 'background-work-failed');
     assert.deepEqual([line?.request_id, line?.error, line?.operation], ['bad-work', 'mail server away', 'laterBad']);
+    assert.equal(service.app.pendingWork(), 0);
   });
 });
 

@@ -27,7 +27,9 @@ before(async () => {
           'Access-Control-Allow-Credentials': 'true', 'access-control-max-age': '1', 'Content-Length': '3', 'Transfer-Encoding': 'chunked',
           'Connection': 'keep-alive', 'Upgrade': 'h2c', 'X-Kept': 'yes', 'Cache-Control': 'public', 'Content-Type': 'text/html' } }),
       };
+      const shared = new HttpError(409, 'TAKEN', '');
       export default class {
+        shared(data, { query }) { shared.message = query.message; throw shared; }
         index(data, { query }) { throw make[query.kind](); }
         async later(data, { query }) { throw make[query.kind](); }
         later2() { return { then(done, fail) { throw make.proxy(); } }; }
@@ -96,6 +98,13 @@ test('headers that are the server’s own are dropped, each with a line', async 
       'upgrade',
     ],
   );
+});
+
+test('an error that is thrown time and again, with another message each time, says the last one', async () => {
+  for (const message of ['one', 'other', 'one']) {
+    const answer = await asRaw(await fetch(`${service.url}/api/odd/shared?message=${message}`));
+    assert.equal(assertEnvelope(answer, 409, 'TAKEN').message, message);
+  }
 });
 
 test('what an operation fails with after its time limit is in the log', async () => {

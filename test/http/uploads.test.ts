@@ -85,6 +85,11 @@ describe('uploads that are not complete', () => {
     const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '4MiB' });
     const crowd = await Promise.all(Array.from({ length: 40 }, () => upload(t, service, 300_000, 300_000)));
     assert.deepEqual(new Set(await Promise.all(crowd.map(answered))), new Set([200]));
+    // All are under way at the same time, and each brings more than there is room for.
+    const slow = await Promise.all(Array.from({ length: 20 }, () => upload(t, service, 300_000, 100_000)));
+    while (service.app.inFlight() < 20) await new Promise(setImmediate);
+    for (const socket of slow) socket.write('a'.repeat(200_000));
+    assert.deepEqual(new Set(await Promise.all(slow.map(answered))), new Set([200]));
   });
 
   test('that do not move make room for those that wait, and those that do not fit get 503', async (t) => {

@@ -14,7 +14,7 @@ import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
-import type { Scope } from './types/look-up.ts';
+import { findType, type Scope } from './types/look-up.ts';
 import { mayBeAbsent, open, recordOf, type Shape, without } from './types/shape.ts';
 
 /** An operation as run time has it. */
@@ -47,7 +47,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
   refuseIdleTags(name, [doc, ...[data, second, ...others].map((param) => param?.doc)], isScript, place);
-  const rest = [data, second].find((param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type));
+  const rest = [data, second].find((param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope, tools));
   if (rest !== undefined)
     throw new ContractError(place, `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`);
   const shapeOf = (param: Param | undefined) =>
@@ -199,12 +199,16 @@ function writeParams(
   });
 }
 
-function isListOfAnything(type: TypeNode): boolean {
+function isListOfAnything(type: TypeNode, scope: Scope, tools: Tools): boolean {
+  const isAnyOrList = (one: TypeNode) => isAnything(one, scope, tools) || isListOfAnything(one, scope, tools);
   return type.kind === 'array'
-    ? isAnything(type.of)
-    : type.kind === 'tuple' && type.items.every((item) => isAnything(item.type) || isListOfAnything(item.type));
+    ? isAnything(type.of, scope, tools)
+    : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
-const isAnything = (type: TypeNode): boolean =>
-  (type.kind === 'word' && (type.name === 'unknown' || type.name === 'any')) ||
-  (type.kind === 'name' && type.name === 'ControllerParams' && type.args.length === 0);
+function isAnything(type: TypeNode, scope: Scope, { evaluator }: Tools): boolean {
+  if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
+  if (type.kind !== 'name' || type.args.length > 0 || scope.params.has(type.name)) return false;
+  const found = findType(type, scope, evaluator.load);
+  return typeof found === 'object' && 'own' in found && found.own === 'ControllerParams';
+}

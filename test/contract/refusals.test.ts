@@ -115,6 +115,26 @@ describe('a request type that is not understood refuses the file', () => {
       /the types of rest arguments are not read/,
     ],
     [
+      'rest arguments with an own ControllerParams',
+      'interface ControllerParams { query: { a: number } }\nexport default class XController { created(...all: [unknown, ControllerParams]) { return all; } }',
+      /the types of rest arguments are not read/,
+    ],
+    [
+      'a type argument that is inferred',
+      'class Crud<T extends { a?: unknown }> { one?: T; created(data: T) { return data; } }\nconst api: Crud<{ a: string }> = new Crud();\nexport default api;',
+      /^XController\.ts:1: created\(data: T\): the type argument T is inferred; write new Crud<…>\(…\)$/,
+    ],
+    [
+      'a type argument of what is made',
+      'class Crud<T = {}> { created(data: T) { return data; } }\nexport default new Crud<() => void>();',
+      /created\(data: T\): a function is not understood/,
+    ],
+    [
+      'a global type in the place of an own one',
+      'namespace Own { export interface Date { a: string } }\nimport Date = Own.Date;\nexport default class XController { created(data: Date) { return data; } }',
+      /Date comes from a package|TypeScript/,
+    ],
+    [
       'overloads',
       'export default class XController { created(data: string): string; created(data: number): number; created(data: unknown): unknown { return data; } }',
       /created is overloaded/,
@@ -320,6 +340,11 @@ describe('what says nothing about a request loads as ever', () => {
       'export default class XController { created(data: any, params: unknown) { return [data, params]; } }',
     ],
     [
+      'types of this file and of gatefold behind one file',
+      'XController.ts',
+      "import type { Int, Order } from './types.ts';\nexport default class XController { created(data: Order & { n: Int }) { return data; } }",
+    ],
+    [
       'rest arguments of anything',
       'XController.ts',
       'export default class XController { created(...all: unknown[]) { return all.length; } }',
@@ -344,7 +369,12 @@ describe('what says nothing about a request loads as ever', () => {
   ];
   for (const [name, file, source] of rows) {
     test(name, async () => {
-      const { load: made } = await load({ [file]: source, 'fns.mjs': 'export function index(data) { return data; }' });
+      const { load: made } = await load({
+        [file]: source,
+        'fns.mjs': 'export function index(data) { return data; }',
+        'types.ts': "export type * from 'gatefold';\nexport type * from './order.ts';",
+        'order.ts': 'export interface Order { a: string }',
+      });
       assert.deepEqual([made.error, made.ok], [undefined, true]);
     });
   }

@@ -23,6 +23,7 @@ describe('the members of a class', () => {
       'a field that ends with --': ['a = i--\n', 'a'],
       'a field without value': ['a\nb: string\nc?: number\n', 'a b c'],
       'a field that goes on in the next line': ['a = 1\n + 2\nb = x\n .y\n', 'a b'],
+      'a field that compares in the next line': ['a = b\n !== c\nd = b\n != c\n', 'a d'],
       'a field with a call over lines': ['a = f(\n1,\n)\nb = [\n1,\n]\n', 'a b'],
       'a field with a function': ['a = () => { return { b() {} } }\n', 'a'],
       'a field with an arrow over lines': ['a = () =>\n 1\n', 'a'],

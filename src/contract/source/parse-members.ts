@@ -204,6 +204,7 @@ export function skipValue(c: Cursor, end: number, stop: string, lines = false): 
       c.token().fresh &&
       endsOperand(c, 0) &&
       !CONTINUES.test(c.token().text) &&
+      !(c.is('!') && c.is('=', 1)) &&
       c.token().kind !== Kind.template
     ) {
       return;

@@ -49,7 +49,11 @@ function importStatement(c: Cursor, { imports }: Found): void {
   if (c.is('type') && (c.is('{', 1) || c.is('*', 1) || (c.isName(1) && !c.is('from', 1)) || (c.is('from', 1) && c.is('from', 2)))) c.i++;
   const names: [local: string, outer: string][] = [];
   if (c.isName()) names.push([c.name(), 'default']);
-  if (c.take('=')) return;
+  if (c.take('=')) {
+    // `import Name = Space.Name` leads nowhere, and above all to no global of that name.
+    for (const [local] of names) imports.set(local, { from: 'import =', name: '*' });
+    return;
+  }
   c.take(',');
   if (c.take('*')) {
     c.expect('as');

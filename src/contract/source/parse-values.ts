@@ -94,9 +94,9 @@ function newAt(c: Cursor): ValueNode | undefined {
         ? { kind: 'reference', name: c.dotted(c.name()) }
         : undefined;
   if (maker === undefined) return undefined;
-  parseTypeArgs(c);
+  const args = parseTypeArgs(c);
   if (c.is('(')) c.skip();
-  return { kind: 'new', maker };
+  return { kind: 'new', maker, args };
 }
 
 /** A function, with its body stepped over; undefined for another value, and nothing is taken. */

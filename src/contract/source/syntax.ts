@@ -87,8 +87,8 @@ export type ValueNode =
   | { readonly kind: 'object'; readonly members: readonly Member[] }
   /** `name`, `object.name` */
   | { readonly kind: 'reference'; readonly name: string }
-  /** `new X(…)` */
-  | { readonly kind: 'new'; readonly maker: ValueNode };
+  /** `new X<Args>(…)` */
+  | { readonly kind: 'new'; readonly maker: ValueNode; readonly args: readonly TypeNode[] };
 
 export interface TypeParam {
   readonly name: string;

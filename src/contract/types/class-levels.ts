@@ -3,9 +3,9 @@
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
-import { createFollower, type Followed, type FollowedFunction, type FollowedValue, membersByName, methodOf } from './follow.ts';
+import { createFollower, type Followed, type FollowedFunction, type FollowedValue, type Made, membersByName, methodOf } from './follow.ts';
 import { keyOf, type Scope } from './look-up.ts';
-import { poison } from './shape.ts';
+import { poison, type Shape } from './shape.ts';
 
 export interface Level {
   /** The `constructor.name` of run time; undefined for an object. */
@@ -33,8 +33,9 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
   let value: Followed = follower.exported(exportName, scope);
   let args: readonly (() => ReturnType<Evaluator['evaluate']>)[] = [];
   while (value !== undefined && value !== 'package' && value.kind === 'class' && !seen.has(value.declaration)) {
-    const { declaration } = value;
+    const { declaration, made } = value;
     seen.add(declaration);
+    if (made !== undefined) args = argsOf(declaration, made, evaluator);
     const level: Scope = { ...value.scope, inside: declaration.inside, params: bindSafely(evaluator, declaration, value.scope, args) };
     list.push({ className: declaration.className, members: declaration.members, scope: level, doc: declaration.doc, value });
     const [parent] = declaration.parents as [TypeNode?];
@@ -47,6 +48,14 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
   const members = value.kind === 'object' ? value.members : [];
   const doc = value.kind === 'object' ? value.doc : undefined;
   return { list: [{ className: undefined, members, scope: value.scope, doc, value }], isPackageBelow: false };
+}
+
+/** Those that TypeScript infers from values are not seen here, and a constraint or a default would stand in their place. */
+function argsOf({ params, name }: Declaration, { args, scope }: Made, evaluator: Evaluator): (() => Shape)[] {
+  if (args.length > 0) return args.map((arg) => () => evaluator.evaluate(arg, scope));
+  return params.map((param) => () => {
+    throw new Unsupported(`the type argument ${param.name} is inferred`, '', 0, `write new ${name}<…>(…)`);
+  });
 }
 
 /** Type arguments that are not understood are an error only for the operation that uses them. */

@@ -4,7 +4,7 @@ import { constraintsOf, idleIn } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { constantAt, enumShape, findType, findValue, keyOf, readConstant, type Scope } from './look-up.ts';
-import { constrain, intersect } from './narrow.ts';
+import { constrain, intersect, isStructure } from './narrow.ts';
 import {
   constants,
   type Fail,
@@ -232,8 +232,15 @@ export function createEvaluator(load: Loader): Evaluator {
   }
 
   function mapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
-    const source = node.keys.kind === 'keyof' ? open(evaluate(node.keys.of, scope)) : undefined;
-    const keys = open(evaluate(node.keys, scope));
+    const { keys: keysNode, optional } = node;
+    const over = keysNode.kind === 'keyof' ? keysNode.of : undefined;
+    const source = over && open(evaluate(over, scope));
+    // Over a type parameter each part of a union is mapped by itself.
+    if (source?.kind === 'union' && over?.kind === 'name' && scope.params.has(over.name)) {
+      const withPart = (part: Shape): Scope => ({ ...scope, params: new Map(scope.params).set(over.name, part) });
+      return unite(source.of.map((part) => (isStructure(open(part)) ? mapped(node, withPart(part), fail) : part)));
+    }
+    const keys = open(evaluate(keysNode, scope));
     const of = (key: Shape) => evaluate(node.of, { ...scope, params: new Map(scope.params).set(node.param, key) });
     if (keys.kind === 'string' || keys.kind === 'number') {
       return { kind: 'record', props: new Map(), index: of(keys), byNumber: keys.kind === 'number' };
@@ -241,11 +248,10 @@ export function createEvaluator(load: Loader): Evaluator {
     const props = new Map<string, Prop>();
     for (const value of constants(keys, fail)) {
       const before = source?.kind === 'record' ? source.props.get(String(value)) : undefined;
-      const optional = node.optional === '' ? (before?.optional ?? false) : node.optional !== '-?';
       const type = of({ kind: 'const', value });
       props.set(String(value), {
-        of: node.optional === '-?' ? without(type, 'undefined') : type,
-        optional,
+        of: optional === '-?' ? without(type, 'undefined') : type,
+        optional: optional === '' ? (before?.optional ?? false) : optional !== '-?',
         notes: before?.notes ?? NO_NOTES,
       });
     }

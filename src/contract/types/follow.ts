@@ -1,16 +1,22 @@
 // From a name or an expression to the class, object or function that it leads to, across the own files of a service. What has no
 // source of its own ends at `package`; what is made by code is undefined, and its reader refuses the file.
 
-import type { Declaration, FunctionNode, Import, Member, ValueNode } from '../source/syntax.ts';
+import type { Declaration, FunctionNode, Import, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import type { Loader } from './evaluate.ts';
 import { keyOf, type Scope } from './look-up.ts';
 
 export type FollowedValue =
-  | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope }
+  | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope; readonly made?: Made }
   | { readonly kind: 'object'; readonly members: readonly Member[]; readonly scope: Scope; readonly doc: string | undefined }
   /** All that a file exports: `import * as name`. */
   | { readonly kind: 'module'; readonly scope: Scope }
   | FollowedFunction;
+
+/** `new X<Args>(…)`: the type arguments, and where they are looked up. */
+export interface Made {
+  readonly args: readonly TypeNode[];
+  readonly scope: Scope;
+}
 
 export interface FollowedFunction {
   readonly kind: 'function';
@@ -101,7 +107,8 @@ export function createFollower(load: Loader): Follower {
         return named(node.name, scope);
       case 'new': {
         const maker = followValue(node.maker, scope, { name: '', doc, at });
-        return maker === 'package' || maker?.kind === 'class' ? maker : undefined;
+        if (maker === 'package' || maker?.kind !== 'class') return maker === 'package' ? maker : undefined;
+        return { ...maker, made: { args: node.args, scope } };
       }
     }
   }

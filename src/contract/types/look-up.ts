@@ -34,14 +34,11 @@ export function findType({ name, from }: { name: string; from?: string }, scope:
 
 /** A name as a file sees it: declared there, imported, or exported by what was imported as a whole. */
 function lookUp(name: string, scope: Scope, load: Loader, steps: number): FoundType {
-  for (let inside = scope.inside ?? ''; ; inside = outerOf(inside)) {
-    const types = scope.module.declarations.get(inside + name)?.filter(({ kind }) => isType(kind));
-    const first = types?.[0];
-    if (first !== undefined) return { declarations: types as Declaration[], scope: { ...scope, params: NO_PARAMS, inside: first.inside } };
-    if (inside === '') break;
-  }
+  const declarations = nearest(name, scope, isType);
+  const [first] = declarations;
+  if (first !== undefined) return { declarations, scope: { ...scope, params: NO_PARAMS, inside: first.inside } };
   const [head, ...rest] = name.split('.') as [string, ...string[]];
-  const here = scope.module.declarations.get(head) ?? [];
+  const here = nearest(head, scope, isType);
   if (here[0]?.kind === 'enum') {
     const value = enumValues(here, scope.module)?.get(rest.join('.'));
     if (value !== undefined) return { value };
@@ -51,7 +48,14 @@ function lookUp(name: string, scope: Scope, load: Loader, steps: number): FoundT
   return importedFrom({ ...from, name: (from.name === '*' ? rest : [from.name, ...rest]).join('.') || '*' }, scope, load, steps + 1);
 }
 
+/** What is declared under a name in the namespace there, or in the nearest one around it that has such a declaration. */
+function nearest(name: string, { module, inside = '' }: Scope, isWanted: (kind: Declaration['kind']) => boolean): readonly Declaration[] {
+  const wanted = module.declarations.get(inside + name)?.filter(({ kind }) => isWanted(kind)) ?? [];
+  return wanted.length > 0 || inside === '' ? wanted : nearest(name, { module, inside: outerOf(inside) } as Scope, isWanted);
+}
+
 const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
+const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && kind !== 'alias';
 const outerOf = (inside: string): string => inside.slice(0, inside.lastIndexOf('.', inside.length - 2) + 1);
 
 function importedFrom({ from, name }: Import, scope: Scope, load: Loader, steps: number): FoundType {
@@ -69,11 +73,10 @@ function exported(name: string, scope: Scope, load: Loader, steps: number): Foun
     const behind = found.name === '*' ? rest : [found.name, ...rest];
     return importedFrom({ from: found.from, name: behind.join('.') }, scope, load, steps);
   }
-  for (const star of scope.module.stars) {
-    const behind = importedFrom({ from: star, name }, scope, load, steps);
-    if (behind !== undefined && behind !== 'package' && !('missing' in behind)) return behind;
-  }
-  return undefined;
+  const behindStars = scope.module.stars.map((star) => importedFrom({ from: star, name }, scope, load, steps));
+  const known = behindStars.filter((one) => one !== undefined && one !== 'package' && !('missing' in one)) as Exclude<FoundType, string>[];
+  // `gatefold` may export the name; an own file does.
+  return known.find((one) => one !== undefined && !('own' in one)) ?? known[0];
 }
 
 export interface FoundValue {
@@ -86,8 +89,8 @@ export interface FoundValue {
 /** A constant, an object, a class or a function by its name, in whatever file it stands. */
 export function findValue(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
   const [head, ...rest] = name.split('.') as [string, ...string[]];
-  const declaration = scope.module.declarations.get(head)?.find(({ kind }) => kind !== 'interface' && kind !== 'alias');
-  if (declaration !== undefined) return { declaration, scope: { ...scope, params: NO_PARAMS }, rest };
+  const [declaration] = nearest(head, scope, isValue);
+  if (declaration !== undefined) return { declaration, scope: { ...scope, params: NO_PARAMS, inside: declaration.inside }, rest };
   const from = scope.module.imports.get(head);
   if (from === undefined || steps > MOST_STEPS) return undefined;
   if (from.name !== '*') return findExported({ ...from, name: [from.name, ...rest].join('.') }, scope, load, steps + 1);

@@ -50,7 +50,7 @@ function intersectProps(before: Prop | undefined, prop: Prop, index: Shape | und
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
 const isScalar = (shape: Shape): shape is Scalar => shape.kind === 'string' || shape.kind === 'number';
-const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|date|file)$/.test(shape.kind);
+export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|date|file)$/.test(shape.kind);
 const isSimple = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
 const isNothing = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 

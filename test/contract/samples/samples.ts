@@ -271,6 +271,28 @@ const EXACT = { k: 'v' } as const satisfies { k: 'v' | 'w' };
 export type A169 = typeof EXACT;
 const COUNT = 3 satisfies number;
 export type A170 = typeof COUNT;
+type Each<T> = { -readonly [K in keyof T]: T[K] };
+type EachMaybe<T> = { [K in keyof T]?: T[K] };
+type Either = { k: 'a'; n: number } | { k: 'b'; s: string };
+export type A171 = Each<Either>;
+export type A172 = EachMaybe<Either>;
+export type A173 = { a: Each<Either | null> };
+type EachOfBoth = { [K in keyof Either]: Either[K] };
+export type A174 = EachOfBoth;
+const TONES = ['outer'] as const;
+enum Side {
+  Left = 'outer',
+}
+export declare namespace Inner {
+  const TONES: readonly ['inner'];
+  enum Side {
+    Left = 'inner',
+  }
+  type Tone = (typeof TONES)[number];
+  type Left = Side.Left;
+}
+export type A175 = [Inner.Tone, Inner.Left];
+void [TONES, Side];
 void text;
 void regex;
 void tpl;

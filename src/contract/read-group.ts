@@ -13,7 +13,7 @@ import { idleIn } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, type TypeFiles, UnreadableFile } from './source/files.ts';
 import { lineOf, SourceError } from './source/source-error.ts';
-import { Kind, tokenize } from './source/tokens.ts';
+import { Kind, type Token, tokenize } from './source/tokens.ts';
 import { type FoundMember, findLevels, findMember, hasUnreadName, isMarked, type Level, type Levels } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
 
@@ -100,11 +100,34 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
   }
 
   function isMarkedAnywhere(name: string): boolean {
-    const mark = new RegExp(`\\b(?:private|protected)\\b[^;{}=()]*?(?<![\\w$])${name.replace(/\W/g, '\\$&')}['"\`]?\\]?\\s*[?!]?\\s*[(<]`);
-    return [path, ...sources.imported()].some((file) => file.endsWith('.ts') && mark.test(sources.textOf(file)));
+    return [path, ...sources.imported()].some((file) => file.endsWith('.ts') && marks(sources.textOf(file), name));
   }
 
   return { isHidden: (name, depth) => find(name, depth)?.isHidden === true, contract };
+}
+
+/** Whether some class of the source marks a method of that name, or one whose name is computed. */
+function marks(source: string, name: string): boolean {
+  if (!/\b(?:private|protected)\b/.test(source)) return false;
+  try {
+    const { list, partner } = tokenize(source);
+    return list.some(({ kind, text }, at) => {
+      if (kind !== Kind.name || (text !== 'private' && text !== 'protected')) return false;
+      const startsName = (token: Token | undefined) =>
+        token?.kind === Kind.name || token?.kind === Kind.string || /^[[*]$/.test(token?.text ?? '');
+      let i = at + 1;
+      while (list[i]?.text !== '[' && startsName(list[i + 1])) i++;
+      const isComputed = list[i]?.text === '[';
+      const end = isComputed ? (partner[i] as number) : i;
+      const key = list[isComputed ? i + 1 : i];
+      const isText = !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
+      const behind = /^[?!]$/.test(list[end + 1]?.text ?? '') ? end + 2 : end + 1;
+      return /^[(<]$/.test(list[behind]?.text ?? '') && (isText ? key?.value === name : key?.text !== 'Symbol');
+    });
+  } catch (error) {
+    if (error instanceof SourceError) return true;
+    throw error;
+  }
 }
 
 /** By its text at run time; a function that is bound or built in does not show what it takes. */

@@ -18,6 +18,22 @@ describe('a private or protected method is no operation', () => {
   after(() => rmSync(dir, { recursive: true, force: true }));
 
   const rows: [name: string, source: string, library?: string][] = [
+    [
+      'in a class that a function makes, with a comment',
+      `const make = () => class { index() { return 1; } private /* clears (all) */ secret() ${LEAK} };\nexport default make();`,
+    ],
+    [
+      'in a class that a function makes, with a computed name',
+      `const SECRET = 'secret';\nconst make = () => class { index() { return 1; } private async [SECRET]() ${LEAK} };\nexport default make();`,
+    ],
+    [
+      'in a class that a function makes, with an escape',
+      `const make = () => class { index() { return 1; } protected s\\u0065cret() ${LEAK} };\nexport default make();`,
+    ],
+    [
+      'behind other white space',
+      `export default class XController { index() { return 1; } private\u00a0async\u3000secret\u00a0() ${LEAK} }`,
+    ],
     ['in the class itself', `export default class XController { index() { return 1; } private secret() ${LEAK} }`],
     [
       'in a class of another file, exported again',
@@ -98,6 +114,9 @@ describe('a private or protected method is no operation', () => {
     'with a computed name',
     'in a class that a function makes',
     'in a class that a function of another file makes',
+    'in a class that a function makes, with a comment',
+    'in a class that a function makes, with a computed name',
+    'in a class that a function makes, with an escape',
     'in a base class that a function of another file makes',
   ]);
   for (const [i, [name, source, library]] of rows.entries()) {

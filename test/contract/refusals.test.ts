@@ -224,6 +224,21 @@ describe('a request type that is not understood refuses the file', () => {
       { 'types.ts': "export { Nope } from './round.ts';", 'round.ts': "export { Nope } from './types.ts';" },
     ],
     [
+      'a tag on a constructor',
+      operation('A', 'class A {\n  /** @minLength 1 */\n  constructor() {}\n  a!: string }'),
+      /@minLength can have no effect here/,
+    ],
+    [
+      'a tag in the head of an interface',
+      operation('A', 'interface A /** @minLength 1 */ { a: string }'),
+      /@minLength can have no effect here/,
+    ],
+    [
+      'a tag behind a parameter',
+      'export default class XController { created(data: { a: string } /** @minLength 1 */) { return data; } }',
+      /@minLength can have no effect here/,
+    ],
+    [
       'a multiple of nothing',
       operation('A', 'interface A {\n  /** @multipleOf 0 */\n  a: number }'),
       /@multipleOf: the value must be more than 0/,

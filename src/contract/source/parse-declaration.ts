@@ -28,10 +28,15 @@ export function classNameAt(c: Cursor): string | undefined {
 
 /** From behind the name of a class or an interface to behind its closing brace. */
 export function parseBody(c: Cursor, kind: 'interface' | 'class', name: string, rest: Partial<Declaration>): Declaration {
+  const from = c.i;
   const params = parseTypeParams(c);
   const parents = heritage(c);
   const end = c.end('{');
   c.i++;
+  if (kind === 'interface') {
+    const head = c.sound({ kind: 'word', name: 'unknown', at: c.token().at }, from);
+    if (head.kind === 'mistake') parents.push(head);
+  }
   const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
   c.i = end + 1;
   return declarationOf(c, kind, name, { params, parents, members, ...rest });

@@ -159,7 +159,7 @@ function parseParams(c: Cursor): Param[] {
     if (c.is('{') || c.is('[')) c.skip();
     else name = c.name();
     const optional = c.take('?');
-    const type = c.take(':') ? c.sound(c.type(), from) : undefined;
+    const type = c.take(':') ? c.sound(c.type(), from, c.i + 1) : undefined;
     const typeEnd = c.token().at;
     const preset = c.take('=');
     if (preset) skipValue(c, end, ',');

@@ -29,11 +29,14 @@ export interface Tokens {
   readonly partner: Int32Array;
 }
 
+/** Beyond ASCII whatever is no white space. */
+const BEYOND =
+  '\\x80-\\x9f\\xa1-\\u167f\\u1681-\\u1fff\\u200b-\\u2027\\u202a-\\u202e\\u2030-\\u205e\\u2060-\\u2fff\\u3001-\\ufefe\\uff00-\\uffff';
 const PIECES = [
   /\s+/, // white space
   /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\//, // a comment
   /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/, // a string
-  /#?(?:[a-z_$\u0080-\uffff]|\\u)(?:[\w$\u0080-\uffff]|\\u|\{[\da-f]+\}(?<=\\u\{[\da-f]+\}))*/, // a name; beyond ASCII whatever is no white space
+  new RegExp(`#?(?:[a-z_$${BEYOND}]|\\\\u)(?:[\\w$${BEYOND}]|\\\\u|\\{[\\da-f]+\\}(?<=\\\\u\\{[\\da-f]+\\}))*`), // a name
   /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d[\d_]*(?:e[+-]?\d+)?)n?/, // a number
   /=>|\.\.\.|[^\s]/, // punctuation, one character at a time: `>>` may end two type arguments
 ];

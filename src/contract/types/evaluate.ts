@@ -106,7 +106,10 @@ export function createEvaluator(load: Loader): Evaluator {
       const { kind, name, type, modifiers, at } = member;
       const fail = failAt(scope, at);
       if (member.params.some(({ declares }) => declares)) fail('a class whose constructor declares fields is not understood');
-      if (modifiers.includes('static') || (kind === 'method' && name === 'constructor')) continue;
+      if (modifiers.includes('static') || (kind === 'method' && name === 'constructor')) {
+        refuseIdle(member.doc, fail);
+        continue;
+      }
       if (name.startsWith('#') || modifiers.some((word) => word === 'private' || word === 'protected')) {
         fail('a class with private members is no plain object');
       }

@@ -172,7 +172,8 @@ function reportContracts({ operations, path }: LoadedGroup, report: Report): voi
     if (reason !== undefined) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
   };
   for (const { name, contract } of operations) {
-    add(contract?.unchecked && `the data is not checked: ${contract.unchecked}`, name);
+    const what = contract?.unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
+    add(contract?.unchecked && `the ${what} not checked: ${contract.unchecked}`, name);
     add(contract?.undocumented && `the result is not documented: ${contract.undocumented}`, name);
   }
   for (const [reason, names] of byReason) report('note', `${names.join(', ')}: ${reason}`, path);

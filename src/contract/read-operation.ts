@@ -61,7 +61,7 @@ export function readOperation({ name, given, pathNames }: RunTimeOperation, meth
     data: schema,
     optional: asked !== undefined && (data?.optional === true || mayBeAbsent(asked)),
     ...around,
-    unchecked: isDataGiven(name, given) ? undefined : whyUnchecked(data, asked),
+    unchecked: (isDataGiven(name, given) ? undefined : whyUnchecked(data, asked)) ?? whyParamsUnchecked(second, isScript),
   };
 }
 
@@ -172,6 +172,11 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
   if (param.rest) return 'it is a rest argument';
   if (shape === undefined) return 'it has no annotation';
   return open(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
+}
+
+/** In TypeScript, params without an annotation may have a type from elsewhere: `satisfies Api`, `const index: Handler = …`. */
+function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string | undefined {
+  return param === undefined || param.rest || param.type !== undefined || isScript ? undefined : 'its params have no annotation';
 }
 
 /** `ControllerParams<{ path, query }>`, or an object type of one's own with such fields. The server always gives both. */

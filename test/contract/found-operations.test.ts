@@ -236,6 +236,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   unchecked: {
     ts: {
+      'params that have their type from elsewhere':
+        '%P%interface Api { created(_: unknown, params: ControllerParams<{ query: { a: number } }>): unknown }\nexport default { created(_: undefined, { query }) { return query; } } satisfies Api;',
       'Object.assign of an import':
         "import { ops } from './HERE/a.ts';\nclass A { created(data) { return data; } }\nObject.assign(A.prototype, ops);\nexport default A;\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
       'Object.assign in place of import':

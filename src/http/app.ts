@@ -1,5 +1,5 @@
-// One request, top to bottom: head, target, route, then an explicit handler or the gateway. It opens no port and reads no
-// environment; whoever creates it listens.
+// One request, top to bottom: head, target, route, then an explicit handler or the gateway. This file opens no port and reads
+// no environment; the caller of createApp() listens.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { createServer } from '../base/builtins.ts';
@@ -31,7 +31,9 @@ import { createRouter, firstFit } from './router.ts';
 import { type Route, type RouteTarget, routesWith } from './routes.ts';
 import { checkQuery, pathEnd } from './target.ts';
 
-/** What an explicit handler answers; it carries a secret, so it is never cached. */
+type Identify = CallerTable['identify'];
+
+/** The answer of an explicit handler. The body carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
   readonly status: number;
   readonly body: object;
@@ -42,18 +44,18 @@ export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promi
 export interface AppParts {
   readonly settings: Settings;
   readonly log: Log;
-  /** Where the line of each request goes; undefined: nowhere. */
+  /** The sink for the line of each request; undefined: no line is written. */
   readonly requestLog?: LineSink | undefined;
   readonly groups: Pick<Groups, 'find'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
-  /** Each answers as an operation does. */
+  /** Both answer as operations do. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
   readonly observer?: RequestObserver | undefined;
-  /** Default: one that counts for this process alone. */
+  /** Default: a limiter that counts for this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
   readonly routes?: readonly Route[];
-  /** Where connections come from; default: HTTP without TLS. */
+  /** The source of connections; default: HTTP without TLS. */
   readonly transport?: Transport | undefined;
 }
 
@@ -65,19 +67,19 @@ export interface Transport {
 const PLAIN: Transport = { createServer, isSecure: false };
 
 export interface App {
-  /** Not listening. */
+  /** The server, which does not listen yet. */
   readonly server: Server;
-  /** From now on every answer ends its connection. */
+  /** Makes every answer from now on end its connection. */
   setDraining(): void;
-  /** Requests that have come and are not answered yet. */
+  /** The number of requests that have come and are not answered yet. */
   inFlight(): number;
-  /** Pieces of work after their answers (`params.waitUntil`) that are under way. */
+  /** The number of pieces of work after their answers (`params.waitUntil`) that are under way. */
   pendingWork(): number;
-  /** It is waited for no longer, and what has not ended is told in the log. */
+  /** Stops waiting for that work, and logs the pieces that have not ended. */
   giveUpWork(): void;
   /**
-   * For an `uncaughtException` listener: the request whose operation led to the throw gets its 500 now, unless it has its
-   * answer. No other request is touched.
+   * Answers with 500 the request whose operation led to the throw, unless it has its answer. No other request is touched. An
+   * `uncaughtException` listener calls this.
    */
   failRequestAtHand(thrown: unknown): void;
 }
@@ -133,49 +135,35 @@ export function createApp({
     params: { log, background, proxies },
   });
   const requestIds = createRequestIds();
+  const identify: Identify = (authorization) => credentials.identify(authorization);
   const targets: Record<RouteTarget, Gateway> = {
     'gateway.index': createGateway({ groups, credentials, admission, dispatcher, respond }),
-    'identity.signin': explicit('signin', identity.signin),
-    'identity.register': explicit('register', identity.register),
-    'docs.openapi': documented('openapi', docs.openapi),
-    'docs.page': documented('page', docs.page),
+    'identity.signin': single('signin', identity, identity.signin, secret),
+    'identity.register': single('register', identity, identity.register, secret),
+    'docs.openapi': single('openapi', docs, docs.openapi, respond.result, identify),
+    'docs.page': single('page', docs, docs.page, respond.result, identify),
   };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
-  function explicit(name: string, handler: ExplicitHandler): Gateway {
-    const answer: Call['answer'] = (exchange, result) =>
-      respond.secret(exchange, (result as ExplicitAnswer).status, (result as ExplicitAnswer).body);
-    const operation = {
-      name,
-      controller: identity,
-      method: handler,
-      settings: NO_SETTINGS,
-      guards: undefined,
-      depth: 0,
-      check: undefined,
-    };
-    return (exchange, match) => {
-      exchange.page = match.page;
-      exchange.operation = name;
-      admission.caller(exchange);
-      dispatcher.call(exchange, { operation, byName: false, answer });
-    };
+  function secret(exchange: Exchange, result: unknown): void {
+    const { status, body } = result as ExplicitAnswer;
+    respond.secret(exchange, status, body);
   }
 
-  /** An operation of no group. Whether it needs a credential is its own business. */
-  function documented(name: string, method: OperationMethod): Gateway {
-    const operation = { name, controller: docs, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined };
-    const call: Call = { operation, byName: false, answer: respond.result };
+  /** The gateway of one operation that has no group. Without `identify` the credential of a request is not looked at. */
+  function single(name: string, controller: object, method: OperationMethod, answer: Call['answer'], identify?: Identify): Gateway {
+    const operation = { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined };
+    const call: Call = { operation, byName: false, answer };
     return (exchange, match) => {
       const { authorization } = exchange.head;
       exchange.page = match.page;
       exchange.operation = name;
-      if (authorization === undefined) {
+      if (identify === undefined || authorization === undefined) {
         admission.caller(exchange);
         return dispatcher.call(exchange, call);
       }
-      Promise.resolve(credentials.identify(authorization))
+      Promise.resolve(identify(authorization))
         .then((caller) => {
           admit(exchange, caller, admission);
           dispatcher.call(exchange, call);
@@ -204,7 +192,7 @@ export function createApp({
   }
 
   function begin(request: Request, response: ServerResponse, expectation?: 'continue' | 'unknown'): void {
-    // Another one on its connection has not had its answer.
+    // The request before this one on its connection has not had its answer.
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }
@@ -215,7 +203,7 @@ export function createApp({
     inFlight++;
     exchange.requestId = requestIds.of(exchange.head.requestId);
     exchange.expectsContinue = expectation === 'continue';
-    // Node's parser drops what has come behind such a request.
+    // Node's parser drops the bytes that have come behind such a request.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (request.broken !== undefined) respond.fail(exchange, refusal(request.broken));
     else if (expectation === 'unknown') respond.fail(exchange, refusal('EXPECTATION_FAILED'));
@@ -227,7 +215,7 @@ export function createApp({
     return inFlight - budget.uploads() > maxInFlight;
   }
 
-  /** What a connection is long busy with is bounded by the connections, and not by MAX_IN_FLIGHT; its body is of no use any more. */
+  /** A streamed answer is bounded by MAX_CONNECTIONS, and not by MAX_IN_FLIGHT. The body of its request is not needed any more. */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
     exchange.received = undefined;
@@ -242,26 +230,26 @@ export function createApp({
   const server = transport.createServer(
     {
       IncomingMessage: Request,
-      // Node checks every 30 s unless it is told to here.
+      // Node's default is 30 s.
       connectionsCheckingInterval: 1000,
-      // connections.ts ends what idles.
+      // connections.ts ends connections that idle.
       keepAliveTimeout: 0,
-      // A request without a body is no stream that has to be run dry first; Node before 24 does not know it.
+      // A request without a body is no stream that has to be read to its end. Node before 24 ignores this.
       optimizeEmptyRequests: true,
       // Node refuses a head that may take longer than the request it begins.
       headersTimeout: Math.min(settings.headersTimeout, settings.requestTimeout),
       requestTimeout: settings.requestTimeout,
-      // Ours is checked in head.ts: Node's answer would be without envelope and CORS.
+      // head.ts checks the header: Node's answer would be without envelope and CORS.
       requireHostHeader: false,
     },
     (request, response) => begin(request as Request, response),
   );
-  // No limit that drops lines in silence; head.ts counts them.
+  // Node's limit would drop header lines in silence; head.ts counts them.
   server.maxHeadersCount = 0;
   server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, 'continue'));
   server.on('checkExpectation', (request: Request, response: ServerResponse) => begin(request, response, 'unknown'));
   const { keepAliveTimeout, requestTimeout: readTimeout, maxConnections } = settings;
-  // With TLS a request's socket is not what was accepted, but what stands on it once the handshake is done.
+  // With TLS the socket of a request is not the one that was accepted, but the one on top of it after the handshake.
   const event = transport.isSecure ? 'secureConnection' : 'connection';
   const connections = trackConnections(server, { keepAliveTimeout, readTimeout, maxUnread: bodyBudget, maxConnections, event });
   answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });

@@ -114,6 +114,31 @@ test('what is closed because it idles is not what has an answer on its way', asy
   assert.ok(length > 20_000_000, `${length} bytes`);
 });
 
+test('a connection on which the next request is on its way is not closed as one that idles', async (t) => {
+  const service = await startService();
+  t.after(service.close);
+  const { server } = service.app;
+  const accepted = once(server, 'connection');
+  const client = connect(service.port, '127.0.0.1').setEncoding('latin1');
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [Socket];
+  const request = 'GET /api/test HTTP/1.1\r\nHost: x\r\n\r\n';
+  client.write(request);
+  await once(client, 'data');
+  server.closeIdleConnections();
+  client.write(request.slice(0, 20));
+  while (socket.bytesRead < request.length + 20 && !socket.destroyed) await turn();
+  server.closeIdleConnections();
+  client.write(request.slice(20));
+  const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
+  assert.match(String(answer), /^HTTP\/1\.1 200 /);
+  const closed = once(client, 'close');
+  // Nothing has come between these two.
+  server.closeIdleConnections();
+  server.closeIdleConnections();
+  await closed;
+});
+
 test('beyond MAX_CONNECTIONS those go first whose first request does not come, and of the others who has idled longest', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const service = await startService({ settings: { MAX_CONNECTIONS: '4' } });

@@ -146,6 +146,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   checked: {
     ts: {
+      'one literal, under a name that is called elsewhere':
+        "export default class A { index() { return this.created('yes'); } created(data: 'yes') { return data; } }",
       'the second constant of a statement':
         '%U%const A = class { created(data: User) { return data; } }, B = class extends A {};\nexport default B;',
       'a method that its constructor binds':

@@ -21,8 +21,11 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
     const port = await service.listening;
     const asked = 300;
-    // As many at once as leave room in a socket: in one that is full, Node tears what a controller prints itself.
-    for (let i = 0; i < asked; i += 10) await Promise.all(Array.from({ length: 10 }, () => ask(port, '/api/test')));
+    // As many at once as leave room in a socket, and no more before they have arrived: in a full one Node tears what a controller prints.
+    for (let i = 10; i <= asked; i += 10) {
+      await Promise.all(Array.from({ length: 10 }, () => ask(port, '/api/test')));
+      while (service.lines.filter(({ event }) => event === 'printed').length < i) await new Promise((later) => setTimeout(later, 5));
+    }
     service.process.kill('SIGTERM');
     await service.closed;
     const printed = service.output().split('\n').slice(1, -1);

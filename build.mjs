@@ -89,9 +89,13 @@ async function docsPage() {
     charset: 'utf8',
     write: false,
   });
-  const parts = { '<style></style>': style, '<script type="module"></script>': outputFiles.map((file) => file.text).join('') };
+  const parts = {
+    '<style></style>': style,
+    '<script type="module"></script>': outputFiles.map((file) => file.text).join(''),
+  };
   let page = readFileSync(join(folder, 'page.html'), 'utf8');
-  for (const [place, text] of Object.entries(parts)) page = page.replace(place, () => place.replace('><', () => `>\n${text}<`));
+  for (const [place, text] of Object.entries(parts))
+    page = page.replace(place, () => place.replace('><', () => `>\n${text}<`));
   return page;
 }
 
@@ -111,7 +115,9 @@ function readStamp() {
 
 function hashSources() {
   const hash = createHash('sha256');
-  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => /\.(ts|js|css|html)$/.test(name));
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /\.(ts|js|css|html)$/.test(name),
+  );
   const files = [
     ...sources.sort().map((name) => join('src', name)),
     'build.mjs',
@@ -147,13 +153,15 @@ function keepTypesOf(entries) {
     // tsc leaves the `.ts` of an import as it is, and not every tool that reads types takes it.
     const text = readFileSync(file, 'utf8').replace(/(from '\.[^']+)\.ts'/g, "$1.js'");
     writeFileSync(file, text);
-    for (const [, specifier] of text.matchAll(/from '(\.[^']+)\.js'/g)) reached.add(join(dirname(file), `${specifier}.d.ts`));
+    for (const [, specifier] of text.matchAll(/from '(\.[^']+)\.js'/g))
+      reached.add(join(dirname(file), `${specifier}.d.ts`));
   }
   const made = readdirSync(dist, { recursive: true, withFileTypes: true });
   for (const { name, parentPath } of made)
     if (name.endsWith('.d.ts') && !reached.has(join(parentPath, name))) rmSync(join(parentPath, name));
   for (const entry of made.filter((entry) => entry.isDirectory()).reverse())
-    if (readdirSync(join(entry.parentPath, entry.name)).length === 0) rmSync(join(entry.parentPath, entry.name), { recursive: true });
+    if (readdirSync(join(entry.parentPath, entry.name)).length === 0)
+      rmSync(join(entry.parentPath, entry.name), { recursive: true });
 }
 
 /** @param {string} config */

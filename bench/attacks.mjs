@@ -1,5 +1,5 @@
-// What hostile clients do, a row an attack: its name, how, and settings where they are not the defaults. An attack runs until
-// its time is over, opens again what the service ends, and says in a few words how it was answered.
+// What hostile clients do, a row an attack: its name, how, and settings where they are not the defaults. An attack runs
+// until its time is over, opens again what the service ends, and says in a few words how it was answered.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
@@ -38,7 +38,11 @@ export const ATTACKS = [
     name: 'slow uploads',
     how: '1,000 bodies of 1 MiB, each over the whole time',
     run: (target) =>
-      crowd(target, 1000, { first: post('/api/hostile', MIB), each: () => 'x'.repeat(Math.ceil(MIB / target.seconds / 2)), ms: 500 }),
+      crowd(target, 1000, {
+        first: post('/api/hostile', MIB),
+        each: () => 'x'.repeat(Math.ceil(MIB / target.seconds / 2)),
+        ms: 500,
+      }),
   },
   {
     name: 'stuck uploads',
@@ -49,7 +53,8 @@ export const ATTACKS = [
   {
     name: 'streamed uploads',
     how: "1,000 bodies of 1 GiB to an operation that does not read them (`body: 'stream'`)",
-    run: (target) => crowd(target, 1000, { first: post('/api/hostile/unread', 2 ** 30), each: () => 'x'.repeat(64 * 1024), ms: 500 }),
+    run: (target) =>
+      crowd(target, 1000, { first: post('/api/hostile/unread', 2 ** 30), each: () => 'x'.repeat(64 * 1024), ms: 500 }),
   },
   {
     name: 'idle connections',
@@ -57,11 +62,16 @@ export const ATTACKS = [
     run: (target) => crowd(target, 10_000, { first: get('/api/test') }),
   },
   { name: 'slow heads', how: '400, slowhttptest -H', run: (target) => slowhttptest(target, ['-H', '-u', '/api/test']) },
-  { name: 'slow bodies', how: '400, slowhttptest -B', run: (target) => slowhttptest(target, ['-B', '-s', '8192', '-u', '/api/test']) },
+  {
+    name: 'slow bodies',
+    how: '400, slowhttptest -B',
+    run: (target) => slowhttptest(target, ['-B', '-s', '8192', '-u', '/api/test']),
+  },
   {
     name: 'slow readers',
     how: '400 of 1 MiB, slowhttptest -X',
-    run: (target) => slowhttptest(target, ['-X', '-w', '512', '-y', '1024', '-z', '32', '-k', '3', '-u', '/api/hostile']),
+    run: (target) =>
+      slowhttptest(target, ['-X', '-w', '512', '-y', '1024', '-z', '32', '-k', '3', '-u', '/api/hostile']),
   },
   {
     name: 'unread streams',
@@ -82,7 +92,10 @@ export const ATTACKS = [
     name: 'zip bombs',
     how: '50 at once, 1 MB that inflates to 960 MiB',
     run: (target) =>
-      flood(target, 50, () => [post('/api/hostile', bomb.length, 'Content-Type: text/plain\r\nContent-Encoding: gzip\r\n'), bomb]),
+      flood(target, 50, () => [
+        post('/api/hostile', bomb.length, 'Content-Type: text/plain\r\nContent-Encoding: gzip\r\n'),
+        bomb,
+      ]),
   },
   {
     name: 'made-up paths',
@@ -101,7 +114,8 @@ export const ATTACKS = [
     how: 'as fast as 16 connections are answered; TRUSTED_PROXIES=127.0.0.1, RATE_LIMIT=1000/s',
     env: { TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT: '1000/s' },
     seconds: 60,
-    run: (target) => flood(target, 16, () => [get('/api/test', `X-Forwarded-For: ${Array.from(randomBytes(4)).join('.')}\r\n`)]),
+    run: (target) =>
+      flood(target, 16, () => [get('/api/test', `X-Forwarded-For: ${Array.from(randomBytes(4)).join('.')}\r\n`)]),
   },
   {
     name: 'ulimit -n 64',
@@ -233,7 +247,22 @@ async function flood({ port, seconds }, size, next) {
 /** @param {Target} target @param {string[]} args the path last */
 async function slowhttptest({ port, seconds }, args) {
   const url = `http://127.0.0.1:${port}${args.at(-1)}`;
-  const all = ['-c', '400', '-r', '100', '-i', '1', '-x', '24', '-l', String(Math.ceil(seconds)), '-p', '3', ...args.slice(0, -1), url];
+  const all = [
+    '-c',
+    '400',
+    '-r',
+    '100',
+    '-i',
+    '1',
+    '-x',
+    '24',
+    '-l',
+    String(Math.ceil(seconds)),
+    '-p',
+    '3',
+    ...args.slice(0, -1),
+    url,
+  ];
   const child = spawn('slowhttptest', all, { stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
   child.stdout.on('data', (chunk) => {

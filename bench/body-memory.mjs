@@ -1,6 +1,6 @@
-// What a body of 1 MiB costs in memory, over its own size. Many are held at once, each short of its last byte, so that the
-// bodies and not the noise of the heap are what is seen; then all are finished at once and the peak is read. The peak
-// holds what the JSON parser makes of a body, too. It speaks HTTP by hand: a client must be able to stop half-way.
+// What a body of 1 MiB costs in memory, over its own size. Many are held at once, each short of its last byte, so that
+// the bodies and not the noise of the heap are what is seen; then all are finished at once and the peak is read. The
+// peak holds what the JSON parser makes of a body, too. It speaks HTTP by hand: a client must be able to stop half-way.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -30,8 +30,13 @@ try {
     held.push(cost.held);
     peak.push(cost.peak);
   }
-  const row = [SERVERS.gatefold.label, ...[held, peak].map((costs) => verdict(median(costs) <= GOAL, ratio(median(costs))))];
-  process.stdout.write(`${markdown(['server', `held, over the body's size (at most ${GOAL})`, 'peak while all are answered'], [row])}\n`);
+  const row = [
+    SERVERS.gatefold.label,
+    ...[held, peak].map((costs) => verdict(median(costs) <= GOAL, ratio(median(costs)))),
+  ];
+  process.stdout.write(
+    `${markdown(['server', `held, over the body's size (at most ${GOAL})`, 'peak while all are answered'], [row])}\n`,
+  );
 } catch (error) {
   process.stderr.write(`${/** @type {Error} */ (error).message}\n`);
   process.exitCode = 1;
@@ -70,7 +75,9 @@ async function upload(port) {
     });
     socket.setTimeout(30_000, () => socket.destroy(new Error('no answer within 30 s')));
     socket.on('error', reject);
-    socket.on('close', () => reject(new Error(`Cannot measure a body: the answer is ${text.slice(0, 300) || 'missing'}`)));
+    socket.on('close', () =>
+      reject(new Error(`Cannot measure a body: the answer is ${text.slice(0, 300) || 'missing'}`)),
+    );
   });
   answered.catch(() => {}); // Looked at by `finish`; until then it is not unhandled.
   await new Promise((resolve) => socket.write(HEAD + BODY.slice(0, -1), resolve));
@@ -100,6 +107,7 @@ async function settledMemory(pid) {
 function resetPeak(root) {
   for (const pid of treePids(root)) {
     writeFileSync(`/proc/${pid}/clear_refs`, '5');
-    if (!readFileSync(`/proc/${pid}/status`, 'latin1').includes('VmHWM:')) throw new Error('Cannot measure a peak: the kernel tells none');
+    if (!readFileSync(`/proc/${pid}/status`, 'latin1').includes('VmHWM:'))
+      throw new Error('Cannot measure a peak: the kernel tells none');
   }
 }

@@ -1,5 +1,5 @@
-// Before anything is measured: does every server answer the same? Status, body, and header fields by name and value, but
-// for what differs by nature (the time, the request id). A server that answers less would win for nothing.
+// Before anything is measured: does every server answer the same? Status, body, and header fields by name and value,
+// but for what differs by nature (the time, the request id). A server that answers less would win for nothing.
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 
@@ -35,13 +35,25 @@ export async function checkAnswers({ label, port, secure, requests }, bare) {
 export function ask(port, { method, path, headers, body }, secure = false) {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? undefined : { 'Content-Length': Buffer.byteLength(body) };
-    const options = { host: '127.0.0.1', port, method, path, headers: { ...headers, ...length }, agent: false, rejectUnauthorized: false };
+    const options = {
+      host: '127.0.0.1',
+      port,
+      method,
+      path,
+      headers: { ...headers, ...length },
+      agent: false,
+      rejectUnauthorized: false,
+    };
     const sent = (secure ? httpsRequest : httpRequest)(options, (response) => {
       /** @type {Buffer[]} */
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('end', () => {
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() });
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks).toString(),
+        });
       });
     });
     sent.setTimeout(10_000, () => sent.destroy(new Error(`no answer to ${method} ${path} within 10 s`)));
@@ -57,7 +69,10 @@ export function ask(port, { method, path, headers, body }, secure = false) {
 function normalise({ status, headers, body }, greeting) {
   const fields = Object.entries(headers)
     .filter(([name]) => !OF_THE_CONNECTION.includes(name))
-    .map(([name, value]) => `${name}: ${name === 'x-request-id' ? 'ID' : name === 'content-length' ? 'N' : String(value).toLowerCase()}`);
+    .map(
+      ([name, value]) =>
+        `${name}: ${name === 'x-request-id' ? 'ID' : name === 'content-length' ? 'N' : String(value).toLowerCase()}`,
+    );
   const text = body
     .replace(/("request_id"|"requestId"):"[^"]+"/, '$1:"ID"')
     .replace(/"timestamp":\d{10}\b/, '"timestamp":0')
@@ -73,12 +88,15 @@ function normalise({ status, headers, body }, greeting) {
  * @returns {string | undefined}
  */
 function difference(actual, expected, request) {
-  if (expected.status !== request.status) return `bare answers ${expected.status}, the request expects ${request.status}`;
+  if (expected.status !== request.status)
+    return `bare answers ${expected.status}, the request expects ${request.status}`;
   if (actual.status !== expected.status) return `it answers ${actual.status}, bare ${expected.status}`;
-  if (actual.text !== expected.text) return `its body is\n  ${actual.text.slice(0, 400)}\nbare's is\n  ${expected.text.slice(0, 400)}`;
+  if (actual.text !== expected.text)
+    return `its body is\n  ${actual.text.slice(0, 400)}\nbare's is\n  ${expected.text.slice(0, 400)}`;
   if (!actual.lengthIsRight) return 'its Content-Length is missing or wrong';
   const missing = expected.fields.filter((field) => !actual.fields.includes(field));
   const surplus = actual.fields.filter((field) => !expected.fields.includes(field));
-  if (missing.length + surplus.length > 0) return `its header lacks [${missing.join('; ')}] and has besides [${surplus.join('; ')}]`;
+  if (missing.length + surplus.length > 0)
+    return `its header lacks [${missing.join('; ')}] and has besides [${surplus.join('; ')}]`;
   return undefined;
 }

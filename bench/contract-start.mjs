@@ -1,5 +1,6 @@
-// What types cost before the first request: CPU and memory of a service up to its first answer, with and without them. Runs alternate and
-// medians are compared. `--other` names another dist that is measured beside this one, on the service without types.
+// What types cost before the first request: CPU and memory of a service up to its first answer, with and without them.
+// Runs alternate and medians are compared. `--other` names another dist that is measured beside this one, on the
+// service without types.
 //   node bench/contract-start.mjs [--node PATH] [--rounds 7] [--groups 1000] [--other ../elsewhere/dist]
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -29,11 +30,18 @@ const untyped = folderOf('untyped', 1, untypedSource);
 /** @type {Service[]} */
 const services = [
   { name: 'one group without types', dist: HERE, folder: untyped, rounds },
-  ...(values.other === undefined ? [] : [{ name: 'the same, of the other dist', dist: resolve(values.other), folder: untyped, rounds }]),
+  ...(values.other === undefined
+    ? []
+    : [{ name: 'the same, of the other dist', dist: resolve(values.other), folder: untyped, rounds }]),
   { name: 'one with types', dist: HERE, folder: folderOf('typed', 1, typedSource), rounds },
   { name: `${FEW} without`, dist: HERE, folder: folderOf('untyped', FEW, untypedSource), rounds },
   { name: `${FEW} with`, dist: HERE, folder: folderOf('typed', FEW, typedSource), rounds },
-  { name: `${many} without`, dist: HERE, folder: folderOf('untyped', many, untypedSource), rounds: Math.ceil(rounds / 3) },
+  {
+    name: `${many} without`,
+    dist: HERE,
+    folder: folderOf('untyped', many, untypedSource),
+    rounds: Math.ceil(rounds / 3),
+  },
   { name: `${many} with`, dist: HERE, folder: folderOf('typed', many, typedSource), rounds: Math.ceil(rounds / 3) },
 ];
 
@@ -50,7 +58,9 @@ const rows = services.map(({ name }) => [
   `${of(name, 'time').toFixed(0)} ms`,
   `${(of(name, 'memory') / 2 ** 20).toFixed(1)} MiB`,
 ]);
-process.stdout.write(`${markdown(['service', 'CPU of the worker to the first answer', 'time', 'memory of the worker'], rows)}\n`);
+process.stdout.write(
+  `${markdown(['service', 'CPU of the worker to the first answer', 'time', 'memory of the worker'], rows)}\n`,
+);
 const first = of('one with types', 'cpu') - of('one group without types', 'cpu');
 const further = (of(`${FEW} with`, 'cpu') - of(`${FEW} without`, 'cpu') - first) / (FEW - 1);
 const all = (of(`${many} with`, 'time') - of(`${many} without`, 'time')) / 1000;
@@ -99,7 +109,10 @@ async function measure({ dist, folder }) {
 function cpuOf(pid) {
   const threads = readdirSync(`/proc/${pid}/task`);
   return (
-    threads.reduce((sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]), 0) / 1e6
+    threads.reduce(
+      (sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]),
+      0,
+    ) / 1e6
   );
 }
 

@@ -59,7 +59,9 @@ export function credentials(rows) {
     const folder = join(scratch, `data-${rows}`);
     mkdirSync(folder);
     const made = Array.from({ length: rows }, (_, i) => credential(i));
-    writeFileSync(join(folder, 'production.json'), JSON.stringify({ production: made.map(({ row }) => row) }), { mode: 0o600 });
+    writeFileSync(join(folder, 'production.json'), JSON.stringify({ production: made.map(({ row }) => row) }), {
+      mode: 0o600,
+    });
     writeFileSync(join(folder, 'identity-providers.json'), '[]');
     return { folder, tokens: made.map(({ token }) => token) };
   });
@@ -73,9 +75,13 @@ export function tlsSettings() {
   return once(pairs, 'localhost', () => {
     const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(scratch, name));
     const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost'], {
-      stdio: 'ignore',
-    });
+    execFileSync(
+      'openssl',
+      ['req', '-x509', ...curve, '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost'],
+      {
+        stdio: 'ignore',
+      },
+    );
     return { TLS_CERT: cert, TLS_KEY: key };
   });
 }

@@ -1,6 +1,6 @@
-// The service under attack, beside a well-behaved client: what it holds at its highest, and what that client notices. Each row of
-// attacks.mjs has a service of its own with two workers and the default settings. `node bench/hostile.mjs [--only NAME,…]
-// [--seconds N] [--node PATH]`: without options about nine minutes. Linux only.
+// The service under attack, beside a well-behaved client: what it holds at its highest, and what that client notices.
+// Each row of attacks.mjs has a service of its own with two workers and the default settings. `node bench/hostile.mjs
+// [--only NAME,…] [--seconds N] [--node PATH]`: without options about nine minutes. Linux only.
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -16,12 +16,27 @@ const SECONDS = 15;
 const WARM_UP_MS = 1500;
 
 const { values } = parseArgs({
-  options: { only: { type: 'string' }, seconds: { type: 'string' }, node: { type: 'string', default: process.execPath } },
+  options: {
+    only: { type: 'string' },
+    seconds: { type: 'string' },
+    node: { type: 'string', default: process.execPath },
+  },
 });
 const only = values.only?.split(',');
 const most = Number(values.seconds ?? 60);
 
-const HEAD = ['attack', 'how', 'supervisor', 'largest worker', 'lost', 'p50', 'p99', 'longest turn', 'workers died', 'what the attack got'];
+const HEAD = [
+  'attack',
+  'how',
+  'supervisor',
+  'largest worker',
+  'lost',
+  'p50',
+  'p99',
+  'longest turn',
+  'workers died',
+  'what the attack got',
+];
 /** @type {string[][]} */
 const table = [];
 for (const attack of ATTACKS) {
@@ -65,9 +80,14 @@ async function measure(attack) {
 
 /** @typedef {{ requests: number, lost: Record<string, number>, p50: number, p99: number }} Figures */
 
-/** What the well-behaved client says of the time that `work` takes. @param {number} port @param {() => Promise<void>} work @returns {Promise<Figures>} */
+/**
+ * What the well-behaved client says of the time that `work` takes. @param {number} port @param {() => Promise<void>}
+ * work @returns {Promise<Figures>}
+ */
 async function visit(port, work) {
-  const visitor = spawn(process.execPath, [join(HERE, 'visitor.mjs'), String(port)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const visitor = spawn(process.execPath, [join(HERE, 'visitor.mjs'), String(port)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   let text = '';
   visitor.stdout.on('data', (chunk) => {
     text += chunk;
@@ -111,7 +131,8 @@ async function start({ env = {}, descriptors, log }) {
   };
   try {
     await new Promise((resolve, reject) => {
-      const fail = () => reject(new Error(`the service ended: ${typeof out === 'number' ? readFileSync(join(folder, 'log')) : ''}`));
+      const fail = () =>
+        reject(new Error(`the service ended: ${typeof out === 'number' ? readFileSync(join(folder, 'log')) : ''}`));
       child.once('exit', fail);
       // From here on its log may be longer than a text can be.
       child.stdout?.once('data', () => resolve(child.off('exit', fail)));

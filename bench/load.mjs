@@ -49,8 +49,20 @@ export async function runBurst(generator, burst) {
 
 /** @param {Burst} burst @returns {Promise<Outcome>} */
 async function wrkBurst({ port, secure, requests, seconds, connections }) {
-  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '5s', '-s', wrkScript(requests), originOf(port, secure)];
-  const child = startProcess('wrk', args, { env: { PATH: process.env.PATH ?? '' }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const args = [
+    '-t1',
+    `-c${connections}`,
+    `-d${seconds}s`,
+    '--timeout',
+    '5s',
+    '-s',
+    wrkScript(requests),
+    originOf(port, secure),
+  ];
+  const child = startProcess('wrk', args, {
+    env: { PATH: process.env.PATH ?? '' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let output = '';
   child.stdout?.on('data', (chunk) => {
     output += chunk;
@@ -88,7 +100,10 @@ wrk.body = ${body === undefined ? 'nil' : lua(body)}
 `;
 }
 
-/** Formatted once, before the burst begins, so that a list costs the generator next to nothing. @param {Request[]} requests */
+/**
+ * Formatted once, before the burst begins, so that a list costs the generator next to nothing. @param {Request[]}
+ * requests
+ */
 function turns(requests) {
   const rows = requests.map(({ method, path, headers }) => `  {${lua(method)}, ${lua(path)}, ${luaTable(headers)}},\n`);
   return `local rows = {

@@ -1,6 +1,6 @@
-// One scenario measured: the servers run side by side, bursts go round them in shuffled order, and each burst has a burst
-// on bare right beside it, so that what the machine does meanwhile falls on both. It yields ratios; what they mean, and
-// what they look like, is report.mjs.
+// One scenario measured: the servers run side by side, bursts go round them in shuffled order, and each burst has a
+// burst on bare right beside it, so that what the machine does meanwhile falls on both. It yields ratios; what they
+// mean, and what they look like, is report.mjs.
 import { truncateSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkAnswers } from './check.mjs';
@@ -40,11 +40,14 @@ import { SERVERS, startServer } from './servers.mjs';
 /** After a burst the server still closes connections and writes its last lines; that is its work too. */
 const SETTLE_MS = 60;
 /**
- * A fresh process costs two to three times its later self at first, and the engine goes on compiling until some 80,000 requests
- * have been served (`--trace-opt` says so of bare as of Gatefold). Seconds are the end of it where requests are slow.
+ * A fresh process costs two to three times its later self at first, and the engine goes on compiling until some 80,000
+ * requests have been served (`--trace-opt` says so of bare as of Gatefold). Seconds are the end of it where requests
+ * are slow.
  */
 const WARM_UP = { requests: 100_000, seconds: 15 };
-/** A turn in which others used more of the machine than this, in cores, is taken once more, and the calmer one counts. */
+/**
+ * A turn in which others used more of the machine than this, in cores, is taken once more, and the calmer one counts.
+ */
 const FOREIGN_LIMIT = 0.15;
 const TRIES = 2;
 
@@ -117,7 +120,8 @@ async function measureRound(bare, others, options, series) {
     const couple = order.slice(i, i + 2);
     const turns = couple.length === 2 ? [couple[0], bare, couple[1]] : shuffled([couple[0], bare]);
     const samples = await calmestTurn(turns, options);
-    for (const target of couple) seriesOf(series, target).pairs.push({ own: got(samples, target), bare: got(samples, bare) });
+    for (const target of couple)
+      seriesOf(series, target).pairs.push({ own: got(samples, target), bare: got(samples, bare) });
   }
 }
 
@@ -128,8 +132,8 @@ function shareOneCore(targets) {
 }
 
 /**
- * All under load at the same time: whatever the machine does falls on all alike, within milliseconds. What such a run says
- * of throughput and latency is how the kernel divides a core.
+ * All under load at the same time: whatever the machine does falls on all alike, within milliseconds. What such a run
+ * says of throughput and latency is how the kernel divides a core.
  *
  * @param {Target} bare
  * @param {Target[]} others

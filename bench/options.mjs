@@ -13,17 +13,31 @@ const ROWS = {
   scenario: { fallback: () => NAMES.join(','), parse: listOf(NAMES), about: NAMES.join(', ') },
   peers: { fallback: () => PEERS.join(','), parse: listOf(PEERS), about: `${PEERS.join(', ')} (bare always runs)` },
   laps: { fallback: () => '2', parse: wholeNumber(1, 100), about: 'laps a scenario, each with fresh processes' },
-  rounds: { fallback: () => '4', parse: wholeNumber(1, 1000), about: 'rounds a lap; start.mjs and body-memory.mjs: rounds in all' },
+  rounds: {
+    fallback: () => '4',
+    parse: wholeNumber(1, 1000),
+    about: 'rounds a lap; start.mjs and body-memory.mjs: rounds in all',
+  },
   seconds: { fallback: () => '1', parse: wholeNumber(1, 60), about: 'seconds a burst' },
   connections: { fallback: () => '32', parse: wholeNumber(1, 1000), about: 'connections of the load generator' },
-  order: { fallback: () => 'turns', parse: oneOf(['turns', 'together']), about: 'bursts in turns, or all at the same time on one core' },
-  load: { fallback: installedGenerator, parse: oneOf(Object.keys(GENERATORS)), about: 'wrk or autocannon; default: wrk where installed' },
+  order: {
+    fallback: () => 'turns',
+    parse: oneOf(['turns', 'together']),
+    about: 'bursts in turns, or all at the same time on one core',
+  },
+  load: {
+    fallback: installedGenerator,
+    parse: oneOf(Object.keys(GENERATORS)),
+    about: 'wrk or autocannon; default: wrk where installed',
+  },
 };
 
 /** Prints the options and ends the process for `--help`, and with status 1 for one that makes no sense. */
 export function readOptions() {
   try {
-    const options = Object.fromEntries(Object.keys(ROWS).map((name) => [name, { type: /** @type {const} */ ('string') }]));
+    const options = Object.fromEntries(
+      Object.keys(ROWS).map((name) => [name, { type: /** @type {const} */ ('string') }]),
+    );
     const { values } = parseArgs({ options: { ...options, help: { type: 'boolean' } } });
     const given = /** @type {Record<string, string | undefined>} */ (values);
     if ('help' in values) end(0, usage());
@@ -68,7 +82,8 @@ function end(code, text) {
 function wholeNumber(min, max) {
   return (/** @type {string} */ text) => {
     const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Error(`${JSON.stringify(text)} is not a whole number from ${min} to ${max}`);
+    if (!(value >= min && value <= max))
+      throw new Error(`${JSON.stringify(text)} is not a whole number from ${min} to ${max}`);
     return value;
   };
 }

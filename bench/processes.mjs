@@ -1,5 +1,6 @@
-// Child processes and what the kernel says of them: start, stop, CPU time and memory of a whole process tree. Every child
-// leads its own process group, so that nothing outlives the benchmark, whatever way it ends. Linux only: it reads /proc.
+// Child processes and what the kernel says of them: start, stop, CPU time and memory of a whole process tree. Every
+// child leads its own process group, so that nothing outlives the benchmark, whatever way it ends. Linux only: it reads
+// /proc.
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -14,7 +15,8 @@ const running = new Set();
 process.once('exit', () => {
   for (const child of running) killGroup(child);
 });
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.once(signal, () => process.exit(1));
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']))
+  process.once(signal, () => process.exit(1));
 
 /**
  * @param {string} command
@@ -64,11 +66,16 @@ export function treeCpuSeconds(root) {
 }
 
 /**
- * CPU time that the whole machine has used, in seconds, whoever used it: all of the `cpu` line of /proc/stat but idle and
- * iowait, which is proc(5)'s fourth and fifth. Steal counts: what a hypervisor takes away is taken from us.
+ * CPU time that the whole machine has used, in seconds, whoever used it: all of the `cpu` line of /proc/stat but idle
+ * and iowait, which is proc(5)'s fourth and fifth. Steal counts: what a hypervisor takes away is taken from us.
  */
 export function machineCpuSeconds() {
-  const [user, nice, system, , , irq, softirq, steal] = (readProc('stat') ?? '').split('\n')[0].trim().split(/\s+/).slice(1).map(Number);
+  const [user, nice, system, , , irq, softirq, steal] = (readProc('stat') ?? '')
+    .split('\n')[0]
+    .trim()
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
   return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND;
 }
 
@@ -89,11 +96,15 @@ export function treeMemory(root, field) {
   return kib * 1024;
 }
 
-/** Every thread of a process and its descendants, and what they start, runs on that core from now on. @param {number} root @param {number} core */
+/**
+ * Every thread of a process and its descendants, and what they start, runs on that core from now on. @param {number}
+ * root @param {number} core
+ */
 export function pinTree(root, core) {
   for (const pid of treePids(root)) {
     const { status, error } = spawnSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' });
-    if (status !== 0) throw new Error(`Cannot pin process ${pid} to core ${core}: ${error?.message ?? `taskset ended with ${status}`}`);
+    if (status !== 0)
+      throw new Error(`Cannot pin process ${pid} to core ${core}: ${error?.message ?? `taskset ended with ${status}`}`);
   }
 }
 

@@ -13,7 +13,9 @@ const HEAD = ['scenario', 'server', 'CPU a request', 'quartiles', 'throughput', 
 
 /** @param {{ scenario: Scenario, series: Map<string, Series> }[]} results */
 export function formatTable(results) {
-  const rows = results.flatMap(({ scenario, series }) => scenario.entries.map((entry) => formatRow(scenario, entry, series)));
+  const rows = results.flatMap(({ scenario, series }) =>
+    scenario.entries.map((entry) => formatRow(scenario, entry, series)),
+  );
   return markdown(HEAD, rows);
 }
 
@@ -69,7 +71,8 @@ function formatGoal({ key, goal }, series) {
   const own = relative(series, key);
   const over = goal.over === undefined ? { cpu: 1, perSecond: 1, microseconds: 0 } : relative(series, goal.over);
   const { atMost, extraMicroseconds, throughputAtLeast } = goal;
-  if (atMost !== undefined) return verdict(own.cpu / over.cpu <= atMost, `${ratio(own.cpu / over.cpu)}, at most ${ratio(atMost)}`);
+  if (atMost !== undefined)
+    return verdict(own.cpu / over.cpu <= atMost, `${ratio(own.cpu / over.cpu)}, at most ${ratio(atMost)}`);
   if (throughputAtLeast !== undefined) {
     const times = own.perSecond / over.perSecond;
     return verdict(times >= throughputAtLeast, `throughput ${ratio(times)}, at least ${ratio(throughputAtLeast)}`);

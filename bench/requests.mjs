@@ -1,5 +1,5 @@
-// What the servers are asked, and how the answer must look: a row a request. A request may be a list, which is then gone
-// round. It does not know the servers.
+// What the servers are asked, and how the answer must look: a row a request. A request may be a list, which is then
+// gone round. It does not know the servers.
 import { credentials, groupNames } from './fixtures.mjs';
 import { MANY_GROUPS, MANY_ROWS } from './servers.mjs';
 
@@ -25,7 +25,13 @@ export const REQUESTS = {
   post: () => [{ ...get, method: 'POST', headers: { 'Content-Type': 'application/json' }, body: jsonOfSize(1024) }],
   reply: () => [{ ...get, path: '/api/test/reply', status: 201 }],
   checkedPost: () => [
-    { ...get, method: 'POST', path: '/api/order', headers: { 'Content-Type': 'application/json' }, body: orderOfSize(1024) },
+    {
+      ...get,
+      method: 'POST',
+      path: '/api/order',
+      headers: { 'Content-Type': 'application/json' },
+      body: orderOfSize(1024),
+    },
   ],
   checkedQuery: () => [{ ...get, path: '/api/order?page=2&size=50&vip=true&ratio=0.5' }],
   notFound: () => [{ ...get, path: '/api/nosuch', status: 404 }],
@@ -49,7 +55,8 @@ export const REQUESTS = {
         'sec-ch-ua': '"Chromium";v="140", "Not=A?Brand";v="24", "Google Chrome";v="140"',
         'sec-ch-ua-mobile': '?0',
         'sec-ch-ua-platform': '"Linux"',
-        'User-Agent': 'Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
+        'User-Agent':
+          'Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
         Accept: 'application/json',
         Origin: 'https://app.example',
         Referer: 'https://app.example/',
@@ -78,7 +85,12 @@ function spread(all) {
 /** An order with 12 fields to check, some of them many times. @param {number} bytes */
 function orderOfSize(bytes) {
   const customer = { name: 'A. Customer', email: 'a.customer@example.com', country: 'NL', vip: false };
-  const lines = Array.from({ length: 8 }, (_, i) => ({ sku: `SKU-${1000 + i}`, quantity: i + 1, price: 9.99 + i, tags: ['new', 'blue'] }));
+  const lines = Array.from({ length: 8 }, (_, i) => ({
+    sku: `SKU-${1000 + i}`,
+    quantity: i + 1,
+    price: 9.99 + i,
+    tags: ['new', 'blue'],
+  }));
   const order = { customer, address: { street: 'Canal 1', zip: '1000 AA' }, lines, note: '' };
   order.note = 'n'.repeat(bytes - JSON.stringify(order).length);
   return JSON.stringify(order);
@@ -86,7 +98,12 @@ function orderOfSize(bytes) {
 
 /** An order as a shop might post it, filled up to exactly `bytes`. @param {number} bytes */
 function jsonOfSize(bytes) {
-  const lines = Array.from({ length: 8 }, (_, i) => ({ sku: `SKU-${1000 + i}`, quantity: i + 1, price: 9.99 + i, tags: ['new', 'blue'] }));
+  const lines = Array.from({ length: 8 }, (_, i) => ({
+    sku: `SKU-${1000 + i}`,
+    quantity: i + 1,
+    price: 9.99 + i,
+    tags: ['new', 'blue'],
+  }));
   const order = { customer: { name: 'A. Customer', country: 'NL', vip: false }, lines, note: '' };
   order.note = 'n'.repeat(bytes - JSON.stringify(order).length);
   return JSON.stringify(order);

@@ -98,7 +98,8 @@ function secure(name, title, request, { off }) {
 }
 
 /**
- * A request that is checked, beside those who check it by another description: Fastify by JSON Schema with ajv, Hono by zod.
+ * A request that is checked, beside those who check it by another description: Fastify by JSON Schema with ajv, Hono by
+ * zod.
  *
  * @param {string} name
  * @param {string} title

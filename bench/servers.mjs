@@ -1,5 +1,5 @@
-// Every server that can be measured: a row a server. It starts one, waits until it says that it listens, and knows where;
-// what it is asked is scenarios.mjs.
+// Every server that can be measured: a row a server. It starts one, waits until it says that it listens, and knows
+// where; what it is asked is scenarios.mjs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,9 +37,22 @@ export const SERVERS = {
   bareAgain: { label: 'bare, again (noise)', peer: 'bare', file: here('./peers/bare.mjs') },
   fastify: { label: 'Fastify', peer: 'fastify', file: here('./peers/fastify.mjs') },
   bareTls: { label: 'bare', peer: 'bare', file: here('./peers/bare.mjs'), env: tlsSettings, secure: true },
-  bareTlsAgain: { label: 'bare, again (noise)', peer: 'bare', file: here('./peers/bare.mjs'), env: tlsSettings, secure: true },
+  bareTlsAgain: {
+    label: 'bare, again (noise)',
+    peer: 'bare',
+    file: here('./peers/bare.mjs'),
+    env: tlsSettings,
+    secure: true,
+  },
   fastifyTls: { label: 'Fastify', peer: 'fastify', file: here('./peers/fastify.mjs'), env: tlsSettings, secure: true },
-  nginxTls: { label: 'nginx before bare', peer: 'nginx', file: here('./peers/nginx.mjs'), env: tlsSettings, secure: true, needs: 'nginx' },
+  nginxTls: {
+    label: 'nginx before bare',
+    peer: 'nginx',
+    file: here('./peers/nginx.mjs'),
+    env: tlsSettings,
+    secure: true,
+    needs: 'nginx',
+  },
   h3: { label: 'h3', peer: 'h3', file: here('./peers/h3.mjs') },
   hono: { label: 'Hono', peer: 'hono', file: here('./peers/hono.mjs') },
   koa: { label: 'Koa', peer: 'koa', file: here('./peers/koa.mjs') },
@@ -51,8 +64,12 @@ export const SERVERS = {
   gatefoldTyped: gatefold('Gatefold, lines off', () => ({ CONTROLLERS_DIR: typedControllers })),
   gatefoldTwoWorkers: gatefold('Gatefold, lines off, 2 workers', () => ({ WORKERS: '2' })),
   gatefoldOneRow: gatefold('Gatefold, lines off, 1 credential', () => ({ DATA_DIR: credentials(1).folder })),
-  gatefoldManyRows: gatefold('Gatefold, lines off, 100,000 credentials', () => ({ DATA_DIR: credentials(MANY_ROWS).folder })),
-  gatefoldManyGroups: gatefold('Gatefold, lines off, 10,000 groups', () => ({ CONTROLLERS_DIR: groupFolder(MANY_GROUPS) })),
+  gatefoldManyRows: gatefold('Gatefold, lines off, 100,000 credentials', () => ({
+    DATA_DIR: credentials(MANY_ROWS).folder,
+  })),
+  gatefoldManyGroups: gatefold('Gatefold, lines off, 10,000 groups', () => ({
+    CONTROLLERS_DIR: groupFolder(MANY_GROUPS),
+  })),
 };
 
 /** @typedef {keyof typeof SERVERS} ServerName */
@@ -104,14 +121,21 @@ let started = 0;
 export async function startServer(name, node) {
   /** @type {ServerRow} */
   const row = SERVERS[name];
-  if (!existsSync(row.file)) throw new Error(`Cannot start ${row.label}: there is no ${row.file}; npm run build makes it`);
+  if (!existsSync(row.file))
+    throw new Error(`Cannot start ${row.label}: there is no ${row.file}; npm run build makes it`);
   const log = join(scratch, `${name}-${++started}.log`);
   // Nothing is inherited but the search path: a NODE_OPTIONS of the caller would be measured along.
   const env = { PATH: process.env.PATH ?? '', NODE_ENV: 'production', PORT: '0', ...row.env?.() };
   const child = startProcess(node, [row.file], { env, stdio: ['ignore', 'pipe', openSync(log, 'a')] });
   try {
     const port = await listeningPort(child);
-    return { pid: /** @type {number} */ (child.pid), port, secure: row.secure === true, log, stop: () => stopProcess(child) };
+    return {
+      pid: /** @type {number} */ (child.pid),
+      port,
+      secure: row.secure === true,
+      log,
+      stop: () => stopProcess(child),
+    };
   } catch (error) {
     await stopProcess(child);
     throw new Error(`Cannot start ${row.label}: ${/** @type {Error} */ (error).message}; its standard error is ${log}`);
@@ -126,7 +150,10 @@ export async function startServer(name, node) {
  */
 function listeningPort(child) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`it does not listen after ${START_LIMIT_MS / 1000} s`)), START_LIMIT_MS);
+    const timer = setTimeout(
+      () => reject(new Error(`it does not listen after ${START_LIMIT_MS / 1000} s`)),
+      START_LIMIT_MS,
+    );
     const settle = (/** @type {() => void} */ then) => {
       clearTimeout(timer);
       then();
@@ -137,7 +164,9 @@ function listeningPort(child) {
     const lines = createInterface(child.stdout);
     lines.once('line', (line) => {
       const port = /^\S+ listening on https?:\/\/\S+:(\d+)$/.exec(line)?.[1];
-      settle(() => (port === undefined ? reject(new Error('its first line does not say where it listens')) : resolve(Number(port))));
+      settle(() =>
+        port === undefined ? reject(new Error('its first line does not say where it listens')) : resolve(Number(port)),
+      );
     });
   });
 }

@@ -1,5 +1,5 @@
-// How long from the start to the first answer, over what an empty Node process takes from start to end; and the memory of
-// supervisor plus one worker, over a bare server's. Runs alternate, medians are compared. Load is not its subject.
+// How long from the start to the first answer, over what an empty Node process takes from start to end; and the memory
+// of supervisor plus one worker, over a bare server's. Runs alternate, medians are compared. Load is not its subject.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ask } from './check.mjs';

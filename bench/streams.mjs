@@ -1,5 +1,6 @@
-// What a long body costs: a stream of 1 GiB out of an operation, beside a bare `pipeline` into the response. Throughput, CPU, and
-// what the process holds at its peak beyond what it held idle. Linux only; `node bench/streams.mjs [rounds]`.
+// What a long body costs: a stream of 1 GiB out of an operation, beside a bare `pipeline` into the response.
+// Throughput, CPU, and what the process holds at its peak beyond what it held idle. Linux only; `node bench/streams.mjs
+// [rounds]`.
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -10,7 +11,10 @@ const GIB = 2 ** 30;
 const ROUNDS = Number(process.argv[2] ?? 5);
 const HERE = import.meta.dirname;
 
-/** @typedef {{ name: string, port: number, pid: number, stop: () => void, seconds: number[], cpu: number[], memory: number[], idle: number }} Server */
+/**
+ * @typedef {{ name: string, port: number, pid: number, stop: () => void, seconds: number[], cpu: number[], memory:
+ * number[], idle: number }} Server
+ */
 
 const servers = [
   await start('bare pipeline', [join(HERE, 'peers/bare-stream.mjs')], 0),
@@ -53,7 +57,16 @@ async function start(name, args, workers) {
     });
   });
   const pid = workers === 0 ? child.pid : childOf(Number(child.pid));
-  return { name, port, pid: Number(pid), stop: () => void child.kill(), seconds: [], cpu: [], memory: [], idle: residentOf(Number(pid)) };
+  return {
+    name,
+    port,
+    pid: Number(pid),
+    stop: () => void child.kill(),
+    seconds: [],
+    cpu: [],
+    memory: [],
+    idle: residentOf(Number(pid)),
+  };
 }
 
 /** @param {Server} server */
@@ -78,7 +91,9 @@ function download(port, bytes) {
     let received = 0;
     const socket = connect({ port, host: '127.0.0.1', onread: { buffer: Buffer.alloc(256 * 1024), callback: take } });
     socket.on('error', reject);
-    socket.on('close', () => (received >= bytes ? resolve(received) : reject(new Error(`${received} bytes instead of ${bytes}`))));
+    socket.on('close', () =>
+      received >= bytes ? resolve(received) : reject(new Error(`${received} bytes instead of ${bytes}`)),
+    );
     socket.write(`GET /api/stream?bytes=${bytes} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n`);
 
     /** @param {number} count */
@@ -91,7 +106,8 @@ function download(port, bytes) {
 
 /** @param {number} pid */
 function childOf(pid) {
-  const parentOf = (/** @type {string} */ id) => Number(readFileSync(`/proc/${id}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]);
+  const parentOf = (/** @type {string} */ id) =>
+    Number(readFileSync(`/proc/${id}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]);
   return readdirSync('/proc').find((id) => /^\d+$/.test(id) && parentOf(id) === pid);
 }
 
@@ -103,7 +119,10 @@ function residentOf(pid) {
 /** Nanoseconds of all threads. @param {number} pid */
 function cpuOf(pid) {
   const tasks = readdirSync(`/proc/${pid}/task`);
-  return tasks.reduce((sum, task) => sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]), 0);
+  return tasks.reduce(
+    (sum, task) => sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]),
+    0,
+  );
 }
 
 /** @param {number[]} values */

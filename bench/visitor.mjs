@@ -1,5 +1,6 @@
-// The well-behaved client beside an attack: a GET each 20 ms on a connection that it keeps, and a small POST each 50 ms on a
-// connection of its own. A request counts from the moment it was due. Prints its figures when its standard input ends.
+// The well-behaved client beside an attack: a GET each 20 ms on a connection that it keeps, and a small POST each 50 ms
+// on a connection of its own. A request counts from the moment it was due. Prints its figures when its standard input
+// ends.
 import { Agent, request } from 'node:http';
 
 const GET_MS = 20;
@@ -16,7 +17,9 @@ let underWay = 0;
 let isOver = false;
 
 every(GET_MS, (due) => ask(due, { method: 'GET', agent: kept }));
-every(POST_MS, (due) => ask(due, { method: 'POST', agent: false, headers: { 'Content-Type': 'application/json' } }, '{"a":"b"}'));
+every(POST_MS, (due) =>
+  ask(due, { method: 'POST', agent: false, headers: { 'Content-Type': 'application/json' } }, '{"a":"b"}'),
+);
 process.stdin.resume().once('end', () => {
   isOver = true;
   if (underWay === 0) report();
@@ -58,7 +61,8 @@ function ask(due, options, body) {
 function report() {
   times.sort((a, b) => a - b);
   const at = (/** @type {number} */ part) => times[Math.floor(part * (times.length - 1))];
-  process.stdout.write(`${JSON.stringify({ requests: times.length, lost: Object.fromEntries(lost), p50: at(0.5), p99: at(0.99) })}\n`, () =>
-    process.exit(),
+  process.stdout.write(
+    `${JSON.stringify({ requests: times.length, lost: Object.fromEntries(lost), p50: at(0.5), p99: at(0.99) })}\n`,
+    () => process.exit(),
   );
 }

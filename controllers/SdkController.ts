@@ -5,7 +5,8 @@ const now = () => Math.floor(Date.now() / 1000);
 
 /** This is a handler group like any other, so /api/sdk reaches it without a credential, too: ask who calls. */
 function callerOf(params: ControllerParams): CallingApplication {
-  if (params.application === undefined) throw new HttpError(401, 'CREDENTIAL_REQUIRED', 'Send the credential of a registered application');
+  if (params.application === undefined)
+    throw new HttpError(401, 'CREDENTIAL_REQUIRED', 'Send the credential of a registered application');
   return params.application;
 }
 

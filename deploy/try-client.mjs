@@ -1,5 +1,6 @@
-// The load of try.sh: clients with kept-alive connections through each proxy, which count every answer and name everything
-// that is not a whole and right one. No client repeats a request: what is lost is seen. It starts and ends nothing else.
+// The load of try.sh: clients with kept-alive connections through each proxy, which count every answer and name
+// everything that is not a whole and right one. No client repeats a request: what is lost is seen. It starts and ends
+// nothing else.
 //
 //   node try-client.mjs load NAME=HOST:PORT …   reads "phase NAME" and "kill NAME" from standard input, reports at its end
 //   node try-client.mjs flood FROM COUNT LIMIT HOST:PORT …   asks as one address; exit 1 unless the limit holds over all of them
@@ -50,7 +51,9 @@ async function flood([from = '', count = '', limit = '', ...hosts]) {
     let connection;
     while (asked++ < Number(count)) {
       connection = connection?.isOpen() ? connection : openConnection(proxy, from);
-      const outcome = await connection.ask(requestText({ method: 'GET', path: '/api/try', nonce: `f${asked}`, host: proxy.host }));
+      const outcome = await connection.ask(
+        requestText({ method: 'GET', path: '/api/try', nonce: `f${asked}`, host: proxy.host }),
+      );
       const result = 'status' in outcome ? outcome.status : outcome.kind;
       by.set(result, (by.get(result) ?? 0) + 1);
     }
@@ -114,7 +117,13 @@ async function load(proxies) {
         const { instance } = JSON.parse(outcome.body);
         row.by.set(instance, (row.by.get(instance) ?? 0) + 1);
       } else if (loss !== undefined) {
-        row.losses.push({ method, path, kind: loss.kind, detail: loss.detail, at: Math.round(performance.now() - begun) });
+        row.losses.push({
+          method,
+          path,
+          kind: loss.kind,
+          detail: loss.detail,
+          at: Math.round(performance.now() - begun),
+        });
         connection.close();
       }
       if (outcome.kind === 'answer' && /^connection: close\r?$/im.test(outcome.head)) connection.close();
@@ -123,7 +132,9 @@ async function load(proxies) {
     connection?.close();
   }
 
-  const clients = proxies.flatMap((proxy) => CLIENTS.flatMap((client) => Array.from({ length: client.count }, () => run(proxy, client))));
+  const clients = proxies.flatMap((proxy) =>
+    CLIENTS.flatMap((client) => Array.from({ length: client.count }, () => run(proxy, client))),
+  );
   /** @type {Set<string>} */
   const mayLose = new Set();
   for await (const line of createInterface({ input: process.stdin })) {
@@ -138,7 +149,15 @@ async function load(proxies) {
 
 /** @param {Row[]} rows @param {Set<string>} mayLose */
 function report(rows, mayLose) {
-  const columns = /** @type {const} */ (['phase', 'proxy', 'answers', 'by a / b / c', 'lost', 'of them allowed', 'verdict']);
+  const columns = /** @type {const} */ ([
+    'phase',
+    'proxy',
+    'answers',
+    'by a / b / c',
+    'lost',
+    'of them allowed',
+    'verdict',
+  ]);
   let bad = 0;
   const lines = rows.map(({ phase, proxy, answers, by, losses }) => {
     const posts = losses.filter(({ method, kind }) => method === 'POST' && kind !== 'wrong').length;
@@ -150,7 +169,8 @@ function report(rows, mayLose) {
     return [phase, proxy, String(answers), shares, String(losses.length), String(allowed), isBad ? 'LOST' : 'ok'];
   });
   const widths = columns.map((title, i) => Math.max(title.length, ...lines.map((line) => String(line[i]).length)));
-  for (const line of [columns, ...lines]) process.stdout.write(`${line.map((cell, i) => cell.padEnd(Number(widths[i]))).join('  ')}\n`);
+  for (const line of [columns, ...lines])
+    process.stdout.write(`${line.map((cell, i) => cell.padEnd(Number(widths[i]))).join('  ')}\n`);
   const losses = rows.flatMap(({ phase, proxy, losses }) => losses.map((loss) => ({ phase, proxy, ...loss })));
   for (const { phase, proxy, method, path, kind, detail, at } of losses.slice(0, 40)) {
     process.stdout.write(`  ${(at / 1000).toFixed(2)} s, ${phase}, ${proxy}: ${method} ${path}: ${kind}: ${detail}\n`);
@@ -171,7 +191,8 @@ function requestText({ method, path, nonce, host }) {
 /** @param {Answer} answer @param {string} nonce @returns {{ kind: string, detail: string } | undefined} */
 function whatIsWrong({ status, head, body }, nonce) {
   if (status !== 200) return { kind: `status ${status}`, detail: body.slice(0, 120).replace(/\s+/g, ' ') };
-  if (!new RegExp(`^x-request-id: ${nonce}\r?$`, 'im').test(head)) return { kind: 'wrong', detail: 'the request id of another request' };
+  if (!new RegExp(`^x-request-id: ${nonce}\r?$`, 'im').test(head))
+    return { kind: 'wrong', detail: 'the request id of another request' };
   if (!body.includes(`"nonce":"${nonce}"`)) return { kind: 'wrong', detail: 'the answer to another request' };
   return undefined;
 }

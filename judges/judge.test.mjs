@@ -1,5 +1,6 @@
-// What others make of the OpenAPI document of the bookshop (test/docs/bookshop), while the built service serves it: a linter, a
-// generator of types with its client, another generator, and a page. Run: npm --prefix judges ci && npm --prefix judges run judge
+// What others make of the OpenAPI document of the bookshop (test/docs/bookshop), while the built service serves it: a
+// linter, a generator of types with its client, another generator, and a page. Run: npm --prefix judges ci && npm
+// --prefix judges run judge
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +34,11 @@ before(async () => {
     CONTROLLERS_DIR: join(root, 'test/docs/bookshop'),
     DATA_DIR: work,
   };
-  service = spawn(process.execPath, [join(root, 'dist/server.js')], { env, cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+  service = spawn(process.execPath, [join(root, 'dist/server.js')], {
+    env,
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   for await (const line of createInterface({ input: service.stdout })) {
     url = /http:\/\/\S+/.exec(line)?.[0];
     if (url !== undefined) break;
@@ -57,7 +62,9 @@ test('gatefold openapi prints what the service answers', async () => {
 });
 
 test('@redocly/cli finds no error by the rules of the specification', async () => {
-  const { stdout } = await run(bin('redocly'), ['lint', '--extends', 'spec', '--format', 'json', 'openapi.json'], { cwd: work });
+  const { stdout } = await run(bin('redocly'), ['lint', '--extends', 'spec', '--format', 'json', 'openapi.json'], {
+    cwd: work,
+  });
   const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf('{')));
   assert.deepEqual([totals.errors, totals.warnings], [0, 0], JSON.stringify(problems, null, 2));
 });
@@ -164,12 +171,18 @@ test('swagger-ui shows every operation, and complains of nothing', {
     response.setHeader('Content-Type', types[extname(path)]).end(readFileSync(join(assets, path)));
   });
   await new Promise((listening) => pages.listen(0, '127.0.0.1', listening));
-  const browser = await ours('playwright-core').chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  const browser = await ours('playwright-core').chromium.launch({
+    executablePath: CHROMIUM,
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
   try {
     const page = await browser.newPage();
     const complaints = [];
     page.on('pageerror', (error) => complaints.push(error.message));
-    page.on('console', (message) => message.type() === 'error' && !/favicon|404/.test(message.text()) && complaints.push(message.text()));
+    page.on(
+      'console',
+      (message) => message.type() === 'error' && !/favicon|404/.test(message.text()) && complaints.push(message.text()),
+    );
     await page.goto(`http://127.0.0.1:${pages.address().port}/`);
     await page.locator('.opblock').nth(23).waitFor();
     assert.equal(await page.locator('.opblock').count(), 24);
@@ -185,6 +198,13 @@ test('swagger-ui shows every operation, and complains of nothing', {
 /** A module of TypeScript, with what it imports. */
 async function load(path) {
   const built = `${path}.mjs`;
-  await ours('esbuild').build({ entryPoints: [path], outfile: built, bundle: true, format: 'esm', platform: 'node', logLevel: 'error' });
+  await ours('esbuild').build({
+    entryPoints: [path],
+    outfile: built,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    logLevel: 'error',
+  });
   return import(built);
 }

@@ -1,6 +1,6 @@
 // What a front end imports: a client whose types are the controllers' own, by `import type`. Nothing is generated, and
-// nothing of the server is loaded: this is a module by itself, for browsers and for Node. At run time it knows no controller:
-// the name of an operation says what to send, and the content type of an answer how to read it.
+// nothing of the server is loaded: this is a module by itself, for browsers and for Node. At run time it knows no
+// controller: the name of an operation says what to send, and the content type of an answer how to read it.
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
 import { encode, type Given, requestOf, type WireRequest } from './client/request.ts';
@@ -13,9 +13,9 @@ export type * from './client/types.ts';
 /**
  * @param url where the service is: its base URL, with `/api` or without; '' for a page that the service's own origin serves
  * @example
- * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization: `Bearer ${token}` });
- * const user = await api.user.created({ name: 'Ada' });
- * const order = await api.order['GET {id}']({ path: { id: 7 } });
+ * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization: `Bearer ${token}`
+ * }); const user = await api.user.created({ name: 'Ada' }); const order = await api.order['GET {id}']({ path: { id: 7 }
+ * });
  */
 export function createClient<Groups>(url: string, options: ClientOptions = {}): Client<Groups> {
   const base = `${url.replace(/\/(api\/?)?$/, '')}/api/`;
@@ -39,7 +39,9 @@ function withEveryName<T>(make: (name: string) => T): object {
   });
 }
 
-/** Sends at once. The body is read when somebody asks for the result, so that a download can be had as a stream instead. */
+/**
+ * Sends at once. The body is read when somebody asks for the result, so that a download can be had as a stream instead.
+ */
 function start(
   client: ClientOptions,
   { signal, headers: own, timeout = client.timeout }: CallOptions = {},
@@ -49,14 +51,15 @@ function start(
   const cancel = () => abort.abort(signal?.reason);
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { signal: abort.signal });
-  // Lets go of the connection, if it is still held, and of the caller's signal. A caller who reads `response` keeps both: an abort
-  // must still end the download.
+  // Lets go of the connection, if it is still held, and of the caller's signal. A caller who reads `response` keeps
+  // both: an abort must still end the download.
   const close = () => abort.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
     const { url, verb, data } = prepare();
     const headers = new Headers({ ...client.headers, ...own });
-    const authorization = typeof client.authorization === 'function' ? await client.authorization() : client.authorization;
+    const authorization =
+      typeof client.authorization === 'function' ? await client.authorization() : client.authorization;
     if (authorization) headers.set('authorization', authorization);
     if (lastEventId) headers.set('last-event-id', lastEventId);
     const body = encode(data, headers);
@@ -70,9 +73,11 @@ function start(
 
   async function read(response: Response): Promise<unknown> {
     const type = response.headers.get('content-type') ?? '';
-    if (type.startsWith('text/event-stream')) return readEvents(response, prepare().verb === 'GET' ? send : undefined, abort);
+    if (type.startsWith('text/event-stream'))
+      return readEvents(response, prepare().verb === 'GET' ? send : undefined, abort);
     try {
-      if (/[/+]json\b/.test(type)) return await limited(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
+      if (/[/+]json\b/.test(type))
+        return await limited(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
       const bytes = await limited(response.blob());
       // What has neither a type nor a byte has no body, as 204.
       return type || bytes.size > 0 ? bytes : undefined;
@@ -122,6 +127,11 @@ function refusalOf(response: Response, text: string): ApiError {
   } catch {
     // Of somebody between here and the service.
   }
-  const { error_code: code = `HTTP_${status}`, message = statusText || `HTTP ${status}`, errors, request_id: requestId } = envelope;
+  const {
+    error_code: code = `HTTP_${status}`,
+    message = statusText || `HTTP ${status}`,
+    errors,
+    request_id: requestId,
+  } = envelope;
   return new ApiError(status, code, message, { errors, requestId, response });
 }

@@ -53,7 +53,10 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly application?: CallingApplication;
   /** What the segments named in its route are, decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
-  /** The body as it arrived, after `Content-Encoding` and before any parsing: what an HMAC is made over. Empty without a body. */
+  /**
+   * The body as it arrived, after `Content-Encoding` and before any parsing: what an HMAC is made over. Empty without a
+   * body.
+   */
   readonly bytes: Uint8Array;
   /** Lines of the service's own log, with the request id, the group and the operation. */
   readonly log: OperationLog;
@@ -71,7 +74,8 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
 
 export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;
 
-// Plain types with a constraint, for the types of operations: TypeScript sees a string or a number, the check sees more.
+// Plain types with a constraint, for the types of operations: TypeScript sees a string or a number, the check sees
+// more.
 
 /** A whole number, from -(2^53 - 1) to 2^53 - 1. */
 export type Int = number;

@@ -1,5 +1,6 @@
-// Where this project's own files are: the source files as they stand, or what `npm run build` made of them. It stays at the
-// top of src, because the build puts everything into files at the top of dist, and what it asks must be true in both.
+// Where this project's own files are: the source files as they stand, or what `npm run build` made of them. It stays at
+// the top of src, because the build puts everything into files at the top of dist, and what it asks must be true in
+// both.
 import { readFileSync } from 'node:fs';
 import { dirname, extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// The entry of the service, and the supervisor's process. It only wires. A worker's entry is worker.ts: a process loads no
-// more than its own half, because the memory of both is paid by everyone who runs this.
+// The entry of the service, and the supervisor's process. It only wires. A worker's entry is worker.ts: a process loads
+// no more than its own half, because the memory of both is paid by everyone who runs this.
 
 import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
@@ -24,7 +24,16 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);
   const certificates = await createCertificates(basics);
-  await serve({ settings, early, log, flush, output, operations, certificates, announcer: await createAnnouncer(basics) });
+  await serve({
+    settings,
+    early,
+    log,
+    flush,
+    output,
+    operations,
+    certificates,
+    announcer: await createAnnouncer(basics),
+  });
 }
 
 async function createOperations({ settings, log, sink }: ProcessBasics): Promise<Operations | undefined> {
@@ -38,7 +47,13 @@ async function createOperations({ settings, log, sink }: ProcessBasics): Promise
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');
-  return createAnnouncer({ dir: settings.controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs: settings.docs !== 'off' });
+  return createAnnouncer({
+    dir: settings.controllersDir,
+    cwd: process.cwd(),
+    ink,
+    write: sink.write,
+    hasDocs: settings.docs !== 'off',
+  });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

@@ -1,5 +1,6 @@
 // What the test of a controller imports: the whole service over a port of its own, in the process of the test, so that
-// breakpoints and coverage of the controllers work. No cluster, no watching: what is loaded is what was there at the start.
+// breakpoints and coverage of the controllers work. No cluster, no watching: what is loaded is what was there at the
+// start.
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -77,9 +78,9 @@ export interface TestApi extends TestCaller, AsyncDisposable {
 }
 
 /**
- * Serves a folder of controllers in this process, on a free port of loopback. A module is loaded once in a process, as by any
- * other import: what it keeps in variables, several services of one process share. The last of them that closes disposes of their
- * controllers.
+ * Serves a folder of controllers in this process, on a free port of loopback. A module is loaded once in a process, as
+ * by any other import: what it keeps in variables, several services of one process share. The last of them that closes
+ * disposes of their controllers.
  *
  * @throws Error when a setting makes no sense, when the folder cannot be read, and when a controller does not load, unless `group-not-loadable` is expected
  * @example
@@ -110,7 +111,11 @@ export async function startTest({
   open.add(parts);
 
   async function close(): Promise<void> {
-    for (const end = performance.now() + settings.drainTimeout; parts.app.pendingWork() > 0 && performance.now() < end; ) await sleep(5);
+    for (
+      const end = performance.now() + settings.drainTimeout;
+      parts.app.pendingWork() > 0 && performance.now() < end;
+    )
+      await sleep(5);
     parts.app.giveUpWork();
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
@@ -147,7 +152,8 @@ export async function startTest({
         row: {
           application: { id, name: 'test', ...application },
           handler,
-          groups: groups === undefined || groups === '*' ? groups : new Set(groups.map((name) => groupNameOf(name) ?? name)),
+          groups:
+            groups === undefined || groups === '*' ? groups : new Set(groups.map((name) => groupNameOf(name) ?? name)),
           methods: methods && new Set(methods.map((method) => method.toUpperCase())),
         },
       });
@@ -169,8 +175,9 @@ function checkFolder(dir: string): void {
 }
 
 /**
- * Services of this process that are open, and those that are closed whose controllers are not disposed of yet. All of them share
- * what modules hold, such as a pool of connections: so the last one that closes disposes of the controllers of all.
+ * Services of this process that are open, and those that are closed whose controllers are not disposed of yet. All of
+ * them share what modules hold, such as a pool of connections: so the last one that closes disposes of the controllers
+ * of all.
  */
 const open = new Set<WorkerParts>();
 const undisposed: WorkerParts[] = [];
@@ -214,8 +221,12 @@ function callerOf(url: string, authorization?: string): TestCaller {
 function refuseErrors(lines: readonly LogLine[], expected: ReadonlySet<string>): void {
   const surprises = lines.filter(({ level, event }) => level === 'error' && !expected.has(event));
   if (surprises.length === 0) return;
-  const told = surprises.map(({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indented(stack)}`);
-  throw new Error(`The log has errors that the test does not expect (expectErrors names those it does):${told.join('')}`);
+  const told = surprises.map(
+    ({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indented(stack)}`,
+  );
+  throw new Error(
+    `The log has errors that the test does not expect (expectErrors names those it does):${told.join('')}`,
+  );
 }
 
 function indented(stack: unknown): string {
@@ -235,11 +246,23 @@ export function createParams<
   Query extends object = Record<string, string | string[]>,
 >(given: GivenParams<Path, Query> = {}): ControllerParams<{ path: Path; query: Query }> {
   const usual = {
-    ...{ page: 'test', method: 'index', verb: 'GET', slugs: [], query: {}, requestId: 'test', path: {}, lastEventId: undefined },
+    ...{
+      page: 'test',
+      method: 'index',
+      verb: 'GET',
+      slugs: [],
+      query: {},
+      requestId: 'test',
+      path: {},
+      lastEventId: undefined,
+    },
     ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
     ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {} },
   };
-  const fields = Object.entries({ ...usual, ...given }).map(([name, value]) => [name, { value, enumerable: ECHOED.has(name) }]);
+  const fields = Object.entries({ ...usual, ...given }).map(([name, value]) => [
+    name,
+    { value, enumerable: ECHOED.has(name) },
+  ]);
   return Object.defineProperties({}, Object.fromEntries(fields)) as ControllerParams<{ path: Path; query: Query }>;
 }
 

@@ -26,8 +26,17 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
       const bounded = { ...settings, maxConnections: mostConnections(settings.maxConnections) };
-      const parts = await createWorkerParts({ settings: bounded, log, sink, observer: metrics?.observer, transport, ...events });
-      return metrics === undefined ? parts : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
+      const parts = await createWorkerParts({
+        settings: bounded,
+        log,
+        sink,
+        observer: metrics?.observer,
+        transport,
+        ...events,
+      });
+      return metrics === undefined
+        ? parts
+        : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
     },
     prepare: () => prepareFor(settings.controllersDir),
     onSecure: (state) => transport?.use(state),

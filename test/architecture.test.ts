@@ -1,5 +1,6 @@
-// The rules that keep the tree readable: no import runs upward, rooms of one floor meet only in what stands above them, and
-// no file outgrows a sitting. `import type` may cross: it is gone before anything runs. Circles are Biome's (noImportCycles).
+// The rules that keep the tree readable: no import runs upward, rooms of one floor meet only in what stands above them,
+// and no file outgrows a sitting. `import type` may cross: it is gone before anything runs. Circles are Biome's
+// (noImportCycles).
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
@@ -25,7 +26,8 @@ const CONTRACT_FLOORS = ['source', 'types', 'schema', 'check', 'contract'];
 const MOST_LINES = 300;
 const FEWEST_LINES = 20;
 /** The files that decide who may call an operation. */
-const REVIEWED = /^(?:http\/[^/]+|(?:credentials|limits)\/.+|groups\/(?:operations|operation-settings|protections)\.ts)$/;
+const REVIEWED =
+  /^(?:http\/[^/]+|(?:credentials|limits)\/.+|groups\/(?:operations|operation-settings|protections)\.ts)$/;
 
 interface SourceFile {
   /** Relative to src. */
@@ -74,7 +76,8 @@ describe('the tree of src', () => {
     const short = files.filter(({ path, lines }) => lines < FEWEST_LINES && path.includes('/'));
     // An entry only wires, so nothing can live in one.
     const users = (path: string): SourceFile[] => files.filter(({ imports }) => imports.includes(path));
-    const isAlone = (path: string): boolean => users(path).length < 2 && users(path).every((user) => user.path.includes('/'));
+    const isAlone = (path: string): boolean =>
+      users(path).length < 2 && users(path).every((user) => user.path.includes('/'));
     assert.deepEqual(
       short.filter(({ path }) => isAlone(path)).map(({ path }) => path),
       [],

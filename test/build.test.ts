@@ -11,10 +11,21 @@ const ROOT = resolve(import.meta.dirname, '..');
 test('build.mjs without its tools: a dist that is current is left as it is, any other is refused in one line', (t) => {
   const copy = mkdtempSync(join(tmpdir(), 'gatefold-build-'));
   t.after(() => rmSync(copy, { recursive: true, force: true }));
-  for (const name of ['src', 'dist', 'build.mjs', 'tsconfig.json', 'tsconfig.build.json', 'tsconfig.types.json', 'package.json'])
+  for (const name of [
+    'src',
+    'dist',
+    'build.mjs',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'tsconfig.types.json',
+    'package.json',
+  ])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   const build = (...flags: string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['build.mjs', ...flags], { cwd: copy, encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['build.mjs', ...flags], {
+      cwd: copy,
+      encoding: 'utf8',
+    });
     return { status, output: stdout + stderr };
   };
   assert.deepEqual(build('--if-stale'), { status: 0, output: '' });
@@ -22,7 +33,10 @@ test('build.mjs without its tools: a dist that is current is left as it is, any 
   const refusal = 'Cannot build: esbuild and typescript are not installed. Run: npm ci\n';
   assert.deepEqual(build(), { status: 1, output: refusal });
   appendFileSync(join(copy, 'src', 'cli.ts'), '// an edit\n');
-  assert.deepEqual(build('--if-stale'), { status: 1, output: refusal.replace('. Run', '; dist is older than src. Run') });
+  assert.deepEqual(build('--if-stale'), {
+    status: 1,
+    output: refusal.replace('. Run', '; dist is older than src. Run'),
+  });
   assert.ok(existsSync(join(copy, 'dist', 'server.js')));
   rmSync(join(copy, 'dist'), { recursive: true });
   assert.deepEqual(build('--if-stale'), { status: 1, output: refusal.replace('. Run', '; dist is not there. Run') });

@@ -1,4 +1,5 @@
-// What the documents promise about themselves: a citation in the code leads somewhere, and a link between documents, too.
+// What the documents promise about themselves: a citation in the code leads somewhere, and a link between documents,
+// too.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -7,7 +8,9 @@ import { describe, it } from 'node:test';
 const ROOT = resolve(import.meta.dirname, '..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const sources = ['src', 'test', 'controllers']
-  .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)))
+  .flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
   .filter((path) => path.endsWith('.ts'));
 const documents = [
   'README.md',
@@ -56,7 +59,10 @@ describe('citations', () => {
 describe('links', () => {
   for (const path of documents) {
     it(`of ${path} lead to a file`, () => {
-      const targets = Array.from(read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g), ([, target = '']) => target);
+      const targets = Array.from(
+        read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g),
+        ([, target = '']) => target,
+      );
       assert.deepEqual(
         targets.filter((target) => !existsSync(resolve(ROOT, path, '..', target))),
         [],
@@ -67,7 +73,8 @@ describe('links', () => {
 
 it('CONTRIBUTING.md names files and names that there are', () => {
   const text = read('CONTRIBUTING.md');
-  for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g)) assert.ok(existsSync(join(ROOT, path)), path);
+  for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g))
+    assert.ok(existsSync(join(ROOT, path)), path);
   for (const [name, path] of [
     ['settingRows', 'src/base/config.ts'],
     ['CATALOGUE', 'src/base/errors.ts'],

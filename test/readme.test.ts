@@ -11,12 +11,16 @@ import { startService } from './support/cluster-server.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
-const BLOCKS = Array.from(README.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm), ([, kind = '', text = '']) => ({ kind, text }));
+const BLOCKS = Array.from(README.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm), ([, kind = '', text = '']) => ({
+  kind,
+  text,
+}));
 
 /** `curl --json` came with 7.82. */
 const hasCurl = (() => {
   try {
-    const [, major = 0, minor = 0] = /^curl (\d+)\.(\d+)/.exec(execFileSync('curl', ['--version'], { encoding: 'utf8' })) ?? [];
+    const [, major = 0, minor = 0] =
+      /^curl (\d+)\.(\d+)/.exec(execFileSync('curl', ['--version'], { encoding: 'utf8' })) ?? [];
     return Number(major) > 7 || (Number(major) === 7 && Number(minor) >= 82);
   } catch {
     return false;
@@ -24,7 +28,8 @@ const hasCurl = (() => {
 })();
 
 /** What differs from run to run is made one. */
-const steady = (text: string) => text.replace(/"timestamp":\d+/g, '"timestamp":0').replace(/"request_id":"[^"]*"/g, '"request_id":"-"');
+const steady = (text: string) =>
+  text.replace(/"timestamp":\d+/g, '"timestamp":0').replace(/"request_id":"[^"]*"/g, '"request_id":"-"');
 
 /** Every curl of a block, and the line under it. */
 function runCurls(block: string, port: number): number {
@@ -43,7 +48,9 @@ test('README: by line 25 it says what this is, how to run it, one curl with its 
 });
 
 test('README: its npm scripts exist', () => {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
   for (const [, name] of README.matchAll(/npm (?:run )?(start|test|build|dev|bench|typecheck)\b/g))
     assert.ok(scripts[name as string] !== undefined, String(name));
 });
@@ -54,7 +61,10 @@ test('package.json: no run-time dependency, and a lock file without download add
   assert.doesNotMatch(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'), /"resolved"/);
 });
 
-describe('README: every block', { skip: hasCurl ? false : 'curl is not installed, or has no --json', timeout: 110_000 }, () => {
+describe('README: every block', {
+  skip: hasCurl ? false : 'curl is not installed, or has no --json',
+  timeout: 110_000,
+}, () => {
   test('of the checkout and of a project does what it says', async (t) => {
     const reader = createReader(t);
     const service = await startService(t, { dir: join(ROOT, 'controllers'), env: { WORKERS: '1' } });
@@ -62,7 +72,8 @@ describe('README: every block', { skip: hasCurl ? false : 'curl is not installed
     for (const { kind, text } of BLOCKS) {
       const [first = ''] = text.split('\n');
       if (kind === 'console') assert.ok(runCurls(text, project || service.port) > 0);
-      // What installs and builds is run by .ci/package and by test/build.test.ts; here it would pull dist from under other tests.
+      // What installs and builds is run by .ci/package and by test/build.test.ts; here it would pull dist from under
+      // other tests.
       else if (/^npm ci && npm (start|test|run build) ?/.test(first)) continue;
       else if (first.startsWith('node dist/cli.js init ')) project = await reader.serve(first);
       else if (first.includes('DOMAINS=')) assert.deepEqual(settingsOf(first).domains, ['api.example.com']);
@@ -85,11 +96,16 @@ function squigglesIn(text: string): string[] {
 }
 
 function settingsOf(command: string) {
-  const env = Object.fromEntries(Array.from(command.matchAll(/\b([A-Z_]+)=(\S+)/g), ([, name = '', value = '']) => [name, value]));
+  const env = Object.fromEntries(
+    Array.from(command.matchAll(/\b([A-Z_]+)=(\S+)/g), ([, name = '', value = '']) => [name, value]),
+  );
   return parseSettings(env, [], { cores: 1 });
 }
 
-/** Somebody beside a checkout. Their `npm install` takes what this checkout has instead of the registry; all else is real. */
+/**
+ * Somebody beside a checkout. Their `npm install` takes what this checkout has instead of the registry; all else is
+ * real.
+ */
 function createReader(t: TestContext) {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-readme-')));
   let server: ChildProcess | undefined;
@@ -107,12 +123,22 @@ function createReader(t: TestContext) {
   mkdirSync(bin);
   symlinkSync(join(ROOT, 'dist'), join(checkout, 'dist'));
   const npm = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
-  const modules = ['typescript', 'tsx', '@types/node'].map((name) => `ln -s '${ROOT}/node_modules/${name}' node_modules/${name}`);
-  const install = ['mkdir -p node_modules/@types node_modules/.bin', `ln -s '${ROOT}' node_modules/gatefold`, ...modules].join('; ');
+  const modules = ['typescript', 'tsx', '@types/node'].map(
+    (name) => `ln -s '${ROOT}/node_modules/${name}' node_modules/${name}`,
+  );
+  const install = [
+    'mkdir -p node_modules/@types node_modules/.bin',
+    `ln -s '${ROOT}' node_modules/gatefold`,
+    ...modules,
+  ].join('; ');
   const command = `printf '#!/bin/sh\\nexec node "${ROOT}/dist/cli.js" "$@"\\n' > node_modules/.bin/gatefold; chmod +x node_modules/.bin/gatefold`;
-  writeFileSync(join(bin, 'npm'), `#!/bin/sh\nif [ "$1" = install ]; then ${install}; ${command}; else exec '${npm}' "$@"; fi\n`, {
-    mode: 0o755,
-  });
+  writeFileSync(
+    join(bin, 'npm'),
+    `#!/bin/sh\nif [ "$1" = install ]; then ${install}; ${command}; else exec '${npm}' "$@"; fi\n`,
+    {
+      mode: 0o755,
+    },
+  );
   const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...inherited } = process.env;
   const env = {
     ...inherited,
@@ -133,15 +159,35 @@ function createReader(t: TestContext) {
       mkdirSync(join(web, 'node_modules'), { recursive: true });
       symlinkSync(ROOT, join(web, 'node_modules/gatefold'));
       writeFileSync(join(web, 'main.ts'), source);
-      const options = { module: 'esnext', moduleResolution: 'bundler', target: 'es2022', lib: ['es2022', 'dom'], types: [] };
-      const compilerOptions = { ...options, strict: true, noEmit: true, allowImportingTsExtensions: true, skipLibCheck: true };
+      const options = {
+        module: 'esnext',
+        moduleResolution: 'bundler',
+        target: 'es2022',
+        lib: ['es2022', 'dom'],
+        types: [],
+      };
+      const compilerOptions = {
+        ...options,
+        strict: true,
+        noEmit: true,
+        allowImportingTsExtensions: true,
+        skipLibCheck: true,
+      };
       writeFileSync(join(web, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['main.ts'] }));
       const { stdout } = spawnSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', web], { encoding: 'utf8', cwd: web });
-      return Array.from(stdout.matchAll(/^main\.ts(\(\d+,\d+\)): error TS\d+(: .*)$/gm), ([, at, said]) => `${at}${said}`);
+      return Array.from(
+        stdout.matchAll(/^main\.ts(\(\d+,\d+\)): error TS\d+(: .*)$/gm),
+        ([, at, said]) => `${at}${said}`,
+      );
     },
     /** Until the test is over. */
     async serve(line: string): Promise<number> {
-      const child = spawn('sh', ['-c', line], { cwd: checkout, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+      const child = spawn('sh', ['-c', line], {
+        cwd: checkout,
+        env,
+        stdio: ['ignore', 'pipe', 'ignore'],
+        detached: true,
+      });
       server = child;
       for await (const chunk of child.stdout.setEncoding('utf8')) {
         said += chunk;

@@ -1,6 +1,6 @@
-// `node --test` with these arguments. On Node 20 a process with a loader once stood still before the first module of its test file
-// was loaded, until its time was over; nodejs/node#50948 tells of the like, and what it was is not known. A file that stood still
-// so, with no test begun, is run once more. Nothing that began a test ever is.
+// `node --test` with these arguments. On Node 20 a process with a loader once stood still before the first module of
+// its test file was loaded, until its time was over; nodejs/node#50948 tells of the like, and what it was is not known.
+// A file that stood still so, with no test begun, is run once more. Nothing that began a test ever is.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,11 +18,20 @@ try {
 /** @param {readonly string[]} files @param {boolean} isSecond @returns {number} the exit code */
 function run(files, isSecond = false) {
   const report = join(folder, `report-${isSecond}`);
-  const reporter = ['--test-reporter', join(import.meta.dirname, 'support/stuck-files.mjs'), '--test-reporter-destination', report];
+  const reporter = [
+    '--test-reporter',
+    join(import.meta.dirname, 'support/stuck-files.mjs'),
+    '--test-reporter-destination',
+    report,
+  ];
   const first = flags.some((flag) => flag.startsWith('--test-reporter=')) ? [] : ['--test-reporter=spec'];
-  const { status } = spawnSync(process.execPath, [...flags, ...first, '--test-reporter-destination=stdout', ...reporter, ...files], {
-    stdio: 'inherit',
-  });
+  const { status } = spawnSync(
+    process.execPath,
+    [...flags, ...first, '--test-reporter-destination=stdout', ...reporter, ...files],
+    {
+      stdio: 'inherit',
+    },
+  );
   if (status === 0 || isSecond) return status ?? 1;
   const { stuck, failed } = JSON.parse(readFileSync(report, 'utf8'));
   if (failed > 0 || stuck.length === 0) return status ?? 1;

@@ -172,7 +172,9 @@ describe('startTest', async () => {
   });
 
   it('does not start with a folder that is not there', async () => {
-    await assert.rejects(startTest({ controllers: '/none' }), { message: 'Cannot read the controllers folder /none: it does not exist' });
+    await assert.rejects(startTest({ controllers: '/none' }), {
+      message: 'Cannot read the controllers folder /none: it does not exist',
+    });
   });
 
   it('counts what ran of a controller as covered', (test) => {
@@ -185,10 +187,15 @@ describe('startTest', async () => {
       await api.close();`,
       { NODE_V8_COVERAGE: coverage },
     );
-    const scripts = readdirSync(coverage).flatMap((name) => JSON.parse(readFileSync(join(coverage, name), 'utf8')).result);
+    const scripts = readdirSync(coverage).flatMap(
+      (name) => JSON.parse(readFileSync(join(coverage, name), 'utf8')).result,
+    );
     const { functions } = scripts.find(({ url }: { url: string }) => url.endsWith('/BookController.mjs'));
     const counts = new Map(
-      functions.map(({ functionName, ranges }: { functionName: string; ranges: { count: number }[] }) => [functionName, ranges[0]?.count]),
+      functions.map(({ functionName, ranges }: { functionName: string; ranges: { count: number }[] }) => [
+        functionName,
+        ranges[0]?.count,
+      ]),
     );
     assert.deepEqual([counts.get('index'), counts.get('created') ?? 0], [1, 0]);
   });
@@ -214,21 +221,29 @@ describe('startTest', async () => {
 function runScript(script: string, env: Readonly<Record<string, string>> = {}): string {
   const testing = pathToFileURL(resolve(import.meta.dirname, '../src/testing.ts')).href;
   const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
-  const args = [...flags, '--input-type=module', '-e', `import { startTest } from ${JSON.stringify(testing)};\n${script}`];
+  const args = [
+    ...flags,
+    '--input-type=module',
+    '-e',
+    `import { startTest } from ${JSON.stringify(testing)};\n${script}`,
+  ];
   return execFileSync(process.execPath, args, { env: { ...process.env, ...env }, encoding: 'utf8' });
 }
 
 describe('createParams', () => {
   it('is what an operation needs to be called as a function', () => {
     const { slugs, query, verb, signal, request } = createParams({ slugs: ['find', '1'], verb: 'POST' });
-    assert.deepEqual([slugs, { ...query }, verb, signal.aborted, typeof request], [['find', '1'], {}, 'POST', false, 'object']);
+    assert.deepEqual(
+      [slugs, { ...query }, verb, signal.aborted, typeof request],
+      [['find', '1'], {}, 'POST', false, 'object'],
+    );
   });
 
   it('has the types of what it is given', () => {
-    const operation = (_: unknown, { path, query }: ControllerParams<{ path: { id: number }; query: { deep?: boolean } }>) => [
-      path.id + 1,
-      query.deep,
-    ];
+    const operation = (
+      _: unknown,
+      { path, query }: ControllerParams<{ path: { id: number }; query: { deep?: boolean } }>,
+    ) => [path.id + 1, query.deep];
     assert.deepEqual(operation({}, createParams({ path: { id: 6 }, query: { deep: true } })), [7, true]);
     const untyped = (_: unknown, { path, query, log }: ControllerParams) => log.info('seen', { ...path, ...query });
     untyped({}, createParams());
@@ -237,6 +252,13 @@ describe('createParams', () => {
   it('is echoed as the service echoes it: without the request and the signal', () => {
     const params: ControllerParams = createParams({ signal: AbortSignal.abort() });
     assert.ok(params.signal.aborted);
-    assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(params))), ['page', 'method', 'verb', 'slugs', 'query', 'requestId']);
+    assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(params))), [
+      'page',
+      'method',
+      'verb',
+      'slugs',
+      'query',
+      'requestId',
+    ]);
   });
 });

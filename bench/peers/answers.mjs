@@ -1,5 +1,6 @@
 // What every peer answers: the same bytes, the same number of header fields as Gatefold. It owns the values, and how a
-// peer announces its port; it does not know how any framework writes them. check.mjs holds all of them against each other.
+// peer announces its port; it does not know how any framework writes them. check.mjs holds all of them against each
+// other.
 
 import { readFileSync } from 'node:fs';
 
@@ -69,5 +70,7 @@ export const listenOptions = { port: Number(process.env.PORT ?? 0), host: '127.0
 /** The line that servers.mjs waits for. @param {import('node:net').AddressInfo | string | null} address */
 export function announce(address) {
   if (address === null || typeof address === 'string') throw new Error(`No TCP address: ${address}`);
-  process.stdout.write(`peer listening on ${tlsPair === undefined ? 'http' : 'https'}://${address.address}:${address.port}\n`);
+  process.stdout.write(
+    `peer listening on ${tlsPair === undefined ? 'http' : 'https'}://${address.address}:${address.port}\n`,
+  );
 }

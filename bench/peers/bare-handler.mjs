@@ -1,5 +1,5 @@
-// The yardstick's handler: node:http with nothing between, written as one would who counts microseconds: one flat header array
-// and one `end` an answer, the body by `data` and `end`. No routing but two string compares.
+// The yardstick's handler: node:http with nothing between, written as one would who counts microseconds: one flat
+// header array and one `end` an answer, the body by `data` and `end`. No routing but two string compares.
 import { createdAnswer, indexAnswer, nextRequestId, notFoundAnswer } from './answers.mjs';
 
 const TYPE = 'application/json; charset=UTF-8';

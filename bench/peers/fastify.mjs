@@ -2,7 +2,15 @@
 import { fileURLToPath } from 'node:url';
 import autoload from '@fastify/autoload';
 import fastify from 'fastify';
-import { announce, errorHeaders, listenOptions, nextRequestId, notFoundAnswer, preflightHeaders, tlsPair } from './answers.mjs';
+import {
+  announce,
+  errorHeaders,
+  listenOptions,
+  nextRequestId,
+  notFoundAnswer,
+  preflightHeaders,
+  tlsPair,
+} from './answers.mjs';
 
 const app = fastify(tlsPair === undefined ? {} : { https: tlsPair });
 app.register(autoload, { dir: fileURLToPath(new URL('./fastify-routes', import.meta.url)) });

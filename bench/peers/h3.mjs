@@ -14,7 +14,10 @@ import {
 } from './answers.mjs';
 
 const app = new H3();
-app.get('/api/test', () => new HTTPResponse(JSON.stringify(indexAnswer()), { headers: answerHeaders(nextRequestId()) }));
+app.get(
+  '/api/test',
+  () => new HTTPResponse(JSON.stringify(indexAnswer()), { headers: answerHeaders(nextRequestId()) }),
+);
 app.post('/api/test', async (event) => {
   const id = nextRequestId();
   return new HTTPResponse(JSON.stringify(createdAnswer(await event.req.json(), id)), { headers: answerHeaders(id) });

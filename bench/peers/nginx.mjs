@@ -1,5 +1,6 @@
-// What most put in front: nginx speaks TLS, with one worker as everybody has here, and hands each request to the bare handler in
-// this process by node:http, on connections that are kept. It is a child, so its work counts as this process's own.
+// What most put in front: nginx speaks TLS, with one worker as everybody has here, and hands each request to the bare
+// handler in this process by node:http, on connections that are kept. It is a child, so its work counts as this
+// process's own.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -27,9 +28,13 @@ process.once('exit', () => nginx.kill('SIGKILL'));
 await answers();
 announce({ address: HOST, family: 'IPv4', port });
 
-/** What matters to the comparison: versions, session tickets and kept connections as node:https and Gatefold have them. */
+/**
+ * What matters to the comparison: versions, session tickets and kept connections as node:https and Gatefold have them.
+ */
 function configuration() {
-  const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`);
+  const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  );
   return `pid ${folder}/nginx.pid;
 error_log stderr crit;
 worker_processes 1;

@@ -1,6 +1,6 @@
-// Modules of Node that are had by `require`. An `import` asks for each of their exports, and some of those are dear on Node 22
-// and later: node:http has WebSocket, for which Node loads its whole HTTP client (40 ms and 12 MB a process); node:crypto has
-// the whole of Web Crypto. Each process of the service would pay for what none uses.
+// Modules of Node that are had by `require`. An `import` asks for each of their exports, and some of those are dear on
+// Node 22 and later: node:http has WebSocket, for which Node loads its whole HTTP client (40 ms and 12 MB a process);
+// node:crypto has the whole of Web Crypto. Each process of the service would pay for what none uses.
 import type * as Crypto from 'node:crypto';
 import type * as Http from 'node:http';
 import type * as Https from 'node:https';

@@ -1,5 +1,5 @@
-// Reads the settings out of an environment and a command line. An environment variable and a flag are two spellings of the
-// same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). Both are arguments: this file reads no environment of its own.
+// Reads the settings out of an environment and a command line. An environment variable and a flag are two spellings of
+// the same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). Both are arguments: this file reads no environment of its own.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { prefixedName } from './ignored-variables.ts';
 import { Expected, isKeyText } from './setting-values.ts';
@@ -31,7 +31,11 @@ export interface SettingReading {
  * @param argv the words after the script name: `--name value` or `--name=value`
  * @throws SettingsError one line that names the setting, what it was given and what it takes
  */
-export function parseSettings(env: Readonly<Record<string, string | undefined>>, argv: readonly string[], machine: Machine): Settings {
+export function parseSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  argv: readonly string[],
+  machine: Machine,
+): Settings {
   const { values, positionals } = parseWords(argv);
   const [word] = positionals;
   if (word !== undefined) throw new SettingsError(`${word.split('=', 1)[0]}: unknown setting`);
@@ -75,14 +79,19 @@ export function readSettings(
 }
 
 /** What does not go together, said of one of the two. */
-function conflictOf({ row: { key } }: SettingReading, { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings): string | undefined {
+function conflictOf(
+  { row: { key } }: SettingReading,
+  { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,
+): string | undefined {
   if (key === 'tlsCert' && tlsCert === undefined && tlsKey !== undefined) return 'TLS_CERT: TLS_KEY needs it';
   if (key === 'tlsKey' && tlsKey === undefined && tlsCert !== undefined) return 'TLS_KEY: TLS_CERT needs it';
   if (key === 'domains' && domains.length > 0 && tlsCert !== undefined)
     return 'DOMAINS: a certificate is either ordered or given by TLS_CERT';
   if (key !== 'httpPort' || httpPort === undefined) return undefined;
   if (!isSecure({ tlsCert, domains })) return 'HTTP_PORT: it leads to HTTPS, which takes DOMAINS or TLS_CERT';
-  return httpPort !== 0 && (httpPort === port || httpPort === opsPort) ? `HTTP_PORT: ${httpPort} is taken by another port` : undefined;
+  return httpPort !== 0 && (httpPort === port || httpPort === opsPort)
+    ? `HTTP_PORT: ${httpPort} is taken by another port`
+    : undefined;
 }
 
 export function flagOf(name: string): string {
@@ -108,7 +117,13 @@ export function secretFlags(argv: readonly string[]): string[] {
 export function parseWords(argv: readonly string[], own: FlagOptions = {}): Words {
   const names = settingRows({ cores: 1 }).map((row) => nameOfFlag(row.name));
   const options: FlagOptions = { ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])), ...own };
-  const { values, positionals, tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
+  const { values, positionals, tokens } = parseArgs({
+    args: [...argv],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
   const seen = new Set<string>();
   for (const token of tokens) {
     if (token.kind !== 'option') continue;

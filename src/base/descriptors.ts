@@ -1,5 +1,5 @@
-// How many connections this process can have: each is a file descriptor, and out of them the system cuts new connections
-// without looking who has idled longest. Some are kept for files, pipes and what controllers open.
+// How many connections this process can have: each is a file descriptor, and out of them the system cuts new
+// connections without looking who has idled longest. Some are kept for files, pipes and what controllers open.
 import { readFileSync } from 'node:fs';
 
 /** Kept for everything but connections: at least so many, and of a high limit one of so many. */
@@ -23,7 +23,9 @@ export function mostSideConnections(wanted: number, limit: number | undefined = 
   return Math.max(1, Math.floor(mostConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 
-/** Node has raised it to what it may be, `ulimit -Hn`. Undefined on systems without /proc, and where there is no limit. */
+/**
+ * Node has raised it to what it may be, `ulimit -Hn`. Undefined on systems without /proc, and where there is no limit.
+ */
 function descriptorLimit(): number | undefined {
   try {
     const limits = readFileSync('/proc/self/limits', 'latin1');

@@ -1,4 +1,5 @@
-// Lists of entity tags, as If-Match and If-None-Match have them (RFC 9110, 8.8.3). In one pass, whatever a client sends.
+// Lists of entity tags, as If-Match and If-None-Match have them (RFC 9110, 8.8.3). In one pass, whatever a client
+// sends.
 
 /** `"a", W/"b"`, or `*`; undefined: it is no such list. The tags keep their quotes and their `W/`. */
 export function parseEntityTags(header: string): readonly string[] | '*' | undefined {

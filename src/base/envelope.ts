@@ -1,5 +1,5 @@
-// The one shape of every error on every port, and a whole refusal as text for a connection that sent no request. This file
-// knows no port; each has its own headers.
+// The one shape of every error on every port, and a whole refusal as text for a connection that sent no request. This
+// file knows no port; each has its own headers.
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
 import { unixTime } from './time.ts';
@@ -23,7 +23,10 @@ function encodeDetails(details: unknown): string {
 let lastRefusal: HttpError | undefined;
 let lastStart = '';
 
-/** The start of an envelope. The last one is kept if its refusal is a frozen one of the catalogue: such refusals come in floods. */
+/**
+ * The start of an envelope. The last one is kept if its refusal is a frozen one of the catalogue: such refusals come in
+ * floods.
+ */
 function envelopeStart(error: HttpError): string {
   if (error === lastRefusal) return lastStart;
   const start = `{"status":"error","error_code":${JSON.stringify(error.code)},"message":${JSON.stringify(error.message)},"timestamp":`;
@@ -43,7 +46,17 @@ export function rawRefusal(error: HttpError, requestId: string, headers: readonl
   const { status } = error;
   const body = envelope(error, requestId);
   const date = new Date().toUTCString();
-  const all = ['Date', date, ...headers, 'X-Request-Id', requestId, 'Content-Length', Buffer.byteLength(body), 'Connection', 'close'];
+  const all = [
+    'Date',
+    date,
+    ...headers,
+    'X-Request-Id',
+    requestId,
+    'Content-Length',
+    Buffer.byteLength(body),
+    'Connection',
+    'close',
+  ];
   let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
   for (let i = 0; i < all.length; i += 2) lines += `${all[i]}: ${all[i + 1]}\r\n`;
   return `${lines}\r\n${body}`;

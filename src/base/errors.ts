@@ -47,7 +47,10 @@ export const CATALOGUE = {
   INTERNAL_ERROR: { status: 500, message: 'The request could not be answered' },
   OPERATION_NOT_FOUND: { status: 500, message: 'The handler group has no operation for this request' },
   GROUP_NOT_LOADABLE: { status: 500, message: 'The handler group cannot be loaded' },
-  DELEGATED_GROUP_NOT_FOUND: { status: 500, message: 'The request was delegated to a handler group that does not exist' },
+  DELEGATED_GROUP_NOT_FOUND: {
+    status: 500,
+    message: 'The request was delegated to a handler group that does not exist',
+  },
   UNENCODABLE_RESULT: { status: 500, message: 'The result cannot be encoded as JSON' },
   UNSUPPORTED_TRANSFER_CODING: { status: 501, message: 'The only transfer coding served is chunked' },
   IDENTITY_NOT_CONFIGURED: { status: 503, message: 'No identity provider is configured' },
@@ -101,7 +104,8 @@ export class HttpError extends Error {
       throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);
     }
     if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');
-    if (options.details !== undefined && !Array.isArray(options.details)) throw new TypeError('HttpError: details must be a list');
+    if (options.details !== undefined && !Array.isArray(options.details))
+      throw new TypeError('HttpError: details must be a list');
     this.status = status;
     this.code = code;
     this.headers = options.headers;
@@ -123,7 +127,8 @@ const plain = new Map<ErrorCode, HttpError>();
 /** A refusal out of the catalogue, as a value to throw. `message` replaces the catalogue's sentence. */
 export function refusal(code: ErrorCode, message?: string, options?: HttpErrorOptions): HttpError {
   const row = CATALOGUE[code];
-  if (message !== undefined || options !== undefined) return new HttpError(row.status, code, message ?? row.message, options);
+  if (message !== undefined || options !== undefined)
+    return new HttpError(row.status, code, message ?? row.message, options);
   const known = plain.get(code);
   if (known !== undefined) return known;
   const made = Object.freeze(new HttpError(row.status, code, row.message));

@@ -1,4 +1,5 @@
-// What a failed system call is called in a message for people. It knows no paths: those stand in the sentence around it.
+// What a failed system call is called in a message for people. It knows no paths: those stand in the sentence around
+// it.
 
 const SENTENCES: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
@@ -26,5 +27,7 @@ export function errorCode(error: unknown): string | undefined {
 export function describeFailure(error: unknown): string {
   const code = errorCode(error);
   const sentence = code === undefined ? undefined : SENTENCES[code];
-  return sentence ?? code ?? (error instanceof Error ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure');
+  return (
+    sentence ?? code ?? (error instanceof Error ? (error.message.split('\n', 1)[0] as string) : 'an unknown failure')
+  );
 }

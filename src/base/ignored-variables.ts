@@ -1,5 +1,6 @@
-// Variables of the environment that nothing reads and that were probably meant for a setting: `RATELIMIT`, `TRUST_PROXY`. Other
-// programs share the environment and may mean them, so they stop no start. The callers report them.
+// Variables of the environment that nothing reads and that were probably meant for a setting: `RATELIMIT`,
+// `TRUST_PROXY`. Other programs share the environment and may mean them, so they stop no start. The callers report
+// them.
 import { editDistance, lettersOf } from './near.ts';
 
 /** Each setting that protects, and other names that people write for it. Slips of the pen need no name here. */
@@ -20,7 +21,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const PREFIX = 'GATEFOLD_';
 
-/** A setting with our name in front. No other program can mean it; Kubernetes can, whose links have the name of a service. */
+/**
+ * A setting with our name in front. No other program can mean it; Kubernetes can, whose links have the name of a
+ * service.
+ */
 export function prefixedName(setting: string, env: Environment): string | undefined {
   const value = env[PREFIX + setting] ?? '';
   return value === '' || /^(?:tcp|udp|sctp):\/\//.test(value) ? undefined : PREFIX + setting;
@@ -37,7 +41,8 @@ export function ignoredVariables(env: Environment): IgnoredVariable[] {
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;
     if (!env[variable] || PROTECTING.some(([setting]) => setting === name)) return [];
-    const [setting] = unset.find(([one, ...others]) => others.includes(name) || isSlip(lettersOf(name), lettersOf(one))) ?? [];
+    const [setting] =
+      unset.find(([one, ...others]) => others.includes(name) || isSlip(lettersOf(name), lettersOf(one))) ?? [];
     return setting === undefined ? [] : [{ variable, setting }];
   });
 }

@@ -1,5 +1,5 @@
-// What text for a terminal is made of: colours where they are welcome, columns, places in files. Nothing that a file or a
-// thrown message says may steer the terminal.
+// What text for a terminal is made of: colours where they are welcome, columns, places in files. Nothing that a file or
+// a thrown message says may steer the terminal.
 import { relative } from 'node:path';
 
 export interface Ink {
@@ -15,7 +15,8 @@ export type Paint = (text: string) => string;
 /** Colours only on a terminal, and not where the environment asks for none (no-color.org: present and not empty). */
 export function createInk({ isTTY, env }: { isTTY: boolean; env: Readonly<Record<string, string | undefined>> }): Ink {
   const wanted = isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
-  const paint = (on: number, off: number): Paint => (wanted ? (text) => `\u001b[${on}m${text}\u001b[${off}m` : (text) => text);
+  const paint = (on: number, off: number): Paint =>
+    wanted ? (text) => `\u001b[${on}m${text}\u001b[${off}m` : (text) => text;
   return { red: paint(31, 39), yellow: paint(33, 39), green: paint(32, 39), dim: paint(2, 22), bold: paint(1, 22) };
 }
 

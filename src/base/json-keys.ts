@@ -1,5 +1,5 @@
-// Finds keys that an object of a JSON text has twice. JSON.parse silently takes the last one, and the author may have meant the
-// first: `"revoked_at": "2026-…"` above an old `"revoked_at": null`.
+// Finds keys that an object of a JSON text has twice. JSON.parse silently takes the last one, and the author may have
+// meant the first: `"revoked_at": "2026-…"` above an old `"revoked_at": null`.
 
 export interface RepeatedKey {
   readonly key: string;

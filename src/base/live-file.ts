@@ -1,6 +1,7 @@
-// Keeps the content of files live while people and programs change them: in place, by rename, by a swapped link, in a mounted
-// secret. File events do not reach mounted volumes, so the files are polled. Good content is live at once. Anything else must be
-// found several times in a row; then it is reported, once, and the last good content stays. The caller knows what the bytes mean.
+// Keeps the content of files live while people and programs change them: in place, by rename, by a swapped link, in a
+// mounted secret. File events do not reach mounted volumes, so the files are polled. Good content is live at once.
+// Anything else must be found several times in a row; then it is reported, once, and the last good content stays. The
+// caller knows what the bytes mean.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +11,13 @@ import { describeFailure, errorCode } from './failure.ts';
 /** What the files hold, or why they cannot be read. Two keys are equal exactly when two contents are. */
 export type Content =
   | { readonly key: string; readonly files: readonly Buffer[] }
-  | { readonly key: string; readonly files?: undefined; readonly path: string; readonly reason: string; readonly isMissing: boolean };
+  | {
+      readonly key: string;
+      readonly files?: undefined;
+      readonly path: string;
+      readonly reason: string;
+      readonly isMissing: boolean;
+    };
 
 /** Node can wait for ever for a FIFO's writer, so only regular files are opened. */
 function check(path: string, stats: Stats | BigIntStats, mostBytes: number): void {
@@ -47,7 +54,10 @@ export interface LiveFileOptions<T> {
   readonly pollMs: number;
   /** How many looks in a row must find the same content before it counts, unless it is good. */
   readonly confirmations: number;
-  /** The key of what is live to begin with. `undefined`: nothing is, and missing files are no failure until there were some. */
+  /**
+   * The key of what is live to begin with. `undefined`: nothing is, and missing files are no failure until there were
+   * some.
+   */
   readonly liveKey: string | undefined;
   /** @throws Error one line, when the content is bad */
   readonly parse: (content: Content) => T | Promise<T>;
@@ -65,7 +75,9 @@ export interface LiveFileStatus {
 }
 
 export interface LiveFile {
-  /** Resolves after a look that began after the call. Callers share a look, and looks keep a distance. Never rejects. */
+  /**
+   * Resolves after a look that began after the call. Callers share a look, and looks keep a distance. Never rejects.
+   */
   look(): Promise<void>;
   status(): LiveFileStatus;
   close(): void;
@@ -76,8 +88,9 @@ const SMALL = 64 * 1024;
 /** Three polls of 250 ms: cheap enough, and often enough for the second that is promised. */
 const REREAD_MS = 700;
 /**
- * A second write within one tick of the file system's clock leaves the same stat (git calls such a file "racily clean"). A write
- * this long after a stat was first seen is in another tick: FAT's, the coarsest, takes 2 s. The process's own clock measures it.
+ * A second write within one tick of the file system's clock leaves the same stat (git calls such a file "racily
+ * clean"). A write this long after a stat was first seen is in another tick: FAT's, the coarsest, takes 2 s. The
+ * process's own clock measures it.
  */
 const SETTLE_MS = 2500;
 /** Looks on request keep this distance, so that made-up tokens cost next to nothing. */
@@ -85,7 +98,16 @@ const LOOK_MS = 50;
 
 /** Never keeps the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
-  const { paths, mostBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
+  const {
+    paths,
+    mostBytes,
+    pollMs,
+    confirmations,
+    parse,
+    onLive,
+    onFailure,
+    clock = () => performance.now(),
+  } = options;
   let { liveKey } = options;
   let suspectKey: string | undefined;
   let confirmed = 0;
@@ -135,7 +157,10 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     }
   }
 
-  /** Whether to read although the stat is the same. A large file is read at growing distances, until its stat can be trusted. */
+  /**
+   * Whether to read although the stat is the same. A large file is read at growing distances, until its stat can be
+   * trusted.
+   */
   function isDue(now: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= SMALL)) return now - changedAt <= SETTLE_MS || now - readAt >= REREAD_MS;
     return readAt - changedAt <= SETTLE_MS && now - readAt >= readAt - changedAt;
@@ -151,7 +176,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     }
     // Bad content stays bad until it changes.
     if (confirmed > confirmations) return;
-    if (content.files === undefined && (confirmed < confirmations || (content.isMissing && liveKey === undefined))) return;
+    if (content.files === undefined && (confirmed < confirmations || (content.isMissing && liveKey === undefined)))
+      return;
     let value: T;
     try {
       value = await parse(content);

@@ -1,7 +1,10 @@
-// Cuts a log line that is too long to be written in one piece, so that it stays one JSON object: long texts first, then long
-// lists. It knows nothing of what the fields mean, but for those that say which line this is.
+// Cuts a log line that is too long to be written in one piece, so that it stays one JSON object: long texts first, then
+// long lists. It knows nothing of what the fields mean, but for those that say which line this is.
 
-/** Characters that a text keeps in the first try, and in the last. Each try halves them; a list keeps an item for 20 of them. */
+/**
+ * Characters that a text keeps in the first try, and in the last. Each try halves them; a list keeps an item for 20 of
+ * them.
+ */
 const LONGEST = 2000;
 const SHORTEST = 40;
 /** JSON.stringify of anything deeper takes longer than it is worth. */
@@ -20,7 +23,9 @@ export function cutLine(line: string, most: number): string {
     const cut = `${JSON.stringify({ ...(shorten(fields, text, Math.floor(text / 20), DEPTH) as object), cut: true })}\n`;
     if (Buffer.byteLength(cut) <= most) return cut;
   }
-  const named = Object.fromEntries(NAMING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], SHORTEST, 0, 1)]] : [])));
+  const named = Object.fromEntries(
+    NAMING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], SHORTEST, 0, 1)]] : [])),
+  );
   return `${JSON.stringify({ ...named, cut: true })}\n`;
 }
 

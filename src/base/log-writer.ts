@@ -1,5 +1,6 @@
-// Gathers log lines and writes them to a file descriptor in few writes. A line is written whole or not at all, also when
-// several processes write to the same pipe. A reader that stops reading delays neither requests nor the end of the process.
+// Gathers log lines and writes them to a file descriptor in few writes. A line is written whole or not at all, also
+// when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end of the
+// process.
 import { constants, fstatSync, openSync, type Stats, write, writeSync } from 'node:fs';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
@@ -28,8 +29,8 @@ export interface LogWriter extends LineSink {
   /** True where a process that inherits the descriptor can make a write to it wait. */
   readonly isShared: boolean;
   /**
-   * Writes all held lines before it returns, or as many as are read within a second; the process ends next. Lines keep their
-   * order, except in a file: a batch that another thread is writing may land behind them.
+   * Writes all held lines before it returns, or as many as are read within a second; the process ends next. Lines keep
+   * their order, except in a file: a batch that another thread is writing may land behind them.
    */
   close(): void;
   /** Lines that were dropped since the start because nobody read fast enough. */
@@ -113,7 +114,10 @@ export function createLogWriter(fd: number): LogWriter {
     pump();
   }
 
-  /** Returns false when nothing more fits. Any other error (the reader is gone, the disk is full) drops this batch alone. */
+  /**
+   * Returns false when nothing more fits. Any other error (the reader is gone, the disk is full) drops this batch
+   * alone.
+   */
   function writeHere(): boolean {
     try {
       target.forbidWaiting?.();
@@ -187,9 +191,10 @@ function openTarget(fd: number): Target {
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   const impatient = reopen(fd) ?? shareImpatiently(fd);
   if (impatient === undefined) return file;
-  // A terminal can be stopped, too. Where /proc is missing, libuv has opened it again for this process. Its lines are for people,
-  // so they are never cut.
-  if (kind.isCharacterDevice()) return { ...file, fd: impatient.fd, longest: Number.POSITIVE_INFINITY, isPatient: false };
+  // A terminal can be stopped, too. Where /proc is missing, libuv has opened it again for this process. Its lines are
+  // for people, so they are never cut.
+  if (kind.isCharacterDevice())
+    return { ...file, fd: impatient.fd, longest: Number.POSITIVE_INFINITY, isPatient: false };
   return { ...file, ...impatient, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, isPatient: false };
 }
 
@@ -205,9 +210,9 @@ function statOf(fd: number): Stats | undefined {
 type Impatient = Pick<Target, 'fd' | 'forbidWaiting'>;
 
 /**
- * A blocking write to a pipe that nobody reads would hang its thread, and Node waits for all its threads when the process
- * ends. So O_NONBLOCK is needed. That flag belongs to the open file description, which every process shares that inherited
- * the descriptor. So the file is opened again, which gives this process a description of its own.
+ * A blocking write to a pipe that nobody reads would hang its thread, and Node waits for all its threads when the
+ * process ends. So O_NONBLOCK is needed. That flag belongs to the open file description, which every process shares
+ * that inherited the descriptor. So the file is opened again, which gives this process a description of its own.
  */
 function reopen(fd: number): Impatient | undefined {
   try {
@@ -220,9 +225,10 @@ function reopen(fd: number): Impatient | undefined {
 
 /**
  * Sets O_NONBLOCK for all who share the descriptor, and again before each write: libuv clears the flag when it starts a
- * process that inherits the descriptor, and Node clears it when a process ends that found it clear. So the log may be opened
- * before or after workers are started, and the end of the supervisor leaves the flag as it was. A process can still clear it
- * in the microseconds before a write. That is why nobody shares the descriptor with the supervisor (worker-output.ts).
+ * process that inherits the descriptor, and Node clears it when a process ends that found it clear. So the log may be
+ * opened before or after workers are started, and the end of the supervisor leaves the flag as it was. A process can
+ * still clear it in the microseconds before a write. That is why nobody shares the descriptor with the supervisor
+ * (worker-output.ts).
  */
 function shareImpatiently(fd: number): Impatient | undefined {
   const { _handle: handle } = process.stderr as { _handle?: { setBlocking?(isBlocking: boolean): number } };

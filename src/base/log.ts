@@ -49,7 +49,10 @@ function lineOf(naming: LogFields, fields: LogFields): string {
   }
 }
 
-/** What the log says of a thrown value: its message, where it was thrown, and what caused it. Never throws, whatever was thrown. */
+/**
+ * What the log says of a thrown value: its message, where it was thrown, and what caused it. Never throws, whatever was
+ * thrown.
+ */
 export function describeError(thrown: unknown): LogFields {
   const fields: Record<string, unknown> = { error: messageOf(thrown) };
   if (!isError(thrown)) return fields;

@@ -1,5 +1,5 @@
-// Makes a folder with what is missing above it. Node's own recursive mkdir does not return where a file system has no room for a
-// folder although the one above is there, as /proc (all versions up to 26).
+// Makes a folder with what is missing above it. Node's own recursive mkdir does not return where a file system has no
+// room for a folder although the one above is there, as /proc (all versions up to 26).
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from './failure.ts';

@@ -7,7 +7,10 @@ export function pageOf(group: string): string {
 
 const pages = new Map<string, string>();
 
-/** Names what served a request: the page of its group, or of an explicit row its name. Empty: nothing was found to serve. */
+/**
+ * Names what served a request: the page of its group, or of an explicit row its name. Empty: nothing was found to
+ * serve.
+ */
 export function servingPage({ group, page, operation }: { group: string; page: string; operation: string }): string {
   // A page that no group serves may be any text. The page of an explicit row is one of a table.
   if (group === '') return operation === '' ? '' : page;

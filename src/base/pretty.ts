@@ -1,5 +1,6 @@
-// The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places first, and a file
-// that does not load a piece of its source with a caret. It invents nothing: what it shows stands in the line or in the file.
+// The log for people: a line of JSON becomes a line for the terminal, a stack a list with the controller's places
+// first, and a file that does not load a piece of its source with a caret. It invents nothing: what it shows stands in
+// the line or in the file.
 import { basename } from 'node:path';
 import { isOwnFile } from '../own-files.ts';
 import { type Ink, type Paint, plain, shortPlace } from './ink.ts';
@@ -51,7 +52,9 @@ const BODIES: Readonly<Record<string, Body>> = {
     const paint = statusPaint(Number(status), ink);
     const took = `${Number(duration_ms).toFixed(1)} ms`;
     const who = typeof credential === 'string' && credential !== '' ? `  ${ink.dim(plain(credential))}` : '';
-    return [`${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${took.padStart(10)}${who}`];
+    return [
+      `${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${took.padStart(10)}${who}`,
+    ];
   },
   'request-failed'({ page, operation, error_code, request_id, ...thrown }, options) {
     const { ink } = options;
@@ -62,15 +65,26 @@ const BODIES: Readonly<Record<string, Body>> = {
     return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(thrown, options)];
   },
   'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
-    const what = cause === 'start' ? `${String(groups)} ${groups === 1 ? 'group' : 'groups'}` : plain(shortPlace(String(cause), cwd));
+    const what =
+      cause === 'start'
+        ? `${String(groups)} ${groups === 1 ? 'group' : 'groups'}`
+        : plain(shortPlace(String(cause), cwd));
     return [`${ink.green('live')}    ${what}, in ${String(took_ms)} ms`];
   },
   'generation-rejected'(line, options) {
     const head = `${options.ink.red('refused')} ${plain(String(line.effect))}`;
-    return [head, ...(line.file === undefined ? textLines(String(line.error)).map(options.ink.red) : describeFailure(line, options))];
+    return [
+      head,
+      ...(line.file === undefined
+        ? textLines(String(line.error)).map(options.ink.red)
+        : describeFailure(line, options)),
+    ];
   },
   'group-not-loadable'(line, options) {
-    return [`${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`, ...describeFailure(line, options)];
+    return [
+      `${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`,
+      ...describeFailure(line, options),
+    ];
   },
   'operation-info': (line, options) => fromController(line, options),
   'operation-warning': (line, options) => fromController(line, options),
@@ -91,7 +105,9 @@ const anyEvent: Body = (fields, options) => {
   const facts = Object.entries(fields).filter(
     ([name, value]) => value !== '' && !APART.has(name) && !(name === 'cause' && 'error' in fields),
   );
-  const told = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`);
+  const told = facts.map(
+    ([name, value]) => `${ink.dim(plain(name))} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`,
+  );
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${told.join('  ')}`.trimEnd();
   return [head, ...describeThrown(fields, options)];
 };
@@ -111,7 +127,9 @@ function describeThrown({ error, error_name, stack, cause }: LogFields, options:
   const message = within < 0 ? text : text.slice(0, within);
   return [
     ...(message === '' ? [] : textLines(message).map(options.ink.red)),
-    ...(error === undefined || cause === undefined || cause === '' ? [] : textLines(`because ${wordOf(cause)}`).map(options.ink.red)),
+    ...(error === undefined || cause === undefined || cause === ''
+      ? []
+      : textLines(`because ${wordOf(cause)}`).map(options.ink.red)),
     ...stackLines(stack ?? text.slice(message.length), options),
   ];
 }
@@ -138,7 +156,10 @@ function textLines(text: string): string[] {
 /** Places in packages that are shown of a stack. */
 const MOST_FOREIGN = 3;
 
-/** The controller's places first, then some of packages; Node's and this program's say nothing to who wrote the controller. */
+/**
+ * The controller's places first, then some of packages; Node's and this program's say nothing to who wrote the
+ * controller.
+ */
 function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
   if (typeof stack !== 'string') return [];
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
@@ -173,7 +194,11 @@ function describeFailure({ file, error, at, column }: Failure, options: PrettyOp
   const place = typeof at === 'string' ? at : String(file);
   const named = typeof column === 'number' ? `${place}:${column}` : place;
   const reason = String(error).replace(`${basename(place)}: `, '');
-  return [ink.bold(plain(shortPlace(named, cwd))), ...textLines(reason).map(ink.red), ...sourceFrame(at, column, options)];
+  return [
+    ink.bold(plain(shortPlace(named, cwd))),
+    ...textLines(reason).map(ink.red),
+    ...sourceFrame(at, column, options),
+  ];
 }
 
 /** Lines that are shown above the one with the mistake, and below it. */

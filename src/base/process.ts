@@ -1,4 +1,5 @@
-// What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the end.
+// What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the
+// end.
 import { availableParallelism } from 'node:os';
 import { isatty } from 'node:tty';
 import { parseSettings, SettingsError, secretFlags } from './config.ts';
@@ -36,7 +37,11 @@ function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undef
   if (logFormat === 'json' || (logFormat === 'auto' && !isTTY)) return { writer, ink: undefined };
   const ink = createInk({ isTTY, env: process.env });
   return {
-    writer: createPrettyWriter(writer, { ink, cwd: process.cwd(), columns: () => (isTTY ? process.stderr.columns : undefined) }),
+    writer: createPrettyWriter(writer, {
+      ink,
+      cwd: process.cwd(),
+      columns: () => (isTTY ? process.stderr.columns : undefined),
+    }),
     ink,
   };
 }

@@ -1,5 +1,5 @@
-// Bounds how many connections a server keeps: beyond the bound, the one that was added longest ago ends for the next one. Whoever
-// means business is done in a round trip or two, so connections that stand still shut nobody out.
+// Bounds how many connections a server keeps: beyond the bound, the one that was added longest ago ends for the next
+// one. Whoever means business is done in a round trip or two, so connections that stand still shut nobody out.
 import type { Duplex } from 'node:stream';
 
 export interface RecentConnections {

@@ -1,5 +1,5 @@
-// How the value of a setting is written: a parser a kind, from text to what the program works with. Which setting takes which
-// kind is config.ts.
+// How the value of a setting is written: a parser a kind, from text to what the program works with. Which setting takes
+// which kind is config.ts.
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
@@ -57,7 +57,10 @@ export function networks(text: string): readonly string[] {
   for (const entry of list) {
     const [address = '', bits, ...rest] = entry.split('/');
     const most = isIP(address) === 4 ? 32 : 128;
-    const isSound = isIP(address) !== 0 && rest.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most));
+    const isSound =
+      isIP(address) !== 0 &&
+      rest.length === 0 &&
+      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most));
     if (!isSound) throw new Expected('a list of addresses and blocks such as 10.0.0.0/8,::1');
   }
   return list;
@@ -71,14 +74,17 @@ const MOST_NAMES = 100;
 export function hostNames(text: string): readonly string[] {
   const names = listOf(text).map((name) => domainToASCII(name));
   if (names.length > MOST_NAMES || !names.every((name) => HOST_NAME.test(name))) {
-    throw new Expected(`a list of host names such as api.example.com,www.example.com, ${MOST_NAMES} at most, without * and addresses`);
+    throw new Expected(
+      `a list of host names such as api.example.com,www.example.com, ${MOST_NAMES} at most, without * and addresses`,
+    );
   }
   return [...new Set(names)];
 }
 
 export function addresses(text: string): readonly string[] {
   const list = listOf(text).map((address) => address.replace(/^mailto:/i, ''));
-  if (!list.every((address) => /^[^\s@,?]+@[^\s@,?]+$/.test(address))) throw new Expected('an e-mail address, or several with commas');
+  if (!list.every((address) => /^[^\s@,?]+@[^\s@,?]+$/.test(address)))
+    throw new Expected('an e-mail address, or several with commas');
   return list;
 }
 
@@ -110,7 +116,8 @@ const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60
 export function duration(min: number) {
   return (text: string): number => {
     const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
-    const value = match === null ? Number.NaN : Math.round(Number(match[1]) * (DURATION_UNITS[match[2] ?? 's'] as number));
+    const value =
+      match === null ? Number.NaN : Math.round(Number(match[1]) * (DURATION_UNITS[match[2] ?? 's'] as number));
     // Above 2^31 - 1 ms Node's timers fire at once.
     if (!(value >= min && value <= 86_400_000)) throw new Expected('a time such as 500ms, 30s or 2m, a day at most');
     return value;
@@ -134,7 +141,8 @@ export function size(min: number, max: number) {
     const match = /^(\d{1,10})([a-z]*)$/i.exec(text);
     const unit = SIZE_UNITS[(match?.[2] ?? '').toLowerCase()];
     const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
-    if (!(value >= min && value <= max)) throw new Expected(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
+    if (!(value >= min && value <= max))
+      throw new Expected(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
     return value;
   };
 }

@@ -1,4 +1,5 @@
-// The settings: one table, a row a setting. The type `Settings` and the list of rows come from it. It reads no environment.
+// The settings: one table, a row a setting. The type `Settings` and the list of rows come from it. It reads no
+// environment.
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import {
@@ -50,12 +51,27 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     controllersDir: row('CONTROLLERS_DIR', './controllers', folder(cwd), 'The folder of controller files'),
     dataDir: row('DATA_DIR', './data', folder(cwd), 'The folder of the credentials table and the identity providers'),
     // The text of a body has to fit into one string.
-    bodyLimit: row('BODY_LIMIT', '1MiB', size(1, constants.MAX_STRING_LENGTH), 'Largest request body, counted after inflating'),
+    bodyLimit: row(
+      'BODY_LIMIT',
+      '1MiB',
+      size(1, constants.MAX_STRING_LENGTH),
+      'Largest request body, counted after inflating',
+    ),
     operationTimeout: row('OPERATION_TIMEOUT', '30s', duration(1), 'Longest an operation may take'),
-    keepAliveTimeout: row('KEEP_ALIVE_TIMEOUT', '72s', duration(1), 'Longest a connection may idle between two requests'),
+    keepAliveTimeout: row(
+      'KEEP_ALIVE_TIMEOUT',
+      '72s',
+      duration(1),
+      'Longest a connection may idle between two requests',
+    ),
     headersTimeout: row('HEADERS_TIMEOUT', '10s', duration(1), 'Longest a header section may take to arrive'),
     requestTimeout: row('REQUEST_TIMEOUT', '60s', duration(1), 'Longest a whole request may take to arrive'),
-    drainTimeout: row('DRAIN_TIMEOUT', '30s', duration(0), 'Longest a worker may take to finish what is under way when it is told to end'),
+    drainTimeout: row(
+      'DRAIN_TIMEOUT',
+      '30s',
+      duration(0),
+      'Longest a worker may take to finish what is under way when it is told to end',
+    ),
     maxInFlight: row(
       'MAX_IN_FLIGHT',
       '1000',
@@ -90,7 +106,12 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     opsPort: row('OPS_PORT', 'off', portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
     opsHost: row('OPS_HOST', '127.0.0.1', (text) => hostName(text) ?? text, 'Address of the operations port'),
     /** Host names in lower case; empty: no certificate is ordered. Never together with `tlsCert`. */
-    domains: row('DOMAINS', '', hostNames, 'Host names, with commas: HTTPS with a certificate that is obtained and renewed by itself'),
+    domains: row(
+      'DOMAINS',
+      '',
+      hostNames,
+      'Host names, with commas: HTTPS with a certificate that is obtained and renewed by itself',
+    ),
     acmeDirectory: row(
       'ACME_DIRECTORY',
       'https://acme-v02.api.letsencrypt.org/directory',
@@ -121,8 +142,19 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'json: a line for machines; pretty: for people; auto: pretty on a terminal, else json',
     ),
     /** The key as text; `undefined`: `data/session.key`. */
-    sessionKey: row('SESSION_KEY', '', sessionKey, 'Key of the session tokens, 32 characters or more; empty: data/session.key', true),
-    development: row('NODE_ENV', 'production', (text) => text === 'development', 'development: a 500 answer tells its cause'),
+    sessionKey: row(
+      'SESSION_KEY',
+      '',
+      sessionKey,
+      'Key of the session tokens, 32 characters or more; empty: data/session.key',
+      true,
+    ),
+    development: row(
+      'NODE_ENV',
+      'production',
+      (text) => text === 'development',
+      'development: a 500 answer tells its cause',
+    ),
   };
 }
 

@@ -1,8 +1,11 @@
-// Which files are read as source: regular files of a bounded size. A name in a folder may lead to a pipe, a device or a file
-// without measure, and a process that reads one of those does nothing else any more.
+// Which files are read as source: regular files of a bounded size. A name in a folder may lead to a pipe, a device or a
+// file without measure, and a process that reads one of those does nothing else any more.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
-/** Reading the types of one MiB takes up to a second on a busy machine. A worker counts as stuck after ten (worker-limits.ts). */
+/**
+ * Reading the types of one MiB takes up to a second on a busy machine. A worker counts as stuck after ten
+ * (worker-limits.ts).
+ */
 const MOST_BYTES = 4 * 1024 * 1024;
 const SOURCE = /\.[cm]?[jt]s$/;
 
@@ -43,7 +46,9 @@ function checkStat(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new Error(`${path} is ${kindOf(stat)} and is not read: put a file in its place`);
   if (stat.size <= MOST_BYTES || !SOURCE.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;
   const [has, most] = [stat.size, MOST_BYTES].map((bytes) => bytes.toLocaleString('en'));
-  throw new Error(`${path} has ${has} bytes and is not read: a source file may have ${most}; split it, or make a package of it`);
+  throw new Error(
+    `${path} has ${has} bytes and is not read: a source file may have ${most}; split it, or make a package of it`,
+  );
 }
 
 /** Names the kind of an entry that is no file. */

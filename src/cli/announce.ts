@@ -1,5 +1,5 @@
-// What `npm run dev` says on a terminal: the list of what answers when it begins to serve, and at every change what came and
-// went. The groups are told by the supervisor, the URLs are those of `gatefold routes`.
+// What `npm run dev` says on a terminal: the list of what answers when it begins to serve, and at every change what
+// came and went. The groups are told by the supervisor, the URLs are those of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { isVerbOperation } from '../groups/operations.ts';
@@ -29,10 +29,16 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOpti
 
   function show(routes: readonly ListedRoute[], mark: (verbs: string) => string): string[] {
     const rows = alignColumns(
-      routes.map((route) => [verbsOf(route), route.path, route.operation, route.file === undefined ? '' : shortPlace(route.file, cwd)]),
+      routes.map((route) => [
+        verbsOf(route),
+        route.path,
+        route.operation,
+        route.file === undefined ? '' : shortPlace(route.file, cwd),
+      ]),
     );
     return rows.map(
-      ([verbs = '', path = '', operation = '', file = '']) => `  ${mark(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`,
+      ([verbs = '', path = '', operation = '', file = '']) =>
+        `  ${mark(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`,
     );
   }
 
@@ -42,7 +48,10 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOpti
       const came = [...now].filter(([key]) => !known.has(key)).map(([, route]) => route);
       const went = [...known].filter(([key]) => !now.has(key)).map(([, route]) => route);
       known = now;
-      if (isOpen) write([...show(came, (verbs) => ink.green(`+ ${verbs}`)), ...show(went, (verbs) => ink.red(`- ${verbs}`))].join(''));
+      if (isOpen)
+        write(
+          [...show(came, (verbs) => ink.green(`+ ${verbs}`)), ...show(went, (verbs) => ink.red(`- ${verbs}`))].join(''),
+        );
     },
     opened(url) {
       isOpen = true;

@@ -1,5 +1,5 @@
-// The verdict on a request: the question goes to the app itself, over a connection within this process, with operations that do
-// nothing. So this file repeats no rule of the server.
+// The verdict on a request: the question goes to the app itself, over a connection within this process, with operations
+// that do nothing. So this file repeats no rule of the server.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { createLog } from '../base/log.ts';
@@ -20,7 +20,9 @@ export interface Question {
   readonly verb: string;
   /** As it would stand in the request line. */
   readonly target: string;
-  /** `foreign`: a header that no row matches; else the id of a row, or the value of the header; undefined: no header. */
+  /**
+   * `foreign`: a header that no row matches; else the id of a row, or the value of the header; undefined: no header.
+   */
   readonly authorization?: string | undefined;
   /** A JSON body to check. */
   readonly data?: string | undefined;
@@ -140,27 +142,40 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
 /** Ids that `credentials issue` gives. Tables brought from elsewhere may have others. */
 const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
-function callerOf({ authorization, now }: Question, dataDir: string): Pick<Verdict, 'isHeaderValue'> & { readonly caller: Caller } {
-  if (authorization === undefined || authorization === 'foreign') return { caller: { kind: 'foreign' }, isHeaderValue: false };
+function callerOf(
+  { authorization, now }: Question,
+  dataDir: string,
+): Pick<Verdict, 'isHeaderValue'> & { readonly caller: Caller } {
+  if (authorization === undefined || authorization === 'foreign')
+    return { caller: { kind: 'foreign' }, isHeaderValue: false };
   const table = readTable(tablePath(dataDir));
   const row = table.rows.get(authorization);
   const isHeaderValue = row === undefined && !ISSUED_ID.test(authorization);
   // Node decodes header values as Latin-1.
   const header = Buffer.from(authorization).toString('latin1');
-  if (isHeaderValue) return { caller: identifyCaller(header, { table, now, sessionKey: () => undefined }), isHeaderValue };
-  if (row === undefined) return { caller: { kind: 'refused', reason: 'no row has its id, or the row is quarantined' }, isHeaderValue };
+  if (isHeaderValue)
+    return { caller: identifyCaller(header, { table, now, sessionKey: () => undefined }), isHeaderValue };
+  if (row === undefined)
+    return { caller: { kind: 'refused', reason: 'no row has its id, or the row is quarantined' }, isHeaderValue };
   const reason = whyNotLive(row, now);
   return { caller: reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason }, isHeaderValue };
 }
 
 async function send(client: Duplex, { verb, target, authorization, data }: Question): Promise<Answered> {
   const credential = authorization === undefined ? '' : 'Authorization: explained\r\n';
-  const length = data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;
-  client.write(`${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}${length}\r\n${data ?? ''}`);
+  const length =
+    data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;
+  client.write(
+    `${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}${length}\r\n${data ?? ''}`,
+  );
   const answer = await text(client);
   const status = Number(answer.split(' ', 2)[1]);
   const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
-  const { error_code: errorCode, message, errors } = status < 400 || body === '' ? ({} as Envelope) : (JSON.parse(body) as Envelope);
+  const {
+    error_code: errorCode,
+    message,
+    errors,
+  } = status < 400 || body === '' ? ({} as Envelope) : (JSON.parse(body) as Envelope);
   return { status, errorCode, message, errors };
 }
 

@@ -1,7 +1,15 @@
-// The command framework: choosing a command by its first word, its flags and operands, the settings, one answer on standard
-// output as text or JSON, errors in one line on standard error, exit codes. It knows no command; commands.ts lists them.
+// The command framework: choosing a command by its first word, its flags and operands, the settings, one answer on
+// standard output as text or JSON, errors in one line on standard error, exit codes. It knows no command; commands.ts
+// lists them.
 import { availableParallelism } from 'node:os';
-import { type FlagOptions, parseWords, readSettings, type SettingReading, SettingsError, settingsOf } from '../base/config.ts';
+import {
+  type FlagOptions,
+  parseWords,
+  readSettings,
+  type SettingReading,
+  SettingsError,
+  settingsOf,
+} from '../base/config.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 import type { Settings } from '../base/settings.ts';
 
@@ -87,7 +95,9 @@ export interface Answer {
   readonly exitCode?: ExitCode;
   /** Lines for standard error. */
   readonly complaints?: readonly string[];
-  /** What to do when the answer cannot be printed, where it cannot be repeated; then a closed pipe is a failure, too. */
+  /**
+   * What to do when the answer cannot be printed, where it cannot be repeated; then a closed pipe is a failure, too.
+   */
   readonly ifUnprinted?: string;
 }
 
@@ -108,9 +118,11 @@ export async function runEntry(
 ): Promise<ExitCode> {
   const [name = '', ...words] = argv;
   try {
-    if (name === '--help' || name === '-h' || name === 'help') return await print(io.stdout, `${listEntries(title, about, entries)}\n`, 0);
+    if (name === '--help' || name === '-h' || name === 'help')
+      return await print(io.stdout, `${listEntries(title, about, entries)}\n`, 0);
     const entry = entries.find((known) => known.name === name);
-    if (entry === undefined) throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${JSON.stringify(name)}`);
+    if (entry === undefined)
+      throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${JSON.stringify(name)}`);
     const { command } = await entry.load();
     if (typeof command === 'function') return await command(words, io);
     if ('run' in command) return await runCommand(command, words, io);
@@ -127,12 +139,18 @@ function entryOf(command: Command): Entry {
 export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   const title = `gatefold ${command.name}`;
   try {
-    const options: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' }, ...command.options };
+    const options: FlagOptions = {
+      json: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+      ...command.options,
+    };
     const { values, positionals } = parseWords(argv, options);
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
-    const bad = readings.find(({ row, problem }) => problem !== undefined && (command.reads?.includes(row.key) ?? true));
+    const bad = readings.find(
+      ({ row, problem }) => problem !== undefined && (command.reads?.includes(row.key) ?? true),
+    );
     if (bad?.problem !== undefined) throw new (bad.source === 'flag' ? UsageError : Refused)(bad.problem);
     const settings = settingsOf(readings);
     const answer = await command.run({
@@ -164,7 +182,15 @@ function checkOperands({ operands }: Command, given: readonly string[]): void {
 function listEntries(title: string, about: string, entries: readonly Entry[]): string {
   const width = Math.max(...entries.map(({ name }) => name.length));
   const rows = entries.map((entry) => `  ${entry.name.padEnd(width)}  ${entry.about}`);
-  return [`Usage: ${title} COMMAND [OPTIONS]`, '', `${about}.`, '', ...rows, '', `${title} COMMAND --help tells more.`].join('\n');
+  return [
+    `Usage: ${title} COMMAND [OPTIONS]`,
+    '',
+    `${about}.`,
+    '',
+    ...rows,
+    '',
+    `${title} COMMAND --help tells more.`,
+  ].join('\n');
 }
 
 function helpOf({ name, usage, about, help }: Command): string {
@@ -185,7 +211,12 @@ function printFailure(title: string, error: unknown, io: CommandIo): Promise<Exi
  *
  * @throws Refused with `ifUnprinted`, where there is one, whatever the failure
  */
-export function print(stream: NodeJS.WritableStream, text: string, exitCode: ExitCode, ifUnprinted?: string): Promise<ExitCode> {
+export function print(
+  stream: NodeJS.WritableStream,
+  text: string,
+  exitCode: ExitCode,
+  ifUnprinted?: string,
+): Promise<ExitCode> {
   return new Promise((done, refuse) => {
     // Without a listener a closed pipe would end the process with a stack.
     const fail = (error: Error) => {

@@ -1,5 +1,5 @@
-// `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The changes to
-// the table are credentials/write/changes.ts; what may be shown of it is credentials/table/listing.ts.
+// `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The
+// changes to the table are credentials/write/changes.ts; what may be shown of it is credentials/table/listing.ts.
 
 import { existsSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
@@ -191,7 +191,9 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const live = caller.kind === 'row';
   const about =
-    caller.kind === 'row' ? { id: caller.row.id, name: caller.row.name } : { reason: caller.kind === 'refused' ? caller.reason : FOREIGN };
+    caller.kind === 'row'
+      ? { id: caller.row.id, name: caller.row.name }
+      : { reason: caller.kind === 'refused' ? caller.reason : FOREIGN };
   return {
     json: { shape, checksum, live, ...about },
     text: [
@@ -259,14 +261,16 @@ function methodOf(text: string, flag: string): string {
 function expiryOf(text: string, now: number): number {
   const span = parseSpan(text);
   const time = span === undefined ? parseTime(text) : now + span;
-  if (time === undefined) throw new UsageError(`--expires: ${JSON.stringify(text)} is not a time such as 2030-01-31 or 90d`);
+  if (time === undefined)
+    throw new UsageError(`--expires: ${JSON.stringify(text)} is not a time such as 2030-01-31 or 90d`);
   if (time <= now) throw new UsageError(`--expires: ${text} is over already`);
   return time;
 }
 
 function overlapOf(text: string): number {
   const span = parseSpan(text);
-  if (span === undefined) throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 30m, 12h or 7d`);
+  if (span === undefined)
+    throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 30m, 12h or 7d`);
   return span;
 }
 

@@ -21,7 +21,10 @@ export function checkHttps({ settings, io }: Installation, report: Report): void
 
 function checkOrdered(domains: readonly string[], path: string, now: number, report: Report): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    return report('warning', `there is no certificate for ${domains.join(', ')} yet: a start orders one, and serves when it has come`);
+    return report(
+      'warning',
+      `there is no certificate for ${domains.join(', ')} yet: a start orders one, and serves when it has come`,
+    );
   }
   const text = readOr(path, report);
   if (text === undefined) return;
@@ -31,7 +34,13 @@ function checkOrdered(domains: readonly string[], path: string, now: number, rep
   if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
 }
 
-function reportPair(cert: string, key: string, path: string, now: number, report: Report): CertificateFacts | undefined {
+function reportPair(
+  cert: string,
+  key: string,
+  path: string,
+  now: number,
+  report: Report,
+): CertificateFacts | undefined {
   try {
     const { facts } = readPair(cert, key);
     const { subject, names, issuer, notBefore, notAfter } = facts;
@@ -40,11 +49,19 @@ function reportPair(cert: string, key: string, path: string, now: number, report
     const about = `for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const end = new Date(notAfter).toISOString().slice(0, 10);
     if (now < notBefore)
-      report('wrong', `certificate ${about}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`, path);
+      report(
+        'wrong',
+        `certificate ${about}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`,
+        path,
+      );
     else if (now >= notAfter) report('wrong', `certificate ${about}: expired on ${end}`, path);
     else {
       const isSoon = notAfter - now <= warningTime(facts);
-      report(isSoon ? 'warning' : 'note', `certificate ${about}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`, path);
+      report(
+        isSoon ? 'warning' : 'note',
+        `certificate ${about}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`,
+        path,
+      );
     }
     if (names.length === 0) report('warning', 'it names no host as clients read it (subjectAltName)', path);
     return facts;
@@ -58,11 +75,16 @@ function readOr(path: string, report: Report): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    report('wrong', errorCode(error) === undefined ? 'it cannot be read' : `it cannot be read: ${describeFailure(error)}`, path);
+    report(
+      'wrong',
+      errorCode(error) === undefined ? 'it cannot be read' : `it cannot be read: ${describeFailure(error)}`,
+      path,
+    );
     return undefined;
   }
 }
 
 function checkReaders(path: string, report: Report): void {
-  if ((statSync(path).mode & 0o004) !== 0) report('warning', 'every user of this machine can read the private key in it', path);
+  if ((statSync(path).mode & 0o004) !== 0)
+    report('warning', 'every user of this machine can read the private key in it', path);
 }

@@ -1,5 +1,5 @@
-// `gatefold doctor`: everything that is wrong or may soon be, a line each, in the order in which a start would fail on it. No
-// line has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor`: everything that is wrong or may soon be, a line each, in the order in which a start would fail on
+// it. No line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { METHODS } from '../base/builtins.ts';
@@ -51,7 +51,10 @@ export interface Installation extends Call {
 }
 
 /** In the order in which they are told. A check that throws an Error reports its message as wrong. */
-const CHECKS: readonly { readonly topic: string; readonly check: (installation: Installation, report: Report) => void }[] = [
+const CHECKS: readonly {
+  readonly topic: string;
+  readonly check: (installation: Installation, report: Report) => void;
+}[] = [
   { topic: 'node', check: (_, report) => checkNode(report) },
   { topic: 'settings', check: checkSettings },
   { topic: 'folder', check: checkFolder },
@@ -110,8 +113,13 @@ const TYPESCRIPT = {
   none: 'it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
 };
 
-export function checkNode(report: Report, version: string = process.versions.node, support = typescriptSupport()): void {
-  if (Number.parseInt(version, 10) < OLDEST) report('wrong', `Node ${version} is too old: ${OLDEST} or later is needed`);
+export function checkNode(
+  report: Report,
+  version: string = process.versions.node,
+  support = typescriptSupport(),
+): void {
+  if (Number.parseInt(version, 10) < OLDEST)
+    report('wrong', `Node ${version} is too old: ${OLDEST} or later is needed`);
   else report('note', `Node ${version}: ${TYPESCRIPT[support]}`);
 }
 
@@ -120,7 +128,9 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
     if (problem !== undefined) report('wrong', problem);
     else if (source !== 'default' && value !== row.parse(row.fallback)) {
       const name = source === 'flag' ? flagOf(row.name) : row.name;
-      const shown = row.secret ? 'is set' : `is ${JSON.stringify(text)}, the default is ${JSON.stringify(row.fallback)}`;
+      const shown = row.secret
+        ? 'is set'
+        : `is ${JSON.stringify(text)}, the default is ${JSON.stringify(row.fallback)}`;
       report('note', `${name} ${shown}`);
     }
     if (row.secret && source === 'flag')
@@ -130,7 +140,10 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
     report('warning', `nothing reads ${variable}; the setting is called ${setting}`);
   const everybody = settings.trustedProxies.find((block) => /\/0+$/.test(block));
   if (everybody !== undefined)
-    report('warning', `TRUSTED_PROXIES: ${everybody} is everybody, so each client can write the address that it is limited by`);
+    report(
+      'warning',
+      `TRUSTED_PROXIES: ${everybody} is everybody, so each client can write the address that it is limited by`,
+    );
 }
 
 function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
@@ -146,7 +159,8 @@ function checkWriters(paths: readonly string[], report: Report): void {
     const { mode } = statSync(path);
     if ((mode & WRITABLE_BY_EVERYONE) !== 0)
       report('wrong', 'every user of this machine can write to it, and so change what the service runs', path);
-    else if ((mode & 0o020) !== 0) report('note', 'its group can write to it, and so change what the service runs', path);
+    else if ((mode & 0o020) !== 0)
+      report('note', 'its group can write to it, and so change what the service runs', path);
   }
 }
 
@@ -199,20 +213,27 @@ function checkCredentials({ settings: { dataDir, sessionKey }, now, inspection }
   const rows = listCredentials(path, now);
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
   if (mode === undefined) report('note', `there is no ${path}, so there are no credentials`);
-  else if ((mode & WRITABLE_BY_EVERYONE) !== 0) report('wrong', 'every user of this machine can write to it, and so let anybody in', path);
+  else if ((mode & WRITABLE_BY_EVERYONE) !== 0)
+    report('wrong', 'every user of this machine can write to it, and so let anybody in', path);
   const live = rows.filter(({ state }) => state === 'live');
-  if (mode !== undefined) report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
+  if (mode !== undefined)
+    report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
   if (live.some(({ literal }) => literal) && mode !== undefined && (mode & 0o044) !== 0) {
     report('warning', 'it has literal header values, and others than its owner can read it', path);
   }
   const lines = [...rows.flatMap((row) => linesOf(row, now)), ...missingGroups(live, inspection)];
   for (const [level, message] of lines.slice(0, MAX_NAMED)) report(level, message, path);
   const others = new Set(live.flatMap(({ other_fields = [] }) => other_fields));
-  if (others.size > 0) report('note', `nothing reads these fields of its rows: ${[...others].slice(0, MAX_NAMED).join(', ')}`, path);
+  if (others.size > 0)
+    report('note', `nothing reads these fields of its rows: ${[...others].slice(0, MAX_NAMED).join(', ')}`, path);
   const unnamed = lines.slice(MAX_NAMED);
   if (unnamed.length > 0) {
     const isWrong = unnamed.some(([level]) => level === 'wrong');
-    report(isWrong ? 'wrong' : 'warning', `${unnamed.length} more of the kind; gatefold credentials list shows all`, path);
+    report(
+      isWrong ? 'wrong' : 'warning',
+      `${unnamed.length} more of the kind; gatefold credentials list shows all`,
+      path,
+    );
   }
 }
 
@@ -221,14 +242,16 @@ type Line = readonly [level: 'wrong' | 'warning', message: string];
 function linesOf(row: Listed, now: number): Line[] {
   const who = `credential ${JSON.stringify(row.name)}${row.id === undefined ? '' : ` (${row.id})`}`;
   if (row.state === 'quarantined') return [['wrong', `${who} is bad and was left out: ${row.reason}`]];
-  if (row.state === 'expired') return [['wrong', `${who} expired at ${row.expires_at}; revoke it when it is no longer wanted`]];
+  if (row.state === 'expired')
+    return [['wrong', `${who} expired at ${row.expires_at}; revoke it when it is no longer wanted`]];
   if (row.state !== 'live') return [];
   const lines: Line[] = [];
   if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= SOON) {
     lines.push(['warning', `${who} expires at ${row.expires_at}, within 30 days`]);
   }
   const unheardOf = row.methods?.filter((method) => !METHODS.includes(method)) ?? [];
-  if (unheardOf.length > 0) lines.push(['warning', `${who} is for ${unheardOf.join(', ')}, a method that no request has`]);
+  if (unheardOf.length > 0)
+    lines.push(['warning', `${who} is for ${unheardOf.join(', ')}, a method that no request has`]);
   const empty = row.methods?.length === 0 ? 'methods' : row.groups?.length === 0 ? 'groups' : undefined;
   if (empty !== undefined) lines.push(['warning', `${who} may call nothing: its list of ${empty} is empty`]);
   if (row.literal) lines.push(['warning', `${who} carries a literal header value; issue one that is kept as a hash`]);
@@ -239,9 +262,14 @@ function linesOf(row: Listed, now: number): Line[] {
 function missingGroups(live: readonly Listed[], inspection: Inspection | Error): Line[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));
-  const named = live.flatMap(({ handler, groups }) => (handler === undefined ? (groups === '*' ? [] : (groups ?? [])) : [handler]));
+  const named = live.flatMap(({ handler, groups }) =>
+    handler === undefined ? (groups === '*' ? [] : (groups ?? [])) : [handler],
+  );
   const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
-  return Array.from(missing, (name) => ['wrong', `credentials name the handler group ${name}, which is not in the folder`] as const);
+  return Array.from(
+    missing,
+    (name) => ['wrong', `credentials name the handler group ${name}, which is not in the folder`] as const,
+  );
 }
 
 function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {
@@ -249,10 +277,12 @@ function checkIdentity({ settings: { dataDir } }: Installation, report: Report):
   const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   const providers = createProviders({ path, log });
   providers.close();
-  for (const { name, reason } of providers.refused) report('wrong', `provider ${JSON.stringify(name)} was left out: ${reason}`, path);
+  for (const { name, reason } of providers.refused)
+    report('wrong', `provider ${JSON.stringify(name)} was left out: ${reason}`, path);
   for (const { name, issuer, registration } of providers.list) {
     const admitted = typeof registration === 'string' ? registration : 'by rule';
     report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${admitted}`, path);
   }
-  if (providers.list.length === 0) report('note', 'no identity provider is configured: /api/idp-signin and /api/register answer 503');
+  if (providers.list.length === 0)
+    report('note', 'no identity provider is configured: /api/idp-signin and /api/register answer 503');
 }

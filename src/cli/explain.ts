@@ -1,5 +1,5 @@
-// `gatefold explain VERB PATH`: which row, which group and which operation would answer, or why none does. The verdict is the
-// app's own (ask-app.ts); this file puts it into words, for people and as JSON.
+// `gatefold explain VERB PATH`: which row, which group and which operation would answer, or why none does. The verdict
+// is the app's own (ask-app.ts); this file puts it into words, for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
@@ -15,7 +15,8 @@ import { brokenPlace, contractText, routesOf } from './routes.ts';
 export const command: Command = {
   name: 'explain',
   usage: 'VERB PATH [--authorization foreign|ID|VALUE] [--data JSON]',
-  about: 'Say which row, which group and which operation would answer a request, or exactly why none does; nothing is called',
+  about:
+    'Say which row, which group and which operation would answer a request, or exactly why none does; nothing is called',
   help: [
     '--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches; the id of a credential;',
     '                       or the value of the header, such as "Token abc", but no token of Gatefold',
@@ -30,14 +31,18 @@ async function run({ operands: [verb = '', target = ''], options, settings, io, 
   const question = parseQuestion(verb, target, options, now);
   const inspection = await inspectFolder(settings, io, { question });
   if (inspection.verdict === undefined) throw new Error('The question was not answered');
-  return describeVerdict({ question, verdict: inspection.verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
+  return describeVerdict(
+    { question, verdict: inspection.verdict, inspection, dir: settings.controllersDir, cwd: io.cwd },
+    ink,
+  );
 }
 
 function parseQuestion(verb: string, target: string, { authorization, data }: Call['options'], now: number): Question {
   const upper = verb.toUpperCase();
   if (!METHODS.includes(upper)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
   // In a request line these would end it.
-  if (target === '' || /[\0-\x20\x7f]/.test(target)) throw new UsageError('PATH: it is empty, or has a space or a control character');
+  if (target === '' || /[\0-\x20\x7f]/.test(target))
+    throw new UsageError('PATH: it is empty, or has a space or a control character');
   if (authorization !== undefined && /^(?:gf[ks]_|bearer )/i.test(authorization)) {
     throw new UsageError(
       '--authorization: that is a token; give the id of its row, or foreign if no row has it, so that the token stays secret',
@@ -61,7 +66,9 @@ export interface Explained {
 export function describeVerdict(explained: Explained, ink: Ink): Answer {
   const { question, verdict, inspection, cwd } = explained;
   const { route, called, status, errorCode, errors } = verdict;
-  const group = inspection.groups.find((loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')));
+  const group = inspection.groups.find(
+    (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')),
+  );
   const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
   // A request that a check refuses has found its operation.
   const operation = called || errors !== undefined ? (explicit ?? verdict.operation) : undefined;
@@ -71,11 +78,15 @@ export function describeVerdict(explained: Explained, ink: Ink): Answer {
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
   if (outcome !== 'preflight') {
     if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
-    facts.push(['operation', explicit === undefined && operation !== undefined ? operationText(verdict) : (operation ?? 'none')]);
+    facts.push([
+      'operation',
+      explicit === undefined && operation !== undefined ? operationText(verdict) : (operation ?? 'none'),
+    ]);
   }
   if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
-  for (const [i, reason] of because.entries()) facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
+  for (const [i, reason] of because.entries())
+    facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
   const paint = outcome === 'refused' ? ink.red : ink.green;
   const lines = alignColumns(facts).map(([name = '', text = '']) => {
     return `  ${ink.dim(name)}  ${name.startsWith('answer') ? paint(text) : text}`;
@@ -122,20 +133,23 @@ function operationText({ operation, slugs, page, handler }: Verdict): string {
 
 function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup | undefined): string[] {
   const { errorCode, errors, reason, sought = '' } = verdict;
-  if (errors !== undefined) return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
+  if (errors !== undefined)
+    return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
   if (errorCode === 'ROUTE_NOT_FOUND' && group !== undefined) {
     const routes = routesOf(group).map(({ name }) => name);
     return [`the routes of ${group.group} are ${routes.join(', ')}`];
   }
-  if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND') return whyNoGroup(sought, inspection.groups, dir, cwd);
+  if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND')
+    return whyNoGroup(sought, inspection.groups, dir, cwd);
   return reason === undefined ? [] : [reason];
 }
 
 function whyNoGroup(page: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
   if (page === '') return ['the path names no group'];
   const name = groupNameOf(page);
-  if (name === undefined) return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
+  if (name === undefined)
+    return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
   const twin = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
   const near = findLookAlikes(dir).filter(({ group }) => group === name);
   return [
@@ -153,13 +167,18 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
     const hidden = group.unexposed.find(({ name }) => name === slug);
     if (hidden !== undefined) notes.push(`${slug} is no operation: ${hidden.reason}`);
     else if (routesOf(group).length === 0)
-      notes.push(`${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`);
+      notes.push(
+        `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`,
+      );
   }
-  if (handler !== undefined) notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
+  if (handler !== undefined)
+    notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
   if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {
     notes.push('no identity provider is configured, so it answers 503');
   }
-  if (verdict.isHeaderValue) notes.push('no credential has this id, so --authorization is taken for the value of the header');
-  if (!called && status === 200 && question.target !== '*') notes.push('an OPTIONS without Authorization is a preflight');
+  if (verdict.isHeaderValue)
+    notes.push('no credential has this id, so --authorization is taken for the value of the header');
+  if (!called && status === 200 && question.target !== '*')
+    notes.push('an OPTIONS without Authorization is a preflight');
   return notes;
 }

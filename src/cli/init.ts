@@ -1,5 +1,5 @@
-// `gatefold init [FOLDER]`: a project of one's own, which is examples/smallest under another name. It makes files that were not
-// there and touches no other.
+// `gatefold init [FOLDER]`: a project of one's own, which is examples/smallest under another name. It makes files that
+// were not there and touches no other.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
@@ -93,7 +93,10 @@ function manifestOf(name: string, folder: string): Manifest {
   return manifest;
 }
 
-/** Where the new project gets this very gatefold from: the checkout that runs, the tarball it was installed from, or the registry. */
+/**
+ * Where the new project gets this very gatefold from: the checkout that runs, the tarball it was installed from, or the
+ * registry.
+ */
 function ownSpecifier(folder: string): string {
   const own = packagePath();
   const modules = dirname(own);
@@ -127,7 +130,9 @@ function missingIn(path: string, wanted: Manifest): string[] {
   try {
     found = Object(JSON.parse(readSource(path)));
   } catch (error) {
-    throw new Refused(`Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`);
+    throw new Refused(
+      `Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`,
+    );
   }
   const { type, scripts, dependencies, devDependencies } = wanted;
   const isThere = (name: string) => name in Object(found.dependencies) || name in Object(found.devDependencies);

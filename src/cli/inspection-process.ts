@@ -1,5 +1,5 @@
-// The process that inspection.ts forks: it loads the folder with the server's own loader, lists every operation, answers one
-// question about a request if there is one, and ends.
+// The process that inspection.ts forks: it loads the folder with the server's own loader, lists every operation,
+// answers one question about a request if there is one, and ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { outlineOf } from '../contract/outline.ts';
@@ -24,7 +24,10 @@ export function runInspection(): void {
     try {
       const inspection = await inspect(job);
       const thrown = await Promise.all(faults);
-      end({ kind: 'done', inspection: { ...inspection, faults: thrown.map(({ reason, at }) => ({ reason, ...authorsPlace(at) })) } });
+      end({
+        kind: 'done',
+        inspection: { ...inspection, faults: thrown.map(({ reason, at }) => ({ reason, ...authorsPlace(at) })) },
+      });
     } catch (error) {
       end({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
     }
@@ -32,7 +35,13 @@ export function runInspection(): void {
   tell({ kind: 'ready' });
 }
 
-async function inspect({ settings, skip, loadTimeout, question, wantsDocument }: Job): Promise<Omit<Inspection, 'faults'>> {
+async function inspect({
+  settings,
+  skip,
+  loadTimeout,
+  question,
+  wantsDocument,
+}: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
   const groups = createGroups({ dir, log, loadTimeout });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });

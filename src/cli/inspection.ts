@@ -1,5 +1,6 @@
-// Loads the controllers folder in a process of its own, because that runs foreign code: a controller that ends, blocks or fills
-// the process must not take the command with it. Such a file is left out of the next attempt, as the supervisor does.
+// Loads the controllers folder in a process of its own, because that runs foreign code: a controller that ends, blocks
+// or fills the process must not take the command with it. Such a file is left out of the next attempt, as the
+// supervisor does.
 import { fork } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
@@ -120,7 +121,11 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
           ? `it ended the process with exit code ${code}`
           : `${signal} ended the process`;
       if (file !== undefined) return resolve({ file, reason: `${how} while loading` });
-      reject(new Refused(`Cannot load the controllers in ${job.settings.controllersDir}: ${how.replace(/^it /, 'the code ')}`));
+      reject(
+        new Refused(
+          `Cannot load the controllers in ${job.settings.controllersDir}: ${how.replace(/^it /, 'the code ')}`,
+        ),
+      );
     });
 
     /** A loop without end does not notice that nobody waits for it any more. */

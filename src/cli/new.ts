@@ -45,13 +45,19 @@ async function run({ operands: [page = ''], settings: { controllersDir: dir }, i
   const urls = routes.filter(({ kind, methods }) => kind === 'group' && methods !== 'any');
   const lines = urls.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
   const hint =
-    typescriptSupport() === 'none' ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.'] : [];
+    typescriptSupport() === 'none'
+      ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.']
+      : [];
   const found = readPackageType(path);
   // tsx takes no notice of it.
   if (found?.type === 'commonjs' && typescriptSupport() !== 'tsx')
     hint.push(`It will not load, because ${whyCommonJs(found)}: ${whatToDo(found)}.`);
   return {
-    json: { group, file: path, routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })) },
+    json: {
+      group,
+      file: path,
+      routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })),
+    },
     text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hint].join('\n'),
   };
 }

@@ -1,4 +1,5 @@
-// `gatefold openapi`: the document that `GET /api/openapi.json` would answer, without a server: for generators and for CI.
+// `gatefold openapi`: the document that `GET /api/openapi.json` would answer, without a server: for generators and for
+// CI.
 import { type Answer, type Call, type Command, Refused } from './command.ts';
 import { inspectFolder } from './inspection.ts';
 import { brokenPlace } from './routes.ts';
@@ -23,6 +24,8 @@ async function run({ settings, io }: Call): Promise<Answer> {
     json: document,
     text: JSON.stringify(document, null, 2),
     exitCode: broken.length === 0 ? 0 : 1,
-    complaints: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load and is not in the document: ${group.error}`),
+    complaints: broken.map(
+      (group) => `${brokenPlace(group, io.cwd)} does not load and is not in the document: ${group.error}`,
+    ),
   };
 }

@@ -1,5 +1,5 @@
-// `gatefold routes`: every URL that leads to an operation: the explicit rows, then each operation of each group under the
-// gateway's rows. The router says which row takes a request, the grammar of routes which route.
+// `gatefold routes`: every URL that leads to an operation: the explicit rows, then each operation of each group under
+// the gateway's rows. The router says which row takes a request, the grammar of routes which route.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
@@ -57,7 +57,12 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
   return {
     json: {
       routes,
-      not_loadable: broken.map(({ group, path, error, at }) => ({ group, file: path, error, ...(at === undefined ? {} : { at }) })),
+      not_loadable: broken.map(({ group, path, error, at }) => ({
+        group,
+        file: path,
+        error,
+        ...(at === undefined ? {} : { at }),
+      })),
     },
     text: table.join('\n'),
     exitCode: broken.length === 0 ? 0 : 1,
@@ -68,7 +73,9 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
 /** `data { name, age? }`, `not checked: it has no annotation` */
 export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
   const { checked = '', unchecked } = contract ?? {};
-  return [checked, ...(unchecked === undefined ? [] : [`not checked: ${unchecked}`])].filter((text) => text !== '').join('; ');
+  return [checked, ...(unchecked === undefined ? [] : [`not checked: ${unchecked}`])]
+    .filter((text) => text !== '')
+    .join('; ');
 }
 
 export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): string {
@@ -137,7 +144,8 @@ function prefixesOf(routes: readonly Route[]): Prefix[] {
 
 function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Router): ListedRoute[] {
   const base = `${prefix}${pageOf(group.group)}`;
-  const reachesGateway = (verb: string) => firstFit(router.resolve(base).matches, verb)?.route.target === 'gateway.index';
+  const reachesGateway = (verb: string) =>
+    firstFit(router.resolve(base).matches, verb)?.route.target === 'gateway.index';
   const byVerb = group.operations.flatMap(({ name }): ListedRoute[] => {
     const verbs = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === name && reachesGateway(verb));
     if (verbs.length === 0) return [];

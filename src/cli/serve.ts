@@ -8,8 +8,8 @@ import { type CommandIo, type ExitCode, print } from './command.ts';
 
 export async function command(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
-  // By a path known at run time, so that the build leaves the entry a file of its own. It reads its flags from the process,
-  // and gives them on to the workers that it forks.
+  // By a path known at run time, so that the build leaves the entry a file of its own. It reads its flags from the
+  // process, and gives them on to the workers that it forks.
   process.argv.splice(2, process.argv.length, ...argv);
   await import(pathToFileURL(entryPath('server')).href);
   return process.exitCode === 1 ? 1 : 0;

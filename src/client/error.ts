@@ -18,7 +18,10 @@ export interface ApiErrorDetails {
 export class ApiError extends Error {
   /** The HTTP status; 0: no answer came. */
   readonly status: number;
-  /** `error_code` of the answer. Without an answer `NETWORK_ERROR` or `TIMEOUT`; `HTTP_502` of a proxy that sent no envelope. */
+  /**
+   * `error_code` of the answer. Without an answer `NETWORK_ERROR` or `TIMEOUT`; `HTTP_502` of a proxy that sent no
+   * envelope.
+   */
   readonly code: string;
   /** Each wrong field, of `INVALID_DATA` and of errors that the controller gave details. */
   readonly errors: readonly FieldError[];
@@ -27,7 +30,12 @@ export class ApiError extends Error {
   /** For its headers: the body has been read. */
   readonly response: Response | undefined;
 
-  constructor(status: number, code: string, message: string, { errors = [], requestId, response, cause }: ApiErrorDetails = {}) {
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    { errors = [], requestId, response, cause }: ApiErrorDetails = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'ApiError';
     this.status = status;

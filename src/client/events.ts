@@ -1,5 +1,6 @@
-// Server-sent events (HTML standard, 9.2) as an async iterable. A stream that breaks off, or that the service ends because
-// its code is replaced, is asked for again with the last id. One that has come to its end says so in a last comment, `: end`.
+// Server-sent events (HTML standard, 9.2) as an async iterable. A stream that breaks off, or that the service ends
+// because its code is replaced, is asked for again with the last id. One that has come to its end says so in a last
+// comment, `: end`.
 import { ApiError } from './error.ts';
 
 /** One server-sent event. */
@@ -21,7 +22,11 @@ const RETRY = 1000;
  * @param resume undefined: the stream cannot be asked for twice
  * @param abort of the connection, which is let go of when the reader has had enough, too
  */
-export async function* readEvents(first: Response, resume: Resume | undefined, abort: AbortController): AsyncGenerator<ServerEvent, void> {
+export async function* readEvents(
+  first: Response,
+  resume: Resume | undefined,
+  abort: AbortController,
+): AsyncGenerator<ServerEvent, void> {
   const stream = { lastId: '', retry: RETRY, isAtEnd: false };
   let response: Response | undefined = first;
   try {

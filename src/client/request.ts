@@ -1,5 +1,5 @@
-// From the name and the arguments of a call to what fetch takes. The name says it all: one of the verb table, a quoted route
-// (`GET {id}`), or any other operation, which is called by POST.
+// From the name and the arguments of a call to what fetch takes. The name says it all: one of the verb table, a quoted
+// route (`GET {id}`), or any other operation, which is called by POST.
 import type { CallOptions } from './types.ts';
 
 type Body = NonNullable<RequestInit['body']>;
@@ -39,12 +39,20 @@ export function requestOf(group: string, name: string, given: Given = {}): WireR
   const [method, pattern] = name.split(' ', 2) as [string, string?];
   const verb = given.method ?? (pattern === undefined ? (VERBS.get(name) ?? 'POST') : method);
   const path =
-    pattern === undefined ? [...(VERBS.has(name) ? [] : [name]), ...(given.slugs ?? []).map(segment)] : fillIn(pattern, given.path ?? {});
+    pattern === undefined
+      ? [...(VERBS.has(name) ? [] : [name]), ...(given.slugs ?? []).map(segment)]
+      : fillIn(pattern, given.path ?? {});
   // These have no body: their data is the query.
   const inQuery = verb === 'GET' || verb === 'HEAD' || verb === 'DELETE';
   const search = new URLSearchParams();
-  addAll({ ...(inQuery ? (data as Values) : undefined), ...given.query }, (key, value) => search.append(key, textOf(value)));
-  return { verb, url: [group, ...path].join('/') + (search.size > 0 ? `?${search}` : ''), data: inQuery ? undefined : data };
+  addAll({ ...(inQuery ? (data as Values) : undefined), ...given.query }, (key, value) =>
+    search.append(key, textOf(value)),
+  );
+  return {
+    verb,
+    url: [group, ...path].join('/') + (search.size > 0 ? `?${search}` : ''),
+    data: inQuery ? undefined : data,
+  };
 }
 
 function fillIn(pattern: string, values: Values): string[] {
@@ -77,7 +85,8 @@ function textOf(value: unknown): string {
 /** Bytes and forms as they are, an object with a file in it as a form, all else as JSON. */
 export function encode(data: unknown, headers: Headers): Body | undefined {
   if (data === undefined || data instanceof FormData || data instanceof URLSearchParams) return data;
-  const isBytes = data instanceof Blob || data instanceof ReadableStream || data instanceof ArrayBuffer || ArrayBuffer.isView(data);
+  const isBytes =
+    data instanceof Blob || data instanceof ReadableStream || data instanceof ArrayBuffer || ArrayBuffer.isView(data);
   if (!isBytes && Object.values(Object(data)).flat().some(isBlob)) {
     const form = new FormData();
     addAll(data as Values, (key, value) => form.append(key, isBlob(value) ? value : textOf(value)));

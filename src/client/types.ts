@@ -1,5 +1,5 @@
-// The types of the client, made from those of the controllers: what a call takes is what JSON, a form or a URL can carry of the
-// operation's annotations, what it gives is what JSON leaves of the result. Types alone.
+// The types of the client, made from those of the controllers: what a call takes is what JSON, a form or a URL can
+// carry of the operation's annotations, what it gives is what JSON leaves of the result. Types alone.
 import type { EventStream } from '../controller/event-stream.ts';
 import type { Reply } from '../controller/reply.ts';
 import type { ServerEvent } from './events.ts';
@@ -9,7 +9,10 @@ export interface ClientOptions {
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   /** Go with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Milliseconds to wait for the head of an answer, and again for its body; default: no limit. Events may take their time. */
+  /**
+   * Milliseconds to wait for the head of an answer, and again for its body; default: no limit. Events may take their
+   * time.
+   */
   readonly timeout?: number | undefined;
   /** In the place of the global `fetch`. */
   readonly fetch?: typeof fetch | undefined;
@@ -33,12 +36,20 @@ export type Client<Groups> = { readonly [Page in keyof Groups]: GroupClient<Inst
 type InstanceOf<Controller> = Controller extends new (...args: never[]) => infer Instance ? Instance : Controller;
 
 type GroupClient<Group> = {
-  readonly [Name in keyof Group as OperationName<Name, Group[Name]>]: Group[Name] extends (...args: infer Args) => infer Result
+  readonly [Name in keyof Group as OperationName<Name, Group[Name]>]: Group[Name] extends (
+    ...args: infer Args
+  ) => infer Result
     ? (...args: ArgumentsOf<Name, Args[0], Args[1]>) => Call<Answer<Awaited<Result>>>
     : never;
 };
 
-type OperationName<Name, Member> = Name extends `_${string}` ? never : Name extends string ? (Member extends Method ? Name : never) : never;
+type OperationName<Name, Member> = Name extends `_${string}`
+  ? never
+  : Name extends string
+    ? Member extends Method
+      ? Name
+      : never
+    : never;
 
 type Method = (...args: never[]) => unknown;
 type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
@@ -51,7 +62,9 @@ type ArgumentsOf<Name, Data, Params> = Name extends `${infer V extends Verb} ${i
   ? Optional<
       CallOptions &
         PathPart<Pattern, Params> &
-        (V extends Bodiless ? QueryPart<QueryOf<Params> & DataQuery<Data>> : BodyPart<Data> & QueryPart<QueryOf<Params>>)
+        (V extends Bodiless
+          ? QueryPart<QueryOf<Params> & DataQuery<Data>>
+          : BodyPart<Data> & QueryPart<QueryOf<Params>>)
     >
   : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
 
@@ -70,17 +83,27 @@ type PathPart<Pattern extends string, Params> =
 
 type QueryValue = string | number | boolean | Date | null | undefined;
 type AnyQuery = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
-type QueryOf<Params> = Params extends { query: infer Query } ? (string extends keyof Query ? AnyQuery : Sent<Query>) : AnyQuery;
+type QueryOf<Params> = Params extends { query: infer Query }
+  ? string extends keyof Query
+    ? AnyQuery
+    : Sent<Query>
+  : AnyQuery;
 type DataQuery<Data> = unknown extends Data ? unknown : [Data] extends [undefined] ? unknown : Sent<NonNullable<Data>>;
 
 /** `{id}/items/{item}` → `'id' | 'item'` */
-type Names<Pattern extends string> = Pattern extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
+type Names<Pattern extends string> = Pattern extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Names<Rest>
+  : never;
 type PathValues<Name extends string, Params> = {
   readonly [N in Name as N extends `${infer Plain}*` ? Plain : N]: N extends `${string}*`
     ? string | readonly string[]
     : PathValue<N, Params>;
 };
-type PathValue<Name, Params> = Params extends { path: infer Path } ? (Name extends keyof Path ? SentText<Path[Name]> : Text) : Text;
+type PathValue<Name, Params> = Params extends { path: infer Path }
+  ? Name extends keyof Path
+    ? SentText<Path[Name]>
+    : Text
+  : Text;
 type Text = string | number | boolean | Date;
 type SentText<T> = string extends T ? Text : Sent<T>;
 
@@ -124,7 +147,11 @@ export type Answer<Result> = unknown extends Result
               : Json<Result>;
 
 /** A `Reply` without a body has none, whatever its status. */
-type AnswerOfReply<Status, Body> = Status extends 204 | 205 | 304 ? undefined : Body extends undefined ? undefined : Answer<Body>;
+type AnswerOfReply<Status, Body> = Status extends 204 | 205 | 304
+  ? undefined
+  : Body extends undefined
+    ? undefined
+    : Answer<Body>;
 
 /** The answer of an operation that gave no value. */
 export interface Done {

@@ -1,4 +1,5 @@
-// Why a controller does not load, with its place: a request type that is not understood, or a source that is not followed.
+// Why a controller does not load, with its place: a request type that is not understood, or a source that is not
+// followed.
 
 import type { TypeFiles } from './source/files.ts';
 import { lineOf } from './source/source-error.ts';

@@ -1,5 +1,5 @@
-// What was read of a controller's types, as others see it: the dispatcher (through the checks made of it), the commands and
-// the OpenAPI document. Types alone; it knows neither TypeScript source nor requests.
+// What was read of a controller's types, as others see it: the dispatcher (through the checks made of it), the commands
+// and the OpenAPI document. Types alone; it knows neither TypeScript source nor requests.
 
 /**
  * A JSON Schema of draft 2020-12, plain JSON. References are `#/$defs/Name` into the `defs` of its group. What only the

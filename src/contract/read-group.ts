@@ -1,5 +1,5 @@
-// What the source says about a group: each operation of run time is found where it is declared, and its annotations are its
-// contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
+// What the source says about a group: each operation of run time is found where it is declared, and its annotations are
+// its contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
 import { basename } from 'node:path';
 import { isDataGiven, withGiven } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -14,7 +14,15 @@ import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, type TypeFiles, UnreadableFile } from './source/files.ts';
 import { lineOf, SourceError } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
-import { type FoundMember, findLevels, findMember, hasUnreadName, isMarked, type Level, type Levels } from './types/class-levels.ts';
+import {
+  type FoundMember,
+  findLevels,
+  findMember,
+  hasUnreadName,
+  isMarked,
+  type Level,
+  type Levels,
+} from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
 
 /** A controller as the process has loaded it. */
@@ -35,7 +43,11 @@ export interface ReadSource {
 }
 
 /** @throws ContractError */
-export function readGroup({ path, group, exportName, classNames }: GroupSource, files: TypeFiles, sources: ImportedFiles): ReadSource {
+export function readGroup(
+  { path, group, exportName, classNames }: GroupSource,
+  files: TypeFiles,
+  sources: ImportedFiles,
+): ReadSource {
   const evaluator = createEvaluator(files.load);
   const atPlace = readingAt(path);
   const module = atPlace(() => files.read(path));
@@ -44,8 +56,8 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
   const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
 
   /**
-   * The nearest member of that name, which is no farther than that of run time: a decorator may have put another class in front. Where
-   * the classes are those of run time, the member is where run time has it.
+   * The nearest member of that name, which is no farther than that of run time: a decorator may have put another class
+   * in front. Where the classes are those of run time, the member is where run time has it.
    */
   function find(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of list.slice(0, depth + 1).entries()) {
@@ -63,7 +75,10 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
     for (const operation of operations) {
       const { name, given } = operation;
       const method = find(name, operation.depth)?.method;
-      const one = method === undefined ? unfound(operation) : atPlace(() => readOperation(operation, method, { evaluator, writer, files }));
+      const one =
+        method === undefined
+          ? unfound(operation)
+          : atPlace(() => readOperation(operation, method, { evaluator, writer, files }));
       const schemas = [one.data, one.query, one.path].filter((schema) => schema !== undefined);
       const ambiguous = findAmbiguity(schemas, writer.defs);
       if (ambiguous !== undefined) throw new ContractError(one.at ?? path, `${name}: ${ambiguous}`);
@@ -75,7 +90,10 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
     return { group, ...summary, operations: inSourceOrder(contracts, list), defs: writer.defs };
   }
 
-  /** An operation without a source: nothing checks it, and the commands name it; in TypeScript only where that was meant. */
+  /**
+   * An operation without a source: nothing checks it, and the commands name it; in TypeScript only where that was
+   * meant.
+   */
   function unfound({ name, method, depth, given }: RunTimeOperation): OperationContract {
     const place = `${path}:${lineOf(module.source, Math.max(module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`)), 0))}`;
     const refuse = (what: string): never => {
@@ -89,14 +107,18 @@ export function readGroup({ path, group, exportName, classNames }: GroupSource, 
     const level = isAligned ? list[depth] : undefined;
     const isReplaced = level !== undefined && hasUnreadName(level, evaluator);
     if (isMarkedAnywhere(name)) refuse('may be private or protected, and its class is not found in the source');
-    if (isReplaced && level.members.some(isMarked)) refuse('may be private or protected, since a member beside it has a computed name');
+    if (isReplaced && level.members.some(isMarked))
+      refuse('may be private or protected, since a member beside it has a computed name');
     const isOfPackage = levels.isPackageBelow && isAligned && depth >= list.length;
     if (isOfPackage) return unread(name, 'it comes from a package, whose source is not read');
     if (given.unchecked === true) return unread(name, 'static operations says so');
     if (isDataGiven(name, given)) return unread(name, undefined);
-    if (!path.endsWith('.ts')) return unread(name, 'its source is not followed: it is made by code, or comes from a package');
+    if (!path.endsWith('.ts'))
+      return unread(name, 'its source is not followed: it is made by code, or comes from a package');
     if (takesNothing(method)) return unread(name, undefined);
-    return refuse(`is an operation whose types are not found${isReplaced ? ', since a spread or a computed name may replace it' : ''}`);
+    return refuse(
+      `is an operation whose types are not found${isReplaced ? ', since a spread or a computed name may replace it' : ''}`,
+    );
   }
 
   function isMarkedAnywhere(name: string): boolean {
@@ -146,11 +168,24 @@ function takesNothing(method: RunTimeOperation['method']): boolean {
 }
 
 /** A method that was read and that run time lacks was misread, or taken away. */
-function refuseWhatIsNotThere(path: string, source: string, [own]: readonly Level[], operations: readonly RunTimeOperation[]): void {
+function refuseWhatIsNotThere(
+  path: string,
+  source: string,
+  [own]: readonly Level[],
+  operations: readonly RunTimeOperation[],
+): void {
   const names = new Set(operations.map(({ name }) => name));
   for (const { kind, name, body, modifiers, at } of own?.members ?? []) {
     const isPublic = !modifiers.some((word) => word === 'static' || word === 'private' || word === 'protected');
-    if (kind !== 'method' || !body || !isPublic || !/^[a-z][A-Za-z0-9]*$/.test(name) || name === 'constructor' || names.has(name)) continue;
+    if (
+      kind !== 'method' ||
+      !body ||
+      !isPublic ||
+      !/^[a-z][A-Za-z0-9]*$/.test(name) ||
+      name === 'constructor' ||
+      names.has(name)
+    )
+      continue;
     if (own?.scope.path !== path) continue;
     throw new ContractError(
       `${path}:${lineOf(source, at)}`,

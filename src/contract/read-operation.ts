@@ -1,5 +1,5 @@
-// One operation: the types of its data, query, path and result, as its source says. A request type that is not understood is an
-// error with its place, never an operation without a check.
+// One operation: the types of its data, query, path and result, as its source says. A request type that is not
+// understood is an error with its place, never an operation without a check.
 
 import { type GivenSchemas, isDataGiven } from './check/library.ts';
 import type { OperationContract, Schema } from './contract.ts';
@@ -35,33 +35,49 @@ export interface Tools {
   readonly files: TypeFiles;
 }
 
-export function readOperation({ name, given, pathNames }: RunTimeOperation, method: FollowedFunction, tools: Tools): OperationContract {
+export function readOperation(
+  { name, given, pathNames }: RunTimeOperation,
+  method: FollowedFunction,
+  tools: Tools,
+): OperationContract {
   const { at, doc, node } = method;
-  const scope: Scope = { ...method.scope, params: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope) };
+  const scope: Scope = {
+    ...method.scope,
+    params: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
+  };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = /\.[mc]?js$/.test(scope.path);
   const said = () => describe(name, method, isScript, scope, place, tools);
   if (given.unchecked === true) return { ...said(), unchecked: 'static operations says so' };
-  const [data, second, ...others] = (isScript ? docTypes(name, method, place) : node.params).filter((param) => param.name !== 'this');
+  const [data, second, ...others] = (isScript ? docTypes(name, method, place) : node.params).filter(
+    (param) => param.name !== 'this',
+  );
   if (method.isOverloaded) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
   refuseIdleTags(name, [doc, ...[data, second, ...others].map((param) => param?.doc)], isScript, place);
-  const rest = [data, second].find((param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope, tools));
+  const rest = [data, second].find(
+    (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope, tools),
+  );
   if (rest !== undefined)
-    throw new ContractError(place, `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`);
+    throw new ContractError(
+      place,
+      `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`,
+    );
   const shapeOf = (param: Param | undefined) =>
     param === undefined || param.rest || data?.rest ? undefined : requestShape(name, param, scope, tools);
   const asked = isDataGiven(name, given) ? undefined : shapeOf(data);
   const around = writeParams(name, second, shapeOf(second), given.query === undefined, scope, tools);
   refuseForeignPath(name, around.path, pathNames, place);
-  const schema = asked === undefined || isUnchecked(asked) ? undefined : write(name, data as Param, asked, scope, tools);
+  const schema =
+    asked === undefined || isUnchecked(asked) ? undefined : write(name, data as Param, asked, scope, tools);
   return {
     ...said(),
     data: schema,
     optional: asked !== undefined && (data?.optional === true || mayBeAbsent(asked)),
     ...around,
-    unchecked: (isDataGiven(name, given) ? undefined : whyUnchecked(data, asked)) ?? whyParamsUnchecked(second, isScript),
+    unchecked:
+      (isDataGiven(name, given) ? undefined : whyUnchecked(data, asked)) ?? whyParamsUnchecked(second, isScript),
   };
 }
 
@@ -101,7 +117,12 @@ function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isS
   }
 }
 
-function refuseForeignPath(name: string, path: Schema | undefined, names: readonly string[] | undefined, place: string): void {
+function refuseForeignPath(
+  name: string,
+  path: Schema | undefined,
+  names: readonly string[] | undefined,
+  place: string,
+): void {
   const foreign = Object.keys((path?.properties ?? {}) as object).find((one) => names?.includes(one) !== true);
   if (foreign === undefined) return;
   throw new ContractError(
@@ -126,7 +147,8 @@ function requestShape(name: string, param: Param | undefined, scope: Scope, tool
     : within(name, param as Param, scope, tools, () => {
         const shape = tools.evaluator.evaluate(type, scope);
         // A name is worked out when it is asked for: now, where a mistake has its place.
-        if (open(shape).kind === 'never') throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
+        if (open(shape).kind === 'never')
+          throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
         return shape;
       });
 }
@@ -141,7 +163,10 @@ function within<T>(name: string, param: Param, scope: Scope, { files }: Tools, w
     return work();
   } catch (error) {
     if (error instanceof UnreadableFile)
-      throw new ContractError(`${error.path}:${lineOf(error.source, error.at)}`, `${error.message}: the types in this file cannot be read`);
+      throw new ContractError(
+        `${error.path}:${lineOf(error.source, error.at)}`,
+        `${error.message}: the types in this file cannot be read`,
+      );
     if (!(error instanceof Unsupported)) throw error;
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
@@ -174,12 +199,19 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
   return open(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
 }
 
-/** In TypeScript, params without an annotation may have a type from elsewhere: `satisfies Api`, `const index: Handler = …`. */
+/**
+ * In TypeScript, params without an annotation may have a type from elsewhere: `satisfies Api`, `const index: Handler =
+ * …`.
+ */
 function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string | undefined {
-  return param === undefined || param.rest || param.type !== undefined || isScript ? undefined : 'its params have no annotation';
+  return param === undefined || param.rest || param.type !== undefined || isScript
+    ? undefined
+    : 'its params have no annotation';
 }
 
-/** `ControllerParams<{ path, query }>`, or an object type of one's own with such fields. The server always gives both. */
+/**
+ * `ControllerParams<{ path, query }>`, or an object type of one's own with such fields. The server always gives both.
+ */
 function writeParams(
   name: string,
   param: Param | undefined,

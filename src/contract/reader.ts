@@ -1,5 +1,5 @@
-// Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door of the
-// parser, which a worker loads with its first controller.
+// Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door
+// of the parser, which a worker loads with its first controller.
 
 import { isDataGiven, queryAsData } from './check/library.ts';
 import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';

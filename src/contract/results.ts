@@ -1,4 +1,5 @@
-// What an operation answers, by the annotation of its result. It documents; what is not understood is left out with a word.
+// What an operation answers, by the annotation of its result. It documents; what is not understood is left out with a
+// word.
 import type { OperationContract, ResultContract } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnreadableFile } from './source/files.ts';
@@ -50,7 +51,11 @@ function resultOf(status: number, shape: Shape, writer: SchemaWriter): ResultCon
   if (isDone) return { status, body: 'json', schema: undefined };
   const schema = writer.write(value);
   const isWrapped = isScalar(value);
-  return { status, body: 'json', schema: isWrapped ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema };
+  return {
+    status,
+    body: 'json',
+    schema: isWrapped ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
+  };
 }
 
 function isScalar(shape: Shape): boolean {

@@ -1,4 +1,5 @@
-// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. What is sent, and when, is http/answer/event-stream.ts.
+// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. What is sent, and when, is
+// http/answer/event-stream.ts.
 
 /** One event. `data` is sent as JSON, so that a client can always parse it. */
 export interface ServerEvent<Data = unknown> {
@@ -30,15 +31,19 @@ export class EventStream<Data = unknown> {
 Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 
 /**
- * Returned by an operation, it answers with an event for each item of `source`. An item is a value, or `{ data, event?, id?, retry? }`.
- * The stream ends with its source, and when the client leaves. The service ends the stream when the credential is revoked or
- * expires, and when the worker makes room for new code. The client then reconnects by itself, and `params.lastEventId` says
- * where it was. `params.signal` is aborted in all these cases.
+ * Returned by an operation, it answers with an event for each item of `source`. An item is a value, or `{ data, event?,
+ * id?, retry? }`. The stream ends with its source, and when the client leaves. The service ends the stream when the
+ * credential is revoked or expires, and when the worker makes room for new code. The client then reconnects by itself,
+ * and `params.lastEventId` says where it was. `params.signal` is aborted in all these cases.
  *
  * @throws TypeError when `source` is no async iterable, or `retry` no number of milliseconds
  */
-export function eventStream<Data>(source: AsyncIterable<ServerEvent<Data> | Data>, options: EventStreamOptions = {}): EventStream<Data> {
-  if (typeof source?.[Symbol.asyncIterator] !== 'function') throw new TypeError('eventStream: the source must be an async iterable');
+export function eventStream<Data>(
+  source: AsyncIterable<ServerEvent<Data> | Data>,
+  options: EventStreamOptions = {},
+): EventStream<Data> {
+  if (typeof source?.[Symbol.asyncIterator] !== 'function')
+    throw new TypeError('eventStream: the source must be an async iterable');
   const { retry } = options;
   if (retry !== undefined) checkRetry(retry, 'eventStream: retry');
   return new EventStream(source, options);

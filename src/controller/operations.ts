@@ -1,5 +1,5 @@
-// What a controller says about its operations beside the code: `static operations`. Types alone; what is read of it at load,
-// and refused, is groups/operation-settings.ts.
+// What a controller says about its operations beside the code: `static operations`. Types alone; what is read of it at
+// load, and refused, is groups/operation-settings.ts.
 import type { Reply } from './reply.ts';
 
 /** Any schema object of the Standard Schema convention (zod, valibot, arktype, …); https://standardschema.dev. */
@@ -25,9 +25,14 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly timeout?: number;
   /** Default: `'anyone'`. */
   readonly access?: Access;
-  /** How often one caller may call it, by credential, else by address: `100/s`, `5000/h burst 200`; more get 429 `RATE_LIMITED`. */
+  /**
+   * How often one caller may call it, by credential, else by address: `100/s`, `5000/h burst 200`; more get 429
+   * `RATE_LIMITED`.
+   */
   readonly limit?: string;
-  /** A schema for the body; or `'stream'`: `data` is a `ReadableStream` of its bytes, which are never held in memory. */
+  /**
+   * A schema for the body; or `'stream'`: `data` is a `ReadableStream` of its bytes, which are never held in memory.
+   */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query: `params.query`, and `data` where the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
@@ -35,7 +40,10 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly result?: StandardSchema<unknown, Result>;
   /** Of an answer that is no `Reply`: 200 to 299, without 204 and 205, which have no body. Default: 200. */
   readonly status?: number;
-  /** `true` says aloud that the types of this operation's request are not checked. Schemas still check it. Default: `false`. */
+  /**
+   * `true` says aloud that the types of this operation's request are not checked. Schemas still check it. Default:
+   * `false`.
+   */
   readonly unchecked?: boolean;
   /** One line for the document. */
   readonly summary?: string;
@@ -50,8 +58,9 @@ export type OperationName<Controller> = {
   string;
 
 /**
- * `static operations: Operations<UserController> = { created: { access: 'application' }, '*': { timeout: 5000 } }`: for one
- * operation, or `'*'` for all. What one operation says wins over `'*'`; what an ancestor says holds until a class says otherwise.
+ * `static operations: Operations<UserController> = { created: { access: 'application' }, '*': { timeout: 5000 } }`: for
+ * one operation, or `'*'` for all. What one operation says wins over `'*'`; what an ancestor says holds until a class
+ * says otherwise.
  */
 export type Operations<Controller> = {
   readonly [Name in OperationName<Controller>]?: SettingsOf<Name, Controller[Name]>;
@@ -67,7 +76,9 @@ type SettingsOf<Name, Method> = Name extends QueryIsData
     ? OperationSettings<DataOf<Method>, QueryOf<Method>, ResultOf<Method>>
     :
         | (OperationSettings<DataOf<Method>, QueryOf<Method>, ResultOf<Method>> & { readonly body: unknown })
-        | (OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>> & { readonly body?: undefined });
+        | (OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>> & {
+            readonly body?: undefined;
+          });
 
 /** What its first parameter is; anything, when it has none. */
 type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknown
@@ -85,7 +96,9 @@ type QueryOf<Method> = Method extends (...parameters: infer Parameters) => unkno
     : unknown
   : unknown;
 
-type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result ? Sent<BodyOf<Awaited<Result>>> : unknown;
+type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result
+  ? Sent<BodyOf<Awaited<Result>>>
+  : unknown;
 
 type BodyOf<Result> = Result extends Reply<number, infer Body> ? Body : Result;
 

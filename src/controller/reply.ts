@@ -1,5 +1,5 @@
-// An answer with a status and headers of its own: `return new Reply(201, user, { Location: '/api/user/7' })`. It carries what
-// the operation said; how it becomes bytes is http/answer/result.ts.
+// An answer with a status and headers of its own: `return new Reply(201, user, { Location: '/api/user/7' })`. It
+// carries what the operation said; how it becomes bytes is http/answer/result.ts.
 
 /** Several values of one name: a list. `Set-Cookie` needs one for each cookie. */
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
@@ -23,7 +23,9 @@ export class Reply<Status extends number = number, Body = unknown> {
    */
   constructor(status: Status, body?: Body, headers?: ReplyHeaders) {
     if (!Number.isInteger(status) || status < 200 || status > 399) {
-      throw new TypeError(`Reply: the status is ${status}, it must be a whole number from 200 to 399; throw an HttpError to refuse`);
+      throw new TypeError(
+        `Reply: the status is ${status}, it must be a whole number from 200 to 399; throw an HttpError to refuse`,
+      );
     }
     this.status = status;
     this.body = body;

@@ -1,5 +1,6 @@
-// The registered credentials of one worker: the table in memory, kept in step with its file; session tokens; registration.
-// It wires the parts of this room. What a header value means is identify.ts; what goes live is table/live-table.ts.
+// The registered credentials of one worker: the table in memory, kept in step with its file; session tokens;
+// registration. It wires the parts of this room. What a header value means is identify.ts; what goes live is
+// table/live-table.ts.
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
@@ -22,11 +23,14 @@ export interface Registration {
 
 export interface Credentials {
   /**
-   * It stands on the path of every request with an Authorization header, never throws, and never rejects. A promise only
-   * when the file has to be looked at first.
+   * It stands on the path of every request with an Authorization header, never throws, and never rejects. A promise
+   * only when the file has to be looked at first.
    */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** The current table. Each change replaces it, so a caller that one table identified must be identified again by the next. */
+  /**
+   * The current table. Each change replaces it, so a caller that one table identified must be identified again by the
+   * next.
+   */
   table(): unknown;
   /** @throws HttpError `SESSION_UNAVAILABLE` when there is no session key and none can be made */
   issueSession(rowId: string): Session;
@@ -51,8 +55,16 @@ export interface CredentialsOptions {
   readonly now?: () => number;
 }
 
-/** @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on that */
-export async function createCredentials({ dataDir, sessionKey, log, now = Date.now }: CredentialsOptions): Promise<Credentials> {
+/**
+ * @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on
+ * that
+ */
+export async function createCredentials({
+  dataDir,
+  sessionKey,
+  log,
+  now = Date.now,
+}: CredentialsOptions): Promise<Credentials> {
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log);
   let waiting = 0;
@@ -94,7 +106,8 @@ export async function createCredentials({ dataDir, sessionKey, log, now = Date.n
         // The client may use its token on the very next request.
         await table.look();
         const row = table.current().rows.get(issued.token.id);
-        if (row === undefined) throw new Error('The row was written, but the table was changed again at once and does not have it');
+        if (row === undefined)
+          throw new Error('The row was written, but the table was changed again at once and does not have it');
         return { row, token: issued.token.token };
       } catch (error) {
         if (error instanceof ChangeRefused) throw refusal('INVALID_REQUEST_DATA', error.message);

@@ -1,5 +1,6 @@
-// Who calls: checks an Authorization value against a table. Synchronous and pure: the table, the clock and the session key are
-// arguments. It does not know what the gateway does with the answer; the reasons it gives are for the log alone.
+// Who calls: checks an Authorization value against a table. Synchronous and pure: the table, the clock and the session
+// key are arguments. It does not know what the gateway does with the answer; the reasons it gives are for the log
+// alone.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
@@ -98,12 +99,15 @@ function unknown(id: string, reason: string): Refusal {
   return { kind: 'refused', reason, id, isUnknown: true };
 }
 
-/** The scheme is case-insensitive and one or more SP follow it (RFC 9110, 11.1 and 11.4); the token is case-sensitive. */
+/**
+ * The scheme is case-insensitive and one or more SP follow it (RFC 9110, 11.1 and 11.4); the token is case-sensitive.
+ */
 const BEARER = /^bearer +/i;
 
-// A damaged token of ours must not become an anonymous call: another scheme in front, quotes, U+00A0, wrong case. But a foreign token may
-// hold "gfk_" by chance (one JWT in some thousands does), so the prefix counts only where a token of anybody's can begin, and inside
-// a longer word only the whole shape counts. Both patterns look at a bounded stretch per position: linear in the length.
+// A damaged token of ours must not become an anonymous call: another scheme in front, quotes, U+00A0, wrong case. But a
+// foreign token may hold "gfk_" by chance (one JWT in some thousands does), so the prefix counts only where a token of
+// anybody's can begin, and inside a longer word only the whole shape counts. Both patterns look at a bounded stretch
+// per position: linear in the length.
 const BEGINS_LIKE_OURS = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
 const HOLDS_ONE_OF_OURS = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 

@@ -1,6 +1,6 @@
-// Session tokens, `gfs_<claims>.<mac>`: bound to a row, valid for an hour, checked with the session key alone, so every worker
-// and every machine that has the key accepts them. Whether the row is live is identify.ts. The key is a setting, or the file
-// `session.key` in the data folder, which is made once, when it is first needed.
+// Session tokens, `gfs_<claims>.<mac>`: bound to a row, valid for an hour, checked with the session key alone, so every
+// worker and every machine that has the key accepts them. Whether the row is live is identify.ts. The key is a setting,
+// or the file `session.key` in the data folder, which is made once, when it is first needed.
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
@@ -20,7 +20,10 @@ export interface Session {
 /** The result of a check. `expiresAt` is in Unix milliseconds. */
 export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
-/** The key proper, out of the text of a setting or of the key file. HKDF (RFC 5869): any text will do, and it serves this purpose alone. */
+/**
+ * The key proper, out of the text of a setting or of the key file. HKDF (RFC 5869): any text will do, and it serves
+ * this purpose alone.
+ */
 export function deriveSessionKey(text: string): Buffer {
   return Buffer.from(crypto().hkdfSync('sha256', text, '', 'gatefold session token v1', 32));
 }
@@ -82,8 +85,8 @@ export function readSessionKey(dataDir: string): string | undefined {
 }
 
 /**
- * The text of the key file, which is made when there is none. Processes that come here at once agree on one key: each writes
- * its own under a name of its own, and `link` lets exactly one of them have the real name, whole.
+ * The text of the key file, which is made when there is none. Processes that come here at once agree on one key: each
+ * writes its own under a name of its own, and `link` lets exactly one of them have the real name, whole.
  *
  * @throws Error one line
  */

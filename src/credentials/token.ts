@@ -1,6 +1,6 @@
-// The token format, `gfk_<id>_<secret>_<checksum>`: makes and parses tokens, and hashes their secrets for the table. The
-// checksum is not a secret: a scanner can tell a token from noise, and a typo is refused without a look-up. Whether a token
-// is live is identify.ts.
+// The token format, `gfk_<id>_<secret>_<checksum>`: makes and parses tokens, and hashes their secrets for the table.
+// The checksum is not a secret: a scanner can tell a token from noise, and a typo is refused without a look-up. Whether
+// a token is live is identify.ts.
 import { crypto, hash } from '../base/builtins.ts';
 
 export const ID_LENGTH = 12;
@@ -37,7 +37,9 @@ export function hasTokenShape(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/** The `hash` column of a row. A plain digest is enough: the secret has 256 random bits, so there is nothing to guess. */
+/**
+ * The `hash` column of a row. A plain digest is enough: the secret has 256 random bits, so there is nothing to guess.
+ */
 export function hashSecret(secret: string): string {
   return `sha256:${sha256(secret).toString('base64url')}`;
 }

@@ -1,5 +1,5 @@
-// The named schemas of the document: those that its operations refer to, and no others. Two groups may use one name. Where both
-// mean the same, the document has it once. Where they differ, each name gets the name of its group in front.
+// The named schemas of the document: those that its operations refer to, and no others. Two groups may use one name.
+// Where both mean the same, the document has it once. Where they differ, each name gets the name of its group in front.
 
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
@@ -80,7 +80,8 @@ function findContested(components: readonly Component[], taken: readonly string[
     texts.set(name, text);
   }
   // A set may grow while it is walked: the walk comes to what is added.
-  for (const name of contested) for (const component of components) if (component.uses.has(name)) contested.add(component.name);
+  for (const name of contested)
+    for (const component of components) if (component.uses.has(name)) contested.add(component.name);
   return contested;
 }
 
@@ -88,7 +89,10 @@ function isReference(schema: Schema): schema is { $ref: string } {
   return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS);
 }
 
-/** Where JSON Schema leaves a choice, what the tools of others understand: the type of a constant, the older name of a file. */
+/**
+ * Where JSON Schema leaves a choice, what the tools of others understand: the type of a constant, the older name of a
+ * file.
+ */
 function asTheyKnowIt(schema: Schema): Schema {
   if (isFile(schema)) return { ...schema, format: 'binary' };
   const values = schema.const === undefined ? schema.enum : [schema.const];

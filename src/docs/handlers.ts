@@ -1,5 +1,5 @@
-// What `GET /api/openapi.json` and `GET /api/docs` answer: the document, made at its first request and again when a group has
-// come, and the page, which asks for the document. It knows no HTTP but what its answers say.
+// What `GET /api/openapi.json` and `GET /api/docs` answer: the document, made at its first request and again when a
+// group has come, and the page, which asks for the document. It knows no HTTP but what its answers say.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
@@ -46,7 +46,11 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
 
   async function makeDocument(now: readonly DocumentedGroup[]): Promise<Reply> {
     const text = JSON.stringify(createDocument(now, info()));
-    return new Reply(200, Buffer.from(text), { 'Content-Type': 'application/json; charset=UTF-8', ETag: tagOf(text), ...REVALIDATED });
+    return new Reply(200, Buffer.from(text), {
+      'Content-Type': 'application/json; charset=UTF-8',
+      ETag: tagOf(text),
+      ...REVALIDATED,
+    });
   }
 
   const open: Handler = async (_, { application }) => {
@@ -54,7 +58,10 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
     const { text, headers } = page;
     // A browser cannot be made to send a credential for a page. This one says nothing of the service: it asks for one.
     if (access === 'application' && application === undefined) {
-      return new Response(text, { status: 401, headers: { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' } });
+      return new Response(text, {
+        status: 401,
+        headers: { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' },
+      });
     }
     return new Reply(200, Buffer.from(text), { ...headers, ETag: tagOf(text), ...REVALIDATED });
   };

@@ -1,5 +1,6 @@
-// The OpenAPI 3.1 document of a folder of groups, from what their sources and their `static operations` say. Pure: groups in,
-// a document out, in which what is undefined is to be left out, as JSON does. One operation in it is operation-object.ts.
+// The OpenAPI 3.1 document of a folder of groups, from what their sources and their `static operations` say. Pure:
+// groups in, a document out, in which what is undefined is to be left out, as JSON does. One operation in it is
+// operation-object.ts.
 import { pageOf } from '../base/page-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
@@ -40,7 +41,9 @@ export interface OpenApiDocument {
 }
 
 export function createDocument(groups: readonly DocumentedGroup[], info: DocumentInfo): OpenApiDocument {
-  const ordered = groups.map((group) => ({ ...group, page: pageOf(group.name) })).sort((a, b) => (a.page < b.page ? -1 : 1));
+  const ordered = groups
+    .map((group) => ({ ...group, page: pageOf(group.name) }))
+    .sort((a, b) => (a.page < b.page ? -1 : 1));
   const components = createComponents(Object.keys(OWN_SCHEMAS));
   const paths: Record<string, Record<string, object>> = {};
   const tags: object[] = [];
@@ -53,9 +56,19 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
     for (const operation of shown) {
       const place = placeOf(operation);
       const known = contract?.operations.get(operation.name);
-      const described = describeOperation({ operation, known, place, group: { page, defs: contract?.defs ?? {} }, components });
+      const described = describeOperation({
+        operation,
+        known,
+        place,
+        group: { page, defs: contract?.defs ?? {} },
+        components,
+      });
       const methods = paths[place.path] ?? {};
-      methods[place.verb.toLowerCase()] = { operationId: unique(`${page}_${idOf(operation.name)}`, ids), tags: [page], ...described };
+      methods[place.verb.toLowerCase()] = {
+        operationId: unique(`${page}_${idOf(operation.name)}`, ids),
+        tags: [page],
+        ...described,
+      };
       paths[place.path] = methods;
     }
   }
@@ -70,7 +83,9 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
     components: {
       schemas: { ...components.finish(), ...OWN_SCHEMAS },
       responses: OWN_RESPONSES,
-      securitySchemes: { application: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' } },
+      securitySchemes: {
+        application: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
+      },
     },
   };
 }
@@ -80,13 +95,18 @@ function joined(summary: string | undefined, description: string | undefined): s
   return `${summary}${/[.!?:]$/.test(summary) ? '' : '.'} ${description}`;
 }
 
-function inSourceOrder(operations: DocumentedGroup['operations'], contract: GroupContract | undefined): DocumentedOperation[] {
+function inSourceOrder(
+  operations: DocumentedGroup['operations'],
+  contract: GroupContract | undefined,
+): DocumentedOperation[] {
   const order = new Map([...(contract?.operations.keys() ?? [])].map((name, i) => [name, i]));
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 
 /** Operation → its method; `index` has GET, which the table has before HEAD. */
-const BY_VERB: ReadonlyMap<string, string> = new Map([...VERB_OPERATIONS].reverse().map(([verb, name]) => [name, verb]));
+const BY_VERB: ReadonlyMap<string, string> = new Map(
+  [...VERB_OPERATIONS].reverse().map(([verb, name]) => [name, verb]),
+);
 
 function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
   const bare = `/api/${page}`;
@@ -96,9 +116,11 @@ function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: 
     const route = byName.get(name);
     const verb = BY_VERB.get(name);
     if (route === undefined && verb !== undefined) return { verb, path: bare, names: [] };
-    if (route === undefined) return { verb: namedVerb(name, method, routes.length > 0), path: `${bare}/${name}`, names: [] };
+    if (route === undefined)
+      return { verb: namedVerb(name, method, routes.length > 0), path: `${bare}/${name}`, names: [] };
     const own = route.segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
-    // Templates that differ in their names alone are one path (OpenAPI 3.1, Paths Object): the first one's names are shown.
+    // Templates that differ in their names alone are one path (OpenAPI 3.1, Paths Object): the first one's names are
+    // shown.
     const shape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
     const shown = firstNames.get(shape) ?? own;
     firstNames.set(shape, shown);

@@ -1,5 +1,5 @@
-// One operation in the OpenAPI document: parameters, body, answers, and who may call it. Where an operation stands in the
-// document is openapi.ts.
+// One operation in the OpenAPI document: parameters, body, answers, and who may call it. Where an operation stands in
+// the document is openapi.ts.
 import { STATUS_CODES } from '../base/builtins.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
@@ -59,7 +59,10 @@ export const OWN_SCHEMAS: Readonly<Record<string, Schema>> = {
 
 export const OWN_RESPONSES: Readonly<Record<string, object>> = {
   Refused: { description: 'Refused, or failed', content: ERROR },
-  InvalidData: { description: 'The data is not what the operation takes: errors names each wrong field', content: ERROR },
+  InvalidData: {
+    description: 'The data is not what the operation takes: errors names each wrong field',
+    content: ERROR,
+  },
   CredentialRequired: { description: 'There is no credential, or it is not valid', content: ERROR },
   ScopeMissing: { description: 'The credential may not do this', content: ERROR },
 };
@@ -102,10 +105,19 @@ function queryParameters(schema: Schema | undefined, { group, components }: Oper
   if (anyOf !== undefined || properties === undefined) {
     return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
   }
-  return Object.entries(properties as Record<string, Schema>).map(([name, { description, deprecated, ...property }]) => {
-    const published = components.publish(group, property);
-    return { name, in: 'query', required: required.includes(name) || undefined, description, deprecated, schema: published };
-  });
+  return Object.entries(properties as Record<string, Schema>).map(
+    ([name, { description, deprecated, ...property }]) => {
+      const published = components.publish(group, property);
+      return {
+        name,
+        in: 'query',
+        required: required.includes(name) || undefined,
+        description,
+        deprecated,
+        schema: published,
+      };
+    },
+  );
 }
 
 /** `data` and `params.query` may both speak of the query. */
@@ -113,7 +125,12 @@ function onceEach(parameters: readonly Parameter[]): Parameter[] {
   return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()];
 }
 
-function requestBody({ operation: { method, settings }, known, group, components }: OperationParts): object | undefined {
+function requestBody({
+  operation: { method, settings },
+  known,
+  group,
+  components,
+}: OperationParts): object | undefined {
   const schema = known?.data;
   const isBytes = settings.body === 'stream' || isFile(resolveReference(schema, group.defs));
   const types = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
@@ -121,7 +138,10 @@ function requestBody({ operation: { method, settings }, known, group, components
   const content = Object.fromEntries((types ?? []).map((type): [string, object] => [type, bytes]));
   if (schema !== undefined && !isBytes) {
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
-    const { required = [], type: kind } = resolveReference(schema, group.defs) as { required?: string[]; type?: unknown };
+    const { required = [], type: kind } = resolveReference(schema, group.defs) as {
+      required?: string[];
+      type?: unknown;
+    };
     return {
       required: known?.optional !== true && (kind !== 'object' || required.length > 0),
       content: { [type]: { schema: components.publish(group, schema) }, ...content },

@@ -1,4 +1,5 @@
-// What the document calls the service: the name, version and description in the package.json nearest to the controllers.
+// What the document calls the service: the name, version and description in the package.json nearest to the
+// controllers.
 import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 import type { DocumentInfo } from './openapi.ts';

@@ -1,5 +1,5 @@
-// The end of the controllers of a process: those with `[Symbol.asyncDispose]` or `[Symbol.dispose]` are disposed of, so that pools
-// of connections close in good order. When that is, worker/life.ts knows.
+// The end of the controllers of a process: those with `[Symbol.asyncDispose]` or `[Symbol.dispose]` are disposed of, so
+// that pools of connections close in good order. When that is, worker/life.ts knows.
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Group } from './operations.ts';

@@ -1,4 +1,5 @@
-// Joins a loaded group with its source: the checks of its operations, and the contract that documents and commands show.
+// Joins a loaded group with its source: the checks of its operations, and the contract that documents and commands
+// show.
 
 import type { ResultCheck } from '../contract/check/result-check.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
@@ -6,13 +7,19 @@ import type { ControllerSource } from '../contract/reader.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /** @throws ContractError a request type is not understood, or an operation is not found in the source */
-export function withContract(group: Omit<Group, 'contract'>, source: ControllerSource, onResult: ResultObserver | undefined): Group {
+export function withContract(
+  group: Omit<Group, 'contract'>,
+  source: ControllerSource,
+  onResult: ResultObserver | undefined,
+): Group {
   const { contract, checks, resultCheckOf } = source.contract(runTimeOperations(group));
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const checkResult = onResult === undefined ? undefined : resultCheckOf(name);
       const method =
-        checkResult === undefined ? operation.method : observed(group.name, operation, checkResult, onResult as ResultObserver);
+        checkResult === undefined
+          ? operation.method
+          : observed(group.name, operation, checkResult, onResult as ResultObserver);
       return [name, { ...operation, method, check: checks.get(name) }];
     }),
   );
@@ -22,7 +29,12 @@ export function withContract(group: Omit<Group, 'contract'>, source: ControllerS
 /** Called with a result that is not what its type says, in development. */
 export type ResultObserver = (facts: { group: string; operation: string; pointer: string; message: string }) => void;
 
-function observed(group: string, { name, method }: Operation, check: ResultCheck, report: ResultObserver): OperationMethod {
+function observed(
+  group: string,
+  { name, method }: Operation,
+  check: ResultCheck,
+  report: ResultObserver,
+): OperationMethod {
   const look = (result: unknown): unknown => {
     try {
       const mistake = check(result);

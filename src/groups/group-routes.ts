@@ -1,6 +1,7 @@
-// The routes of a group: a method whose name is an HTTP method and a pattern, `'GET {id}/items/{item}'`. Parses such names,
-// refuses those that can never be reached, and finds the one that fits. Patterns are compared segment by segment: none ever
-// becomes a regular expression. It knows nothing of requests beyond the verb and the decoded segments.
+// The routes of a group: a method whose name is an HTTP method and a pattern, `'GET {id}/items/{item}'`. Parses such
+// names, refuses those that can never be reached, and finds the one that fits. Patterns are compared segment by
+// segment: none ever becomes a regular expression. It knows nothing of requests beyond the verb and the decoded
+// segments.
 import { METHODS } from '../base/builtins.ts';
 
 export interface GroupRoute {
@@ -46,7 +47,8 @@ export function parseRouteName(name: string): GroupRoute | undefined {
     const [, captured, star] = NAMED_SEGMENT.exec(piece) ?? [];
     if (captured === undefined) {
       if (piece === '') refuse('a segment of it is empty; the bare group is the operation of the verb, such as index');
-      if (/[\s{}*%?#\\]/.test(piece)) refuse(`${JSON.stringify(piece)} is neither {name}, {name*} nor a literal segment`);
+      if (/[\s{}*%?#\\]/.test(piece))
+        refuse(`${JSON.stringify(piece)} is neither {name}, {name*} nor a literal segment`);
       return { literal: piece };
     }
     if (names.has(captured)) refuse(`it has {${captured}} twice`);
@@ -66,17 +68,22 @@ export function checkReachable(routes: readonly GroupRoute[], posted: readonly s
   routes.forEach((below, i) => {
     const above = routes.slice(0, i).find((route) => route.verb === below.verb && covers(route, below));
     if (above !== undefined)
-      throw new Error(`route '${below.name}' can never be reached: '${above.name}' stands above it and fits all of its paths`);
+      throw new Error(
+        `route '${below.name}' can never be reached: '${above.name}' stands above it and fits all of its paths`,
+      );
     const first = below.segments[0]?.literal;
     if (below.verb === 'POST' && first !== undefined && posted.includes(first))
-      throw new Error(`route '${below.name}' can never be reached: the operation ${first} takes every POST to its name`);
+      throw new Error(
+        `route '${below.name}' can never be reached: the operation ${first} takes every POST to its name`,
+      );
   });
 }
 
 /** Whether every path that `below` fits is one that `above` fits too. */
 function covers(above: GroupRoute, below: GroupRoute): boolean {
   const { length } = above.segments;
-  if (above.takesRest ? below.segments.length < length : below.takesRest || below.segments.length !== length) return false;
+  if (above.takesRest ? below.segments.length < length : below.takesRest || below.segments.length !== length)
+    return false;
   return above.segments.every(({ literal }, i) => literal === undefined || literal === below.segments[i]?.literal);
 }
 

@@ -1,5 +1,6 @@
-// What somebody has probably meant to answer and does not: a file whose name is nearly right, a method that is nearly an operation.
-// Silence, or the answer of `index` with 200, is all that its author sees otherwise. Told once, and again when it has changed.
+// What somebody has probably meant to answer and does not: a file whose name is nearly right, a method that is nearly
+// an operation. Silence, or the answer of `index` with 200, is all that its author sees otherwise. Told once, and again
+// when it has changed.
 import { describeError, type Log } from '../base/log.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import type { Group } from './operations.ts';
@@ -8,13 +9,18 @@ import type { GroupLoad } from './registry.ts';
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
 /** For the report of a group that has loaded. */
-export function hintsOf(group: Pick<Group, 'unexposed' | 'operations' | 'contract'>): Pick<GroupLoad, 'hints' | 'unchecked'> {
+export function hintsOf(
+  group: Pick<Group, 'unexposed' | 'operations' | 'contract'>,
+): Pick<GroupLoad, 'hints' | 'unchecked'> {
   const hints = methodHints(group);
   const unchecked = uncheckedIn(group);
   return { ...(hints.length === 0 ? {} : { hints }), ...(unchecked.length === 0 ? {} : { unchecked }) };
 }
 
-/** Operations whose source is not followed, so that their types could not be a check; those that say so themselves are left out. */
+/**
+ * Operations whose source is not followed, so that their types could not be a check; those that say so themselves are
+ * left out.
+ */
 function uncheckedIn({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
   return Array.from(contract.operations.values()).flatMap(({ name, at, unchecked }) => {
     const isSilent = at !== undefined || unchecked === undefined || operations.get(name)?.settings.unchecked === true;
@@ -27,7 +33,9 @@ function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
     if (reason === 'it is a field and not a method' && OPERATION_NAME.test(name))
       return [`${name}: make it a method, ${name}() { … }, or private`];
     const better = operationNameOf(name);
-    return reason.startsWith('its name is not') && better !== undefined ? [`${name}: rename it to ${better}, or begin it with _`] : [];
+    return reason.startsWith('its name is not') && better !== undefined
+      ? [`${name}: rename it to ${better}, or begin it with _`]
+      : [];
   });
 }
 

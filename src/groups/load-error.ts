@@ -39,7 +39,8 @@ async function describe(error: unknown, file: string): Promise<LoadError> {
   const text = error.message;
   // esbuild, by way of tsx: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
   const [, failed, row, before, fault] = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text) ?? [];
-  if (failed !== undefined) return { reason: `SyntaxError: ${fault}`, at: `${failed}:${row}`, column: 1 + Number(before) };
+  if (failed !== undefined)
+    return { reason: `SyntaxError: ${fault}`, at: `${failed}:${row}`, column: 1 + Number(before) };
   const reason = oneLine(`${error.name}: ${text}`);
   // Node quotes the source: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
   const [, place, line] = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack) ?? [];
@@ -76,13 +77,16 @@ export function authorsFrame(stack: string): Frame | undefined {
 }
 
 /**
- * `at f (file:///x.ts:1:2)`, `at async /x.ts:1:2`; undefined for places that are no file, such as `node:internal/url:1:2`. Each
- * expression takes linear time, because the message of an error may hold what a client has sent.
+ * `at f (file:///x.ts:1:2)`, `at async /x.ts:1:2`; undefined for places that are no file, such as
+ * `node:internal/url:1:2`. Each expression takes linear time, because the message of an error may hold what a client
+ * has sent.
  */
 function frameOf(text: string): Frame | undefined {
   const [, place = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
   const file = place.replace(/^.*? \((?=\/|file:|[A-Za-z]:\\)/, '');
-  return /^(?:\/|file:|[A-Za-z]:\\)/.test(file) && !file.includes('<anonymous>') ? { file: pathOf(file), line, column } : undefined;
+  return /^(?:\/|file:|[A-Za-z]:\\)/.test(file) && !file.includes('<anonymous>')
+    ? { file: pathOf(file), line, column }
+    : undefined;
 }
 
 /** A path, of a path or of a URL: stacks have both. */
@@ -125,7 +129,9 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
   const at = source.search(new RegExp(`(['"])(?:[^'"\n]*/)?${name}\\1`));
-  return at < 0 ? { at: file } : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
+  return at < 0
+    ? { at: file }
+    : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
 }
 
 /** The place of a syntax error; none when the file itself is sound (the mistake is in what it imports). */

@@ -1,5 +1,5 @@
-// Files that a person would take for controllers and the server does not, each with the reason. What a controller is called is
-// groups/naming.ts; this file guesses what was meant, by the names in the listing alone: no file is opened.
+// Files that a person would take for controllers and the server does not, each with the reason. What a controller is
+// called is groups/naming.ts; this file guesses what was meant, by the names in the listing alone: no file is opened.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { kindOf } from '../base/source-file.ts';
@@ -24,7 +24,8 @@ export function findLookAlikes(dir: string): LookAlike[] {
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
     const parsed = parseFileName(entry.name);
     if (parsed !== undefined && controllers.get(parsed.group) === entry.name) continue;
-    if (parsed !== undefined) found.push({ file: entry.name, group: parsed.group, ...whyPassedOver(entry, controllers.get(parsed.group)) });
+    if (parsed !== undefined)
+      found.push({ file: entry.name, group: parsed.group, ...whyPassedOver(entry, controllers.get(parsed.group)) });
     else if (entry.isDirectory()) found.push(...lookInto(dir, entry.name, 1));
     else if (/controller/i.test(entry.name)) found.push(guess(entry.name));
   }
@@ -40,7 +41,8 @@ function whyPassedOver(entry: Dirent, winner: string | undefined): Pick<LookAlik
 function guess(name: string): LookAlike {
   if (/\.(?:test|spec)\./.test(name)) return { file: name, reason: 'it is a test', onPurpose: true };
   if (/\.d\.[cm]?ts$/.test(name)) return { file: name, reason: 'it is a declaration of types', onPurpose: true };
-  if (/^[.#]|~$|\.(?:bak|old|orig|rej|sw[a-p]|tmp)$/.test(name)) return { file: name, reason: 'it is hidden or a backup', onPurpose: true };
+  if (/^[.#]|~$|\.(?:bak|old|orig|rej|sw[a-p]|tmp)$/.test(name))
+    return { file: name, reason: 'it is hidden or a backup', onPurpose: true };
   const meant = [
     (text: string) => text,
     withExtension,
@@ -57,7 +59,12 @@ function guess(name: string): LookAlike {
       onPurpose: false,
     };
   }
-  return { file: name, reason: `the name that counts is ${meant}`, onPurpose: false, group: parseFileName(meant)?.group ?? '' };
+  return {
+    file: name,
+    reason: `the name that counts is ${meant}`,
+    onPurpose: false,
+    group: parseFileName(meant)?.group ?? '',
+  };
 }
 
 function withCapital(name: string): string {
@@ -88,6 +95,8 @@ function lookInto(dir: string, folder: string, depth: number): LookAlike[] {
     const file = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return depth < DEEPEST ? lookInto(dir, file, depth + 1) : [];
     const group = parseFileName(entry.name)?.group;
-    return group === undefined ? [] : [{ file, group, reason: 'it is in a subfolder, and those are not looked into', onPurpose: false }];
+    return group === undefined
+      ? []
+      : [{ file, group, reason: 'it is in a subfolder, and those are not looked into', onPurpose: false }];
   });
 }

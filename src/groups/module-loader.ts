@@ -46,7 +46,9 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
   const hasHooks = typeof module.registerHooks === 'function';
-  const imports: ImportWatch = hasHooks ? watchWithHooks({ remember, texts, resolved }) : followImports(remember, texts);
+  const imports: ImportWatch = hasHooks
+    ? watchWithHooks({ remember, texts, resolved })
+    : followImports(remember, texts);
   let typescript: Promise<void> | undefined;
   return {
     async load(path, attempt) {
@@ -86,11 +88,15 @@ function watchWithHooks({ remember, texts, resolved }: WatchParts): ImportWatch 
       try {
         const next = nextResolve(specifier, context);
         const isFile =
-          from !== undefined && !specifier.startsWith('.') && next.url.startsWith('file:') && !next.url.includes('/node_modules/');
+          from !== undefined &&
+          !specifier.startsWith('.') &&
+          next.url.startsWith('file:') &&
+          !next.url.includes('/node_modules/');
         if (isFile) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
         return next;
       } catch (error) {
-        if (/^\.{1,2}\//.test(specifier) && parentURL?.startsWith('file:')) remember(fileURLToPath(new URL(specifier, parentURL)));
+        if (/^\.{1,2}\//.test(specifier) && parentURL?.startsWith('file:'))
+          remember(fileURLToPath(new URL(specifier, parentURL)));
         throw error;
       }
     },
@@ -106,8 +112,8 @@ function watchWithHooks({ remember, texts, resolved }: WatchParts): ImportWatch 
 }
 
 /**
- * Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. An import that
- * an operation makes when it is called is not seen, so it may still wait for a pipe.
+ * Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. An
+ * import that an operation makes when it is called is not seen, so it may still wait for a pipe.
  */
 function followImports(remember: (path: string) => void, texts: SourceTexts): ImportWatch {
   const { cache } = module.createRequire(import.meta.url);
@@ -133,12 +139,20 @@ function followImports(remember: (path: string) => void, texts: SourceTexts): Im
 
 /** White space and comments. */
 const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
-/** `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')`, `require('x')`, where x is a path, a file URL or a `#subpath`. */
-const IMPORT = new RegExp(`\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`, 'g');
+/**
+ * `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')`, `require('x')`, where x is a path, a file URL
+ * or a `#subpath`.
+ */
+const IMPORT = new RegExp(
+  `\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`,
+  'g',
+);
 
 /** The files that a source names. Packages are not followed. */
 function importedBy(file: string, source: string): string[] {
-  return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter((path) => path !== undefined);
+  return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter(
+    (path) => path !== undefined,
+  );
 }
 
 function resolvePackage(from: string, specifier: string): string | undefined {
@@ -152,7 +166,9 @@ function resolvePackage(from: string, specifier: string): string | undefined {
 function resolveImport(from: string, specifier: string): string | undefined {
   try {
     if (specifier.startsWith('#')) return module.createRequire(from).resolve(specifier);
-    const path = specifier.startsWith('file:') ? fileURLToPath(specifier) : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
+    const path = specifier.startsWith('file:')
+      ? fileURLToPath(specifier)
+      : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
     // The source may say `./x.js` and mean `./x.ts`, as `tsx` allows.
     const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`];
     return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? path;
@@ -200,11 +216,12 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
 }
 
 async function registerTsx(): Promise<void> {
-  // Started with it (`node --import tsx`): twice would transform what is loaded from now on twice. Its imports are then read out
-  // of the source alone.
+  // Started with it (`node --import tsx`): twice would transform what is loaded from now on twice. Its imports are then
+  // read out of the source alone.
   if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
-  // Outside of a package of ES modules a `.ts` file counts as CommonJS, and the one registration does not load it without the other.
+  // Outside of a package of ES modules a `.ts` file counts as CommonJS, and the one registration does not load it
+  // without the other.
   commonjs.register();
   register({
     onImport(url) {

@@ -32,7 +32,10 @@ export function listControllers(dir: string): Map<string, string> {
     if (parsed === undefined || !isFile(dir, entry)) continue;
     const { group, extension } = parsed;
     const rival = files.get(group);
-    if (rival === undefined || EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(rival.slice(rival.lastIndexOf('.') + 1))) {
+    if (
+      rival === undefined ||
+      EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(rival.slice(rival.lastIndexOf('.') + 1))
+    ) {
       files.set(group, entry.name);
     }
   }

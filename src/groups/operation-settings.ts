@@ -1,5 +1,5 @@
-// Reads `static operations` of a controller, a row a property, and refuses what it does not know: a misspelt `access` that is
-// ignored in silence would leave an operation open. It does not know what a setting brings about.
+// Reads `static operations` of a controller, a row a property, and refuses what it does not know: a misspelt `access`
+// that is ignored in silence would leave an operation open. It does not know what a setting brings about.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
@@ -9,9 +9,14 @@ import type { OperationSettings } from '../controller/operations.ts';
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
 /** Each property: whether a value makes sense, and what it should have been. */
-const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (value: unknown) => boolean, expected: string]>> = {
+const PROPERTIES: Readonly<
+  Record<keyof OperationSettings, readonly [isSound: (value: unknown) => boolean, expected: string]>
+> = {
   accepts: [
-    (value) => Array.isArray(value) && value.length > 0 && value.every((type) => typeof type === 'string' && MEDIA_RANGE.test(type)),
+    (value) =>
+      Array.isArray(value) &&
+      value.length > 0 &&
+      value.every((type) => typeof type === 'string' && MEDIA_RANGE.test(type)),
     'a list of media types such as image/png or image/*',
   ],
   bodyLimit: [isWholeNumber(1), 'a number of bytes'],
@@ -19,14 +24,19 @@ const PROPERTIES: Readonly<Record<keyof OperationSettings, readonly [isSound: (v
   timeout: [isWholeNumber(1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [
     (value) =>
-      value === 'anyone' || value === 'application' || (isPlain(value) && Object.keys(value).join() === 'scope' && isScope(value.scope)),
+      value === 'anyone' ||
+      value === 'application' ||
+      (isPlain(value) && Object.keys(value).join() === 'scope' && isScope(value.scope)),
     `'anyone', 'application' or { scope: '…' }`,
   ],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],
-  status: [(value) => isWholeNumber(200, 299)(value) && value !== 204 && value !== 205, 'a status from 200 to 299 whose answer has a body'],
+  status: [
+    (value) => isWholeNumber(200, 299)(value) && value !== 204 && value !== 205,
+    'a status from 200 to 299 whose answer has a body',
+  ],
   unchecked: [isBoolean, 'true or false'],
   summary: [isText, 'a text'],
   hidden: [isBoolean, 'true or false'],
@@ -61,19 +71,26 @@ export function readSettings(
   // The nearest class wins, and what is said of one operation over what is said of all.
   const order = declared.toReversed();
   return (name) => {
-    const settings: OperationSettings = Object.assign({}, ...['*', name].flatMap((key) => order.map((level) => level.get(key))));
+    const settings: OperationSettings = Object.assign(
+      {},
+      ...['*', name].flatMap((key) => order.map((level) => level.get(key))),
+    );
     checkTogether(name, settings);
     return Object.freeze(settings);
   };
 }
 
 function readLevel(level: unknown, isOperation: (name: string) => boolean): Declared {
-  if (!isPlain(level)) throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
+  if (!isPlain(level))
+    throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
   const operations = entriesOf(level, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
     const where = `static operations: ${JSON.stringify(name)}`;
     if (name !== '*' && !isOperation(name)) throw new Error(`${where} names no operation`);
     if (!isPlain(settings)) throw new Error(`${where} must be a plain object`);
-    const values = entriesOf(settings, `${where}:`).map(([property, value]) => [property, readValue(property, value, where)]);
+    const values = entriesOf(settings, `${where}:`).map(([property, value]) => [
+      property,
+      readValue(property, value, where),
+    ]);
     return [name, Object.fromEntries(values)];
   });
   return new Map(operations);
@@ -116,7 +133,10 @@ function entriesOf(object: object, where: string): [string, unknown][] {
   return entries;
 }
 
-/** An object literal, or a module (`import * as operations`): neither a class, a Proxy nor a prototype adds to what is written. */
+/**
+ * An object literal, or a module (`import * as operations`): neither a class, a Proxy nor a prototype adds to what is
+ * written.
+ */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || isProxy(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -126,13 +146,18 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
 function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
   // The text of a body has to fit into one string.
   if (bodyLimit !== undefined && bodyLimit > constants.MAX_STRING_LENGTH && body !== 'stream')
-    throw new Error(`static operations: ${JSON.stringify(name)}: a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`);
+    throw new Error(
+      `static operations: ${JSON.stringify(name)}: a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`,
+    );
   if (accepts !== undefined && isSchema(body))
-    throw new Error(`static operations: ${JSON.stringify(name)}: what accepts lets in is a Blob, which no schema of a body checks`);
+    throw new Error(
+      `static operations: ${JSON.stringify(name)}: what accepts lets in is a Blob, which no schema of a body checks`,
+    );
 }
 
 function isWholeNumber(min: number, max = Number.MAX_SAFE_INTEGER) {
-  return (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+  return (value: unknown): boolean =>
+    Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 function isBoolean(value: unknown): boolean {

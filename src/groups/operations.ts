@@ -21,7 +21,10 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 const VERB_NAMES: ReadonlySet<string> = new Set(VERB_OPERATIONS.values());
-/** What a controller may inherit beside routes: a shared CRUD base class works, and its helpers stay unexposed (decisions 3.3). */
+/**
+ * What a controller may inherit beside routes: a shared CRUD base class works, and its helpers stay unexposed
+ * (decisions 3.3).
+ */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_NAMES, 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 const MARKED = 'it is marked private or protected';
@@ -101,7 +104,9 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
   const { exported, exportName, beside } = found;
   const controller: object = isClass(exported) ? new exported() : exported;
   if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
-    throw new Error('its constructor returns another object, for which neither the settings nor the guards of the class hold');
+    throw new Error(
+      'its constructor returns another object, for which neither the settings nor the guards of the class hold',
+    );
   const isInstance = isMadeByClass(controller);
   const levels: { className: string | undefined; holder: object }[] = [];
   // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
@@ -111,7 +116,9 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     holder = Object.getPrototypeOf(holder);
   }
   if ([controller, ...levels.map(({ holder }) => holder)].some(isProxy))
-    throw new Error('it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself');
+    throw new Error(
+      'it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself',
+    );
   return { exported, exportName, controller, isInstance, levels, beside };
 }
 
@@ -123,7 +130,9 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
   const { exported, controller, isInstance, levels } = source;
   const { methods, depths, unexposed } = sortMembers(levels, propertiesOf(isInstance ? controller : {}), isHidden);
   if (isInstance) {
-    const fields = methodsAmong(controller, 'it is a field and not a method').filter(({ name: field }) => !methods.has(field));
+    const fields = methodsAmong(controller, 'it is a field and not a method').filter(
+      ({ name: field }) => !methods.has(field),
+    );
     unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED } : field)));
   }
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
@@ -149,15 +158,22 @@ export function isVerbOperation(name: string): boolean {
 
 type Module = Readonly<Record<string, unknown>>;
 
-function exportOf(controllerName: string, module: Module): Pick<Exported, 'exported' | 'exportName' | 'beside'> | undefined {
+function exportOf(
+  controllerName: string,
+  module: Module,
+): Pick<Exported, 'exported' | 'exportName' | 'beside'> | undefined {
   const names = ['default', controllerName];
   const byDefault = module.default;
   // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
   const nested = isGroup(byDefault) && !isClass(byDefault) ? (byDefault as Module) : {};
-  const places = [...names.map((name) => ({ holder: nested, name })), ...names.map((name) => ({ holder: module, name }))];
+  const places = [
+    ...names.map((name) => ({ holder: nested, name })),
+    ...names.map((name) => ({ holder: module, name })),
+  ];
   for (const { holder, name } of places) {
     const exported = Object.hasOwn(holder, name) ? holder[name] : undefined;
-    if (isGroup(exported)) return { exported, exportName: name, beside: holder === module ? module : { ...module, ...nested } };
+    if (isGroup(exported))
+      return { exported, exportName: name, beside: holder === module ? module : { ...module, ...nested } };
   }
   return undefined;
 }
@@ -183,7 +199,11 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
  * @param fields of the instance. One that replaces a method is what a call of it runs: that method behind a guard, or undefined
  *   where a class takes back what it inherits
  */
-function sortMembers(levels: Exported['levels'], fields: ReadonlyMap<string, PropertyDescriptor>, isHidden: IsHidden): SortedMembers {
+function sortMembers(
+  levels: Exported['levels'],
+  fields: ReadonlyMap<string, PropertyDescriptor>,
+  isHidden: IsHidden,
+): SortedMembers {
   const methods = new Map<string, OperationMethod>();
   const depths = new Map<string, number>();
   const unexposed: Unexposed[] = [];
@@ -211,7 +231,8 @@ function whyUnexposed(name: string, depth: number, isHidden: IsHidden): string |
   if (name.startsWith('_')) return 'its name begins with _';
   if (parseRouteName(name) !== undefined) return undefined;
   if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
-  if (depth > 0 && !INHERITABLE.has(name)) return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
+  if (depth > 0 && !INHERITABLE.has(name))
+    return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
   return undefined;
 }
 

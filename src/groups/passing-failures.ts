@@ -1,4 +1,5 @@
-// Failures of a load that may pass: a file that is still being written, an import that takes too long, a process out of descriptors.
+// Failures of a load that may pass: a file that is still being written, an import that takes too long, a process out of
+// descriptors.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
 import { SourceChanged } from './source-texts.ts';

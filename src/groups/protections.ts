@@ -1,6 +1,6 @@
-// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`. Any other form
-// of the three, and a name that is nearly one of theirs, refuses the file: nothing that was meant to protect is dropped in
-// silence. Which settings there are is operation-settings.ts.
+// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`. Any
+// other form of the three, and a name that is nearly one of theirs, refuses the file: nothing that was meant to protect
+// is dropped in silence. Which settings there are is operation-settings.ts.
 import { editDistance, lettersOf } from '../base/near.ts';
 import { isSound } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
@@ -31,7 +31,9 @@ interface Member {
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
   const classes = classesOf(exported);
-  const declared = (isInstance ? classes : [controller]).map((holder) => Object.getOwnPropertyDescriptor(holder, 'operations'));
+  const declared = (isInstance ? classes : [controller]).map((holder) =>
+    Object.getOwnPropertyDescriptor(holder, 'operations'),
+  );
   const inside = membersOf(exported, classes);
   // An export that is a member, too, is judged as that.
   const beside = membersIn('export', exported.beside).filter(
@@ -40,7 +42,8 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
   const settings = (text: string) => `write ${isInstance ? 'static operations =' : 'operations:'} { ${text} }`;
   for (const member of [...inside, ...beside]) {
     const { place, key, name } = member;
-    const isOperation = operations.has(name) && declared.some((property) => Object.hasOwn(Object(property?.value), name));
+    const isOperation =
+      operations.has(name) && declared.some((property) => Object.hasOwn(Object(property?.value), name));
     const problem =
       name === 'operations' && !(isOperation && place === 'prototype')
         ? problemOfSettings(member, isInstance, settings('…'))
@@ -50,19 +53,25 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
   for (const level of classes) checkPrivateNames(Function.prototype.toString.call(level), settings('…'));
   const [before, after] = ['_before', '_after'].map((guard) => {
     const all = inside.filter(({ name }) => name === guard);
-    if (isInstance && all[0]?.place === 'field' && all.length > 1) throw new Error(`${guard} is a field and a method: keep one of them`);
+    if (isInstance && all[0]?.place === 'field' && all.length > 1)
+      throw new Error(`${guard} is a field and a method: keep one of them`);
     return all[0]?.value;
   }) as [Guards['before'], Guards['after']];
   return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
 }
 
-function problemOfSettings({ place, key, isAccessor, value }: Member, isInstance: boolean, cure: string): string | undefined {
+function problemOfSettings(
+  { place, key, isAccessor, value }: Member,
+  isInstance: boolean,
+  cure: string,
+): string | undefined {
   if (typeof key === 'symbol') return `says nothing: ${cure}`;
   if (place === 'export') return `is exported beside the group: ${cure}`;
   if (place === 'field') return `is a field of the instance: ${cure}`;
   if (place !== 'object' && !isInstance) return `is inherited by the object: ${cure}`;
   if (isAccessor) return `is an accessor: ${cure}`;
-  if (typeof value === 'function') return `is a method: ${cure}; an operation of a class may have the name where its settings name it`;
+  if (typeof value === 'function')
+    return `is a method: ${cure}; an operation of a class may have the name where its settings name it`;
   return place === 'prototype' ? `is a value on the prototype: ${cure}` : undefined;
 }
 
@@ -71,14 +80,18 @@ function problemOfGuard({ place, key, name, isAccessor, value }: Member): string
   if (guard === undefined) return undefined;
   if (key !== guard) {
     const isCallable = [value].flat().some((item) => typeof item === 'function');
-    return isCallable ? `is no guard: rename it to ${guard}; where it is an operation, name it in static operations` : undefined;
+    return isCallable
+      ? `is no guard: rename it to ${guard}; where it is an operation, name it in static operations`
+      : undefined;
   }
   if (place === 'export') return `is exported beside the group: ${asMethod(guard)}`;
   if (place === 'static') return `is no guard: ${asMethod(guard)}`;
   if (isAccessor) return `is an accessor: ${asMethod(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
   // A call returns an iterator and runs nothing of the body.
-  return Object.prototype.toString.call(value).endsWith('GeneratorFunction]') ? `is a generator: ${asMethod(guard)}` : undefined;
+  return Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
+    ? `is a generator: ${asMethod(guard)}`
+    : undefined;
 }
 
 function asMethod(guard: '_before' | '_after'): string {
@@ -95,7 +108,8 @@ function problemOfOther(
   if (!isSetting && editDistance(lettersOf(name), 'operations') > 2) return undefined;
   // Only a static accessor can be read without an effect.
   const content: unknown = isAccessor && place === 'static' ? Reflect.get(holder, key) : value;
-  if (isSetting) return isSound(name, content) ? `says nothing: ${settings(`'*': { ${name}: … }`)}, or rename it` : undefined;
+  if (isSetting)
+    return isSound(name, content) ? `says nothing: ${settings(`'*': { ${name}: … }`)}, or rename it` : undefined;
   const looksLikeSettings = Object.keys(Object(content)).some((one) => one === '*' || operations.has(one));
   return looksLikeSettings ? 'says nothing: rename it to operations' : undefined;
 }
@@ -116,7 +130,9 @@ function guardMeantBy(name: string): '_before' | '_after' | undefined {
 
 /** A `#before` that nothing calls was meant for a guard. Only the text of the class shows it. */
 function checkPrivateNames(text: string, cure: string): void {
-  for (const [, name = ''] of text.matchAll(/(?:[\n;{}]|\b(?:static|async)\s)\s*#(operations|_?(?:before|after))\s*[=(]/g)) {
+  for (const [, name = ''] of text.matchAll(
+    /(?:[\n;{}]|\b(?:static|async)\s)\s*#(operations|_?(?:before|after))\s*[=(]/g,
+  )) {
     if (text.match(new RegExp(`#${name}\\b`, 'g'))?.length !== 1) continue;
     const guard = guardMeantBy(name);
     throw new Error(`#${name} is used nowhere: ${guard === undefined ? cure : asMethod(guard)}`);
@@ -129,7 +145,11 @@ function classesOf({ levels, isInstance }: Exported): object[] {
   for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
     const maker: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
     // By prototypes alone, or by classes alone, an ancestor can be linked, too.
-    for (let level = maker; typeof level === 'function' && level !== Function.prototype; level = Object.getPrototypeOf(level))
+    for (
+      let level = maker;
+      typeof level === 'function' && level !== Function.prototype;
+      level = Object.getPrototypeOf(level)
+    )
       classes.add(level);
   }
   return [...classes];

@@ -1,6 +1,6 @@
-// Handler groups of one process: page → group. A hit is a Map look-up; a miss looks at the folder (one `stat` when it has
-// not changed) and imports a file it has not seen before. Files it has loaded it never looks at again: new code for an
-// old file is a new generation of workers, and that is the supervisor's business.
+// Handler groups of one process: page → group. A hit is a Map look-up; a miss looks at the folder (one `stat` when it
+// has not changed) and imports a file it has not seen before. Files it has loaded it never looks at again: new code for
+// an old file is a new generation of workers, and that is the supervisor's business.
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
@@ -111,7 +111,8 @@ export function createGroups({
   const loader = createModuleLoader({ onFile });
   let reader: Promise<Reader> | undefined;
   /** The parser is loaded with the first controller. */
-  const loadReader = () => (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(loader)));
+  const loadReader = () =>
+    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(loader)));
   /** By page, so with the first letter in either case. */
   const pages = new Map<string, Group>();
   const broken = new Map<string, Broken>();
@@ -140,7 +141,8 @@ export function createGroups({
     try {
       listing = listControllers(dir);
     } catch (error) {
-      // The folder is away or unreadable: what is loaded goes on serving, and a new name is a group that does not exist.
+      // The folder is away or unreadable: what is loaded goes on serving, and a new name is a group that does not
+      // exist.
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
@@ -155,7 +157,8 @@ export function createGroups({
     const file = listing.get(group);
     if (file === undefined) return undefined;
     const failed = broken.get(file);
-    if (failed !== undefined && failed.fingerprint === fingerprint(join(dir, file))) throw notLoadable(file, failed.reason);
+    if (failed !== undefined && failed.fingerprint === fingerprint(join(dir, file)))
+      throw notLoadable(file, failed.reason);
     const running = pending.get(group) ?? importInPlace(group, file).finally(() => pending.delete(group));
     pending.set(group, running);
     return running;

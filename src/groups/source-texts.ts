@@ -1,5 +1,6 @@
-// The texts that a process runs: what was imported and what is read of it must be one and the same. Where Node hands over what it
-// loads, that text is kept. Elsewhere a text counts when the file had it before the import and has it when it is read.
+// The texts that a process runs: what was imported and what is read of it must be one and the same. Where Node hands
+// over what it loads, that text is kept. Elsewhere a text counts when the file had it before the import and has it when
+// it is read.
 import { readSource } from '../base/source-file.ts';
 import { SOURCE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';

@@ -1,4 +1,5 @@
-// The log line of each request, written when the last byte of its answer is out. Never a header value, a body or a query.
+// The log line of each request, written when the last byte of its answer is out. Never a header value, a body or a
+// query.
 import type { LineSink } from '../base/log.ts';
 import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
@@ -52,7 +53,10 @@ function quote(text: string): string {
 
 const names = new Map<string, string>();
 
-/** Of a group or an operation. There are no more of them than controllers have; to look at each for each line is a hundredth of a request. */
+/**
+ * Of a group or an operation. There are no more of them than controllers have; to look at each for each line is a
+ * hundredth of a request.
+ */
 function quoteName(name: string): string {
   let known = names.get(name);
   if (known === undefined) {

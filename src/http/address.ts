@@ -1,5 +1,5 @@
-// Whose address a request has. Behind proxies that are trusted it is the right-most address of X-Forwarded-For that is not one
-// of them: what stands left of it, anybody may have written.
+// Whose address a request has. Behind proxies that are trusted it is the right-most address of X-Forwarded-For that is
+// not one of them: what stands left of it, anybody may have written.
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
 /** A BlockList that is only asked. */
@@ -23,7 +23,11 @@ const MOST_PROXIES = 32;
  * @param peer the other end of the connection
  * @param forwarded X-Forwarded-For, all of its lines joined with commas
  */
-export function clientAddress(peer: string | undefined, forwarded: string | undefined, proxies: TrustedProxies): string {
+export function clientAddress(
+  peer: string | undefined,
+  forwarded: string | undefined,
+  proxies: TrustedProxies,
+): string {
   let address = plainAddress(peer ?? '');
   if (forwarded === undefined || !isTrusted(address, proxies)) return address;
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MOST_PROXIES; hops++) {
@@ -47,7 +51,9 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
   return family === 4 ? 'ipv4' : 'ipv6';
 }
 
-/** A server on all interfaces sees IPv4 as `::ffff:192.0.2.1`; and a zone (`fe80::1%eth0`) is the machine's own affair. */
+/**
+ * A server on all interfaces sees IPv4 as `::ffff:192.0.2.1`; and a zone (`fe80::1%eth0`) is the machine's own affair.
+ */
 function plainAddress(address: string): string {
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
@@ -60,13 +66,14 @@ function canonicalAddress(address: string): string {
 
 /** `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */
 function withoutPort(text: string): string {
-  const [, v6, v4] = /^"?(?:\[([0-9a-f:.]{2,45})\]|(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}))(?::\d{1,5})?"?$/i.exec(text) ?? [];
+  const [, v6, v4] =
+    /^"?(?:\[([0-9a-f:.]{2,45})\]|(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}))(?::\d{1,5})?"?$/i.exec(text) ?? [];
   return v6 ?? v4 ?? text;
 }
 
 /**
- * The network that a limit holds for: an IPv4 address, or the /64 of an IPv6 address. A host has as many addresses in its /64
- * as it likes.
+ * The network that a limit holds for: an IPv4 address, or the /64 of an IPv6 address. A host has as many addresses in
+ * its /64 as it likes.
  *
  * @param address as `clientAddress` spells it
  */

@@ -1,5 +1,5 @@
-// Who may call how often: by the row of the credential, else by the address, and what an operation says of its own. It counts
-// nothing: that is limits/.
+// Who may call how often: by the row of the credential, else by the address, and what an operation says of its own. It
+// counts nothing: that is limits/.
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { networkOf, type TrustedProxies } from './address.ts';

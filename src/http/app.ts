@@ -1,5 +1,5 @@
-// One request, top to bottom: head, target, route, then an explicit handler or the gateway. This file opens no port and reads
-// no environment; the caller of createApp() listens.
+// One request, top to bottom: head, target, route, then an explicit handler or the gateway. This file opens no port and
+// reads no environment; the caller of createApp() listens.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { createServer } from '../base/builtins.ts';
@@ -78,8 +78,8 @@ export interface App {
   /** Stops waiting for that work, and logs the pieces that have not ended. */
   giveUpWork(): void;
   /**
-   * Answers with 500 the request whose operation led to the throw, unless it has its answer. No other request is touched. An
-   * `uncaughtException` listener calls this.
+   * Answers with 500 the request whose operation led to the throw, unless it has its answer. No other request is
+   * touched. An `uncaughtException` listener calls this.
    */
   failRequestAtHand(thrown: unknown): void;
 }
@@ -151,9 +151,25 @@ export function createApp({
     respond.secret(exchange, status, body);
   }
 
-  /** The gateway of one operation that has no group. Without `identify` the credential of a request is not looked at. */
-  function single(name: string, controller: object, method: OperationMethod, answer: Call['answer'], identify?: Identify): Gateway {
-    const operation = { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined };
+  /**
+   * The gateway of one operation that has no group. Without `identify` the credential of a request is not looked at.
+   */
+  function single(
+    name: string,
+    controller: object,
+    method: OperationMethod,
+    answer: Call['answer'],
+    identify?: Identify,
+  ): Gateway {
+    const operation = {
+      name,
+      controller,
+      method,
+      settings: NO_SETTINGS,
+      depth: 0,
+      guards: undefined,
+      check: undefined,
+    };
     const call: Call = { operation, byName: false, answer };
     return (exchange, match) => {
       const { authorization } = exchange.head;
@@ -215,7 +231,10 @@ export function createApp({
     return inFlight - budget.uploads() > maxInFlight;
   }
 
-  /** A streamed answer is bounded by MAX_CONNECTIONS, and not by MAX_IN_FLIGHT. The body of its request is not needed any more. */
+  /**
+   * A streamed answer is bounded by MAX_CONNECTIONS, and not by MAX_IN_FLIGHT. The body of its request is not needed
+   * any more.
+   */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
     exchange.received = undefined;
@@ -251,7 +270,13 @@ export function createApp({
   const { keepAliveTimeout, requestTimeout: readTimeout, maxConnections } = settings;
   // With TLS the socket of a request is not the one that was accepted, but the one on top of it after the handshake.
   const event = transport.isSecure ? 'secureConnection' : 'connection';
-  const connections = trackConnections(server, { keepAliveTimeout, readTimeout, maxUnread: bodyBudget, maxConnections, event });
+  const connections = trackConnections(server, {
+    keepAliveTimeout,
+    readTimeout,
+    maxUnread: bodyBudget,
+    maxConnections,
+    event,
+  });
   answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
 
   return {

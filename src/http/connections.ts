@@ -1,10 +1,11 @@
-// The connections of one server: which request each is busy with, which wait behind it, and the sweep that ends those that
-// idle too long or whose client does not read. One sweep a second for all of them: Node's own keep-alive timer is set and
-// cleared on every request, which costs 4 percent of it (docs/PERFORMANCE.md).
+// The connections of one server: which request each is busy with, which wait behind it, and the sweep that ends those
+// that idle too long or whose client does not read. One sweep a second for all of them: Node's own keep-alive timer is
+// set and cleared on every request, which costs 4 percent of it (docs/PERFORMANCE.md).
 //
-// A connection has one request under way. Those that a client sends before it has its answer wait, unread as far as may be,
-// until the last byte of the answer before theirs is out: so nobody fills the memory or a turn of the event loop by one write,
-// and a connection that ends never ends between a request and its answer (RFC 9112, 9.3.2 wants this of unsafe methods anyway).
+// A connection has one request under way. Those that a client sends before it has its answer wait, unread as far as may
+// be, until the last byte of the answer before theirs is out: so nobody fills the memory or a turn of the event loop by
+// one write, and a connection that ends never ends between a request and its answer (RFC 9112, 9.3.2 wants this of
+// unsafe methods anyway).
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
@@ -35,7 +36,10 @@ export interface ConnectionLimits {
   readonly keepAliveTimeout: number;
   /** Milliseconds a client may leave an answer lying without reading on. */
   readonly readTimeout: number;
-  /** Bytes of answers that clients have not read, of all connections: beyond it those are cut that do not read on, longest answer first. */
+  /**
+   * Bytes of answers that clients have not read, of all connections: beyond it those are cut that do not read on,
+   * longest answer first.
+   */
   readonly maxUnread: number;
   /** Of the server: it brings what a request has for its `socket`, which with TLS is not what was accepted. */
   readonly event?: string;
@@ -68,8 +72,8 @@ export interface ConnectionState {
 /** Milliseconds between two sweeps: what the decided second allows. */
 const SWEEP = 500;
 /**
- * Requests that wait in this process, each some 3 KB. One read of 64 KiB may bring 2,500 to a connection before reading stops;
- * the connection that brings more than this in all is cut.
+ * Requests that wait in this process, each some 3 KB. One read of 64 KiB may bring 2,500 to a connection before reading
+ * stops; the connection that brings more than this in all is cut.
  */
 export const MOST_WAITING = 10_000;
 
@@ -81,8 +85,8 @@ export function trackConnections(
   server: Server,
   { keepAliveTimeout, readTimeout, maxUnread, maxConnections, event = 'connection' }: ConnectionLimits,
 ): Connections {
-  // Slots that are used again, and not a Set: one that is added to and deleted from without end leaves its outgrown tables in
-  // the old generation, and each keeps the connections that were in it alive until the next full collection.
+  // Slots that are used again, and not a Set: one that is added to and deleted from without end leaves its outgrown
+  // tables in the old generation, and each keeps the connections that were in it alive until the next full collection.
   const sockets: (Tracked | undefined)[] = [];
   const freeSlots: number[] = [];
   const idleSweeps = Math.max(1, Math.ceil(keepAliveTimeout / SWEEP));
@@ -114,8 +118,8 @@ export function trackConnections(
   function forget(this: Tracked): void {
     const connection = this[CONNECTION] as Connection;
     const { slot, exchange } = connection;
-    // What a closed connection holds, the engine goes on copying from one collection to the next, on Node 24 and later at times
-    // all of it: up to 10 µs of a connection's cost (docs/PERFORMANCE.md).
+    // What a closed connection holds, the engine goes on copying from one collection to the next, on Node 24 and later
+    // at times all of it: up to 10 µs of a connection's cost (docs/PERFORMANCE.md).
     connection.exchange = undefined;
     connection.lastWaiting = undefined;
     waiting -= connection.waiting;
@@ -156,7 +160,8 @@ export function trackConnections(
         continue;
       }
       // A connection without any request yet is Node's to cut, at HEADERS_TIMEOUT.
-      if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps) socket.destroy();
+      if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps)
+        socket.destroy();
     }
     if (unread > maxUnread) cutUnread(stalled, unread - maxUnread);
   }
@@ -176,8 +181,9 @@ export function trackConnections(
   }
 
   /**
-   * For a worker that drains, and asks time and again. Node's own takes an answer that has been made, but that its client is still
-   * reading, for the end of it. A connection on which something has come since the last time may have a request on its way.
+   * For a worker that drains, and asks time and again. Node's own takes an answer that has been made, but that its
+   * client is still reading, for the end of it. A connection on which something has come since the last time may have a
+   * request on its way.
    */
   server.closeIdleConnections = () => {
     for (const socket of sockets) {
@@ -190,8 +196,8 @@ export function trackConnections(
   };
 
   /**
-   * The oldest of those whose first request does not come, else who has idled longest. A look through all of them, for each
-   * connection that is one too many: 0.1 ms at 10,000.
+   * The oldest of those whose first request does not come, else who has idled longest. A look through all of them, for
+   * each connection that is one too many: 0.1 ms at 10,000.
    */
   function endOldest(): boolean {
     let oldest: Tracked | undefined;
@@ -237,8 +243,8 @@ export function trackConnections(
       connection.waiting++;
       waiting++;
       socket.pause();
-      // Node gives a response its socket when the last byte of the one before it is out. One request a turn of the event loop:
-      // whoever else has sent something comes between.
+      // Node gives a response its socket when the last byte of the one before it is out. One request a turn of the
+      // event loop: whoever else has sent something comes between.
       response.once('socket', () =>
         setImmediate(() => {
           if (socket.destroyed) return;
@@ -266,7 +272,9 @@ export function trackConnections(
   };
 }
 
-/** What was written and the kernel has not taken. With TLS a write is never done at once, so the socket below is asked. */
+/**
+ * What was written and the kernel has not taken. With TLS a write is never done at once, so the socket below is asked.
+ */
 export function unsentBytes(socket: Socket): number {
   if (socket.writableLength === 0) return 0;
   return handleOf(socket)?.writeQueueSize ?? socket.writableLength;

@@ -1,6 +1,5 @@
-// What the row of a credential lets its calls do: which groups they reach, with which methods, and what an operation asks of
-// them. It reads no table and no
-// header; the gateway asks it about a group, the dispatcher about an operation.
+// What the row of a credential lets its calls do: which groups they reach, with which methods, and what an operation
+// asks of them. It reads no table and no header; the gateway asks it about a group, the dispatcher about an operation.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import type { Access } from '../controller/operations.ts';
@@ -35,7 +34,9 @@ export function checkGroup({ groups }: CallerRow, page: string): void {
 /** @throws HttpError `METHOD_NOT_ALLOWED` */
 export function checkVerb({ methods }: CallerRow, verb: string): void {
   if (methods === undefined || methods.has(verb) || (verb === 'HEAD' && methods.has('GET'))) return;
-  throw refusal('METHOD_NOT_ALLOWED', 'This application may not use the method', { headers: { Allow: Array.from(methods).join(', ') } });
+  throw refusal('METHOD_NOT_ALLOWED', 'This application may not use the method', {
+    headers: { Allow: Array.from(methods).join(', ') },
+  });
 }
 
 /**
@@ -49,12 +50,15 @@ export function checkOperation(row: CallerRow, operation: string): void {
 }
 
 /**
- * Checks an admitted request against its row as it is now. A scope that the row has lost is a refusal: the operation may have
- * looked for that scope itself.
+ * Checks an admitted request against its row as it is now. A scope that the row has lost is a refusal: the operation
+ * may have looked for that scope itself.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */
-export function checkStillAllowed(row: CallerRow, { application, verb, page, group, operation }: AdmittedRequest): void {
+export function checkStillAllowed(
+  row: CallerRow,
+  { application, verb, page, group, operation }: AdmittedRequest,
+): void {
   checkVerb(row, verb);
   checkOperation(row, operation);
   if (row.handler === undefined) checkGroup(row, page);
@@ -82,7 +86,8 @@ export function invalidCredential(reason: string): Error {
 /** @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
 export function checkAccess(application: CallingApplication | undefined, access: Access): void {
   if (access === 'anyone') return;
-  if (application === undefined) throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+  if (application === undefined)
+    throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
   if (access === 'application' || application.scopes?.includes(access.scope)) return;
   throw refusal('SCOPE_MISSING', `The operation asks for the scope ${access.scope}`);
 }

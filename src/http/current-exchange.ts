@@ -6,7 +6,9 @@ import type { OperationMethod } from '../groups/operations.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface RequestAtHand {
-  /** Whether work of this operation can outlive its call: by its source, or because it has returned a promise before. */
+  /**
+   * Whether work of this operation can outlive its call: by its source, or because it has returned a promise before.
+   */
   follows(operation: OperationMethod): boolean;
   /** It has returned a promise: it is followed from now on. */
   follow(operation: OperationMethod): void;

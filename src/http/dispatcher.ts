@@ -1,5 +1,5 @@
-// The dispatcher (the reference's `nodeApiControllerData`): chooses the operation of a handler group, gets it its request
-// data, calls it with a time limit, and hands what comes of it to the response.
+// The dispatcher (the reference's `nodeApiControllerData`): chooses the operation of a handler group, gets it its
+// request data, calls it with a time limit, and hands what comes of it to the response.
 
 import { refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
@@ -99,7 +99,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   /** Its mistakes are told before anything of the operation has run. */
-  function checkFirst(exchange: Exchange, work: Call, check: RequestCheck, parts: RequestParts, bytes: Buffer | undefined): void {
+  function checkFirst(
+    exchange: Exchange,
+    work: Call,
+    check: RequestCheck,
+    parts: RequestParts,
+    bytes: Buffer | undefined,
+  ): void {
     try {
       const { data, query } = parts;
       const isEmpty = bytes === undefined || bytes.length === 0;
@@ -114,7 +120,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
             // Its client has been told that it took too long.
             if (exchange.settled) return undefined;
             exchange.path = parts.path as Exchange['path'];
-            return perform(work.operation, parts.data, new Params(exchange, parts.query as Query, paramsParts, bytes), exchange);
+            return perform(
+              work.operation,
+              parts.data,
+              new Params(exchange, parts.query as Query, paramsParts, bytes),
+              exchange,
+            );
           }),
           work,
         );
@@ -174,7 +185,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function limitTime(exchange: Exchange, timeout: number): void {
     exchange.timer = setTimeout(() => {
-      respond.fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${timeout} ms`) }));
+      respond.fail(
+        exchange,
+        refusal('OPERATION_TIMEOUT', undefined, { cause: new Error(`it ran longer than ${timeout} ms`) }),
+      );
       exchange.abort(new Error('the operation is out of time'));
     }, timeout);
   }
@@ -189,7 +203,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 }
 
 function invalidData(problems: readonly Problem[]): Error {
-  const message = problems.length === 1 ? 'A field of the request is wrong' : `${problems.length} fields of the request are wrong`;
+  const message =
+    problems.length === 1 ? 'A field of the request is wrong' : `${problems.length} fields of the request are wrong`;
   return refusal('INVALID_DATA', message, { details: problems.map((problem) => ({ ...problem })) });
 }
 

@@ -59,7 +59,10 @@ export class Exchange {
   onAbort: ((reason: Error) => void) | undefined;
   /** Ends the source of a body that is sent piece by piece. */
   cancelBody: ((reason: Error) => void) | undefined;
-  /** Called when the connection closes, by whoever waits for the rest of the body: a listener on each request costs more. */
+  /**
+   * Called when the connection closes, by whoever waits for the rest of the body: a listener on each request costs
+   * more.
+   */
   onLost: (() => void) | undefined;
   #watched = false;
 

@@ -79,7 +79,9 @@ export function createGateway({ groups, credentials, admission, dispatcher, resp
     withGroup(exchange, handler, (group) => {
       if (group === undefined) {
         throw refusal('DELEGATED_GROUP_NOT_FOUND', undefined, {
-          cause: new Error(`there is no ${handler}Controller in the folder, and the calls of a credential without groups go there`),
+          cause: new Error(
+            `there is no ${handler}Controller in the folder, and the calls of a credential without groups go there`,
+          ),
         });
       }
       dispatcher.dispatch(exchange, group, exchange.page);
@@ -95,7 +97,8 @@ export function createGateway({ groups, credentials, admission, dispatcher, resp
 }
 
 /**
- * From here on the request is the application's, and the log names its credential. Undefined: a header of somebody else.
+ * From here on the request is the application's, and the log names its credential. Undefined: a header of somebody
+ * else.
  * @throws HttpError INVALID_CREDENTIAL, RATE_LIMITED
  */
 export function admit(exchange: Exchange, caller: Caller, admission: Admission): CallerRow | undefined {

@@ -101,15 +101,15 @@ function joined(before: string | undefined, value: string): string {
 }
 
 /**
- * Behind a request that goes over to another protocol Node's parser stops. It would otherwise go on to the end of what came in
- * one read, a thousand requests or more, for a connection that has been cut because they are too many.
+ * Behind a request that goes over to another protocol Node's parser stops. It would otherwise go on to the end of what
+ * came in one read, a thousand requests or more, for a connection that has been cut because they are too many.
  */
 const LAST_OF_ITS_CONNECTION: PropertyDescriptor = { get: () => true, set: () => {}, configurable: true };
 
 /**
- * A request whose headers are read in one pass. Node itself asks for `headers` on every request, for `Expect` and to know
- * whether a body comes: until the request is in our hands it gets the scanned values, and only whoever asks later, such
- * as a controller, pays for the whole object.
+ * A request whose headers are read in one pass. Node itself asks for `headers` on every request, for `Expect` and to
+ * know whether a body comes: until the request is in our hands it gets the scanned values, and only whoever asks later,
+ * such as a controller, pays for the whole object.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;
@@ -117,7 +117,9 @@ export class Request extends IncomingMessage {
   /** What is wrong with its body, noticed while it waited for its turn. */
   broken: ErrorCode | undefined;
 
-  /** Spelt out: the implicit one hands on its arguments by a spread, which the engine cannot compile into its caller. */
+  /**
+   * Spelt out: the implicit one hands on its arguments by a spread, which the engine cannot compile into its caller.
+   */
   constructor(socket: Socket) {
     super(socket);
     this.scanned = undefined;
@@ -176,5 +178,6 @@ function checkTransferCoding(request: Request, coding: string): void {
   // RFC 9112, 6.1: a coding that is not understood gets 501; with HTTP/1.0 the framing is taken for faulty.
   if (coding === '') throw refusal('MALFORMED_REQUEST', 'The request has an empty transfer coding');
   if (coding.toLowerCase() !== 'chunked') throw refusal('UNSUPPORTED_TRANSFER_CODING');
-  if (request.httpVersionMinor === 0) throw refusal('MALFORMED_REQUEST', 'The request has a transfer coding, which HTTP/1.0 does not know');
+  if (request.httpVersionMinor === 0)
+    throw refusal('MALFORMED_REQUEST', 'The request has a transfer coding, which HTTP/1.0 does not know');
 }

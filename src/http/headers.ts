@@ -1,5 +1,5 @@
-// The headers of an answer that are the server's: CORS, the content type of JSON, and those that keep caches and guesses away. No
-// operation may bring one of their names.
+// The headers of an answer that are the server's: CORS, the content type of JSON, and those that keep caches and
+// guesses away. No operation may bring one of their names.
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -33,12 +33,18 @@ const OWN: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** No answer may bring it: it frames the message, or it is about the connection, the request or CORS. @param name in lower case */
+/**
+ * No answer may bring it: it frames the message, or it is about the connection, the request or CORS. @param name in
+ * lower case
+ */
 export function isServersOwn(name: string): boolean {
   return OWN.has(name) || name.startsWith('access-control-');
 }
 
-/** A header that every answer has anyway. One that an operation brings is skipped, without a line in the log. @param name in lower case */
+/**
+ * A header that every answer has anyway. One that an operation brings is skipped, without a line in the log. @param
+ * name in lower case
+ */
 export function isOnEveryAnswer(name: string): boolean {
   return name === 'x-content-type-options';
 }
@@ -52,10 +58,15 @@ export function ownedHeaders(error: HttpError, log: Log): string[] {
       validateHeaderName(name);
       validateHeaderValue(name, value);
       // What its envelope is, and that no cache may keep it, is the server's, too.
-      if (isServersOwn(lower) || lower === 'content-type' || lower === 'cache-control') throw new Error('it belongs to the server');
+      if (isServersOwn(lower) || lower === 'content-type' || lower === 'cache-control')
+        throw new Error('it belongs to the server');
       headers.push(name, String(value));
     } catch (invalid) {
-      log.warn('header-dropped', { header: name.slice(0, 100), error_code: error.code, reason: (invalid as Error).message });
+      log.warn('header-dropped', {
+        header: name.slice(0, 100),
+        error_code: error.code,
+        reason: (invalid as Error).message,
+      });
     }
   }
   return headers;

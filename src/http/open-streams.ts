@@ -1,6 +1,7 @@
-// Ends the streamed answers of a credential that no longer allows them. A request is checked when it comes, and its stream may last
-// longer than its right to it. A sweep a second looks for streams whose table has changed or whose credential has expired. All other
-// streams cost two comparisons a sweep, and a request that is answered at once costs nothing.
+// Ends the streamed answers of a credential that no longer allows them. A request is checked when it comes, and its
+// stream may last longer than its right to it. A sweep a second looks for streams whose table has changed or whose
+// credential has expired. All other streams cost two comparisons a sweep, and a request that is answered at once costs
+// nothing.
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
 import type { Caller, CallerTable } from './gateway.ts';
@@ -17,7 +18,9 @@ interface OpenStream {
   expiresAt: number;
 }
 
-/** Milliseconds between two sweeps. A change of the table is live within one second, and its streams end within another. */
+/**
+ * Milliseconds between two sweeps. A change of the table is live within one second, and its streams end within another.
+ */
 const INTERVAL = 1000;
 /** Each check hashes a secret, so other work gets its turn after this many. */
 const CHECKS_A_TURN = 200;
@@ -45,7 +48,8 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   function judge(stream: OpenStream, caller: Caller): void {
     try {
-      if (caller.kind !== 'row') throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');
+      if (caller.kind !== 'row')
+        throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');
       checkStillAllowed(caller.row, stream.exchange);
       stream.expiresAt = caller.expiresAt ?? Number.POSITIVE_INFINITY;
     } catch (refusal) {

@@ -1,5 +1,5 @@
-// Which operation of a group a request calls: the reference's choice (4.1) for a group without routes, the strict one for a
-// group with at least one. Pure; the dispatcher calls what is chosen.
+// Which operation of a group a request calls: the reference's choice (4.1) for a group without routes, the strict one
+// for a group with at least one. Pure; the dispatcher calls what is chosen.
 import { refusal } from '../base/errors.ts';
 import { fitRoute, verbsOf } from '../groups/group-routes.ts';
 import { type Group, isVerbOperation, type Operation, VERB_OPERATIONS } from '../groups/operations.ts';
@@ -19,7 +19,12 @@ const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
  * @param second names one if that does not: the group in the URL, where a credential's handler serves
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
-export function chooseOperation(verb: string, group: Group, slugs: readonly string[], second: string | undefined): Choice {
+export function chooseOperation(
+  verb: string,
+  group: Group,
+  slugs: readonly string[],
+  second: string | undefined,
+): Choice {
   if (group.routes.length > 0) return chooseStrictly(verb, group, slugs, second);
   const named = operationNamed(group, slugs[0]) ?? operationNamed(group, second);
   if (named !== undefined) return { operation: named, path: NO_PATH, byName: true };
@@ -40,7 +45,8 @@ function chooseStrictly(verb: string, group: Group, slugs: readonly string[], se
   if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, byName: true };
   if (slugs.length > 0) {
     const fit = fitRoute(group.routes, verb, slugs);
-    if (fit !== undefined) return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, byName: false };
+    if (fit !== undefined)
+      return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, byName: false };
     const verbs = verbsOf(group.routes, slugs);
     if (named !== undefined) verbs.add('POST');
     if (verbs.size === 0) throw refusal('ROUTE_NOT_FOUND');

@@ -4,7 +4,16 @@ import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
 /** What the service says of a line is not a controller's to change. */
-const RESERVED: ReadonlySet<string> = new Set(['time', 'level', 'event', 'pid', 'message', 'request_id', 'group', 'operation']);
+const RESERVED: ReadonlySet<string> = new Set([
+  'time',
+  'level',
+  'event',
+  'pid',
+  'message',
+  'request_id',
+  'group',
+  'operation',
+]);
 
 export function createOperationLog(log: Log, { requestId: request_id, group, operation }: Exchange): OperationLog {
   const line = (message: string, fields: LogFields | undefined) => ({

@@ -1,5 +1,5 @@
-// The controller params of one call. The enumerable fields are JSON-safe; all others sit on the prototype, so that an echo or a
-// spread of the params never carries them, and cost nothing to an operation that does not ask.
+// The controller params of one call. The enumerable fields are JSON-safe; all others sit on the prototype, so that an
+// echo or a spread of the params never carries them, and cost nothing to an operation that does not ask.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
@@ -96,5 +96,9 @@ function utf8Of(header: string): string {
 /** The client's: of the connection, or what trusted proxies say. */
 export function addressOf({ request }: Exchange, proxies: TrustedProxies): string {
   const forwarded = request.headers['x-forwarded-for'];
-  return clientAddress(request.socket.remoteAddress, Array.isArray(forwarded) ? forwarded.join(',') : forwarded, proxies);
+  return clientAddress(
+    request.socket.remoteAddress,
+    Array.isArray(forwarded) ? forwarded.join(',') : forwarded,
+    proxies,
+  );
 }

@@ -10,7 +10,9 @@ const WELL_FORMED = /^[\w.-]{1,128}$/;
 
 export function createRequestIds(prefix: string = randomHex(12)): RequestIds {
   let count = 0;
-  return { of: (sent) => (sent !== undefined && WELL_FORMED.test(sent) ? sent : `${prefix}-${(count++).toString(36)}`) };
+  return {
+    of: (sent) => (sent !== undefined && WELL_FORMED.test(sent) ? sent : `${prefix}-${(count++).toString(36)}`),
+  };
 }
 
 /** Nobody gains by guessing an id, so no node:crypto for it (builtins.ts). */

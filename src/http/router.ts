@@ -24,7 +24,8 @@ export interface Router {
 }
 
 /**
- * Paths whose resolution is kept, and the characters of one. A flood of made-up paths costs the kept ones a new resolution, and
+ * Paths whose resolution is kept, and the characters of one. A flood of made-up paths costs the kept ones a new
+ * resolution, and
  * 4 MB at most: one character of path is 30 bytes of segments and slugs in the worst case.
  */
 export const KEPT_PATHS = 1000;
@@ -79,7 +80,9 @@ function parsePattern(route: Route): Pattern {
   const literals = tail === 'none' ? segments : segments.slice(0, -1);
   const odd = literals.find((literal) => /[{}%]/.test(literal));
   if (odd !== undefined)
-    throw new Error(`route ${describe(route)}: ${odd} is not a literal segment; only the last may be {page} or {params}`);
+    throw new Error(
+      `route ${describe(route)}: ${odd} is not a literal segment; only the last may be {page} or {params}`,
+    );
   return { route, literals, tail, slash: segments.length === 1 ? route.path.endsWith('/') : 'either' };
 }
 
@@ -123,7 +126,8 @@ function coversPath(above: Pattern, below: Pattern): boolean {
   const sameSlash = above.slash === 'either' || above.slash === below.slash;
   const further = below.literals.length - above.literals.length;
   if (above.tail === 'none') return further === 0 && below.tail === 'none' && sameSlash;
-  if (above.tail === 'page') return (further === 1 && below.tail === 'none') || (further === 0 && below.tail === 'page');
+  if (above.tail === 'page')
+    return (further === 1 && below.tail === 'none') || (further === 0 && below.tail === 'page');
   return further >= 1 || below.tail !== 'none';
 }
 

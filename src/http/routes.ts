@@ -1,5 +1,5 @@
-// The ordered array of routes: first fit wins, explicit rows above, the gateway's three below. A row that a row above it
-// swallows stops the start (router.ts).
+// The ordered array of routes: first fit wins, explicit rows above, the gateway's three below. A row that a row above
+// it swallows stops the start (router.ts).
 
 /** What a row leads to; app.ts holds the function for each name. */
 export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register' | 'docs.openapi' | 'docs.page';

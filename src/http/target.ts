@@ -69,7 +69,10 @@ function decodeSegment(piece: string): string {
   try {
     decoded = decodeURIComponent(piece);
   } catch {
-    throw refusal('MALFORMED_PATH', 'Cannot decode the path: a percent sign is not followed by valid UTF-8 in hexadecimal');
+    throw refusal(
+      'MALFORMED_PATH',
+      'Cannot decode the path: a percent sign is not followed by valid UTF-8 in hexadecimal',
+    );
   }
   for (let i = 0; i < decoded.length; i++) {
     const code = decoded.charCodeAt(i);

@@ -2,7 +2,15 @@
 // finalize, download; and renewal information (RFC 9773). It keeps no files and decides nothing about when.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AcmeError, type AcmeResponse, errorOf, parseObject, parseRetryAfter, problemError, type Send } from './acme-request.ts';
+import {
+  AcmeError,
+  type AcmeResponse,
+  errorOf,
+  parseObject,
+  parseRetryAfter,
+  problemError,
+  type Send,
+} from './acme-request.ts';
 import { keyAuthorizationOf, signMessage } from './jws.ts';
 
 export type ChallengeType = 'http-01' | 'tls-alpn-01';
@@ -104,10 +112,13 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     const identifiers = domains.map((value) => ({ type: 'dns', value }));
     const created = await post(
       await addressOf('newOrder'),
-      replaces !== undefined && typeof directory?.renewalInfo === 'string' ? { identifiers, replaces } : { identifiers },
+      replaces !== undefined && typeof directory?.renewalInfo === 'string'
+        ? { identifiers, replaces }
+        : { identifiers },
     ).catch((error: unknown) => {
       // The certificate that was to be replaced is not the server's, or has been replaced already.
-      if (replaces === undefined || !(error instanceof AcmeError) || !REPLACES_REFUSED.has(error.type ?? '')) throw error;
+      if (replaces === undefined || !(error instanceof AcmeError) || !REPLACES_REFUSED.has(error.type ?? ''))
+        throw error;
       return addressOf('newOrder').then((url) => post(url, { identifiers }));
     });
     const orderUrl = locationOf(created);
@@ -158,8 +169,15 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       const object = objectOf(response);
       // An order stays `pending` for a moment after its last authorization; one that waits for us is `ready`.
       if (!states.includes(String(object.status))) return object;
-      if (performance.now() - begun > PATIENCE) throw new AcmeError(`it is still ${String(object.status)} after ${PATIENCE / 1000} s`);
-      await sleep(Math.min(parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval, LONGEST_POLL, 10 * pollInterval));
+      if (performance.now() - begun > PATIENCE)
+        throw new AcmeError(`it is still ${String(object.status)} after ${PATIENCE / 1000} s`);
+      await sleep(
+        Math.min(
+          parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval,
+          LONGEST_POLL,
+          10 * pollInterval,
+        ),
+      );
     }
   }
 
@@ -174,7 +192,8 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
     const kid = locationOf(response);
     // One that was there before has the addresses that it was made with (RFC 8555, section 7.3.2).
-    if (response.status === 200 && stringsOf(opened.contact).join() !== contact.join()) await postAs(key, kid, kid, { contact });
+    if (response.status === 200 && stringsOf(opened.contact).join() !== contact.join())
+      await postAs(key, kid, kid, { contact });
     return { key, kid };
   }
 
@@ -235,7 +254,13 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   }
 }
 
-const REPLACES_REFUSED: ReadonlySet<string> = new Set(['alreadyReplaced', 'malformed', 'notFound', 'conflict', 'unauthorized']);
+const REPLACES_REFUSED: ReadonlySet<string> = new Set([
+  'alreadyReplaced',
+  'malformed',
+  'notFound',
+  'conflict',
+  'unauthorized',
+]);
 
 /** Closed by the directory, or under another key: what is left is a new account. */
 function isClosedAccount(error: unknown): boolean {
@@ -255,7 +280,8 @@ function objectOf({ text }: AcmeResponse): Fields {
 
 function addressIn(object: Fields, name: string): string {
   const value = object[name];
-  if (typeof value !== 'string' || !value.startsWith('https://')) throw new AcmeError(`its answer has no address of ${name}`);
+  if (typeof value !== 'string' || !value.startsWith('https://'))
+    throw new AcmeError(`its answer has no address of ${name}`);
   return value;
 }
 

@@ -1,5 +1,5 @@
-// One request to an ACME server, with everything bounded: time, size, no redirects, HTTPS alone. It knows nothing of what
-// is asked, and throws the server's own description of a refusal as an AcmeError.
+// One request to an ACME server, with everything bounded: time, size, no redirects, HTTPS alone. It knows nothing of
+// what is asked, and throws the server's own description of a refusal as an AcmeError.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../base/builtins.ts';
 
@@ -20,7 +20,9 @@ export type Send = (request: AcmeRequest) => Promise<AcmeResponse>;
 
 export interface SendOptions {
   readonly userAgent: string;
-  /** PEM: trusted in the place of Node's own roots. For tests; a private directory's root comes by NODE_EXTRA_CA_CERTS. */
+  /**
+   * PEM: trusted in the place of Node's own roots. For tests; a private directory's root comes by NODE_EXTRA_CA_CERTS.
+   */
   readonly ca?: string | undefined;
   readonly timeoutMs?: number;
 }
@@ -57,25 +59,35 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
     return new Promise((resolve, reject) => {
       const fail = (cause: Error) => {
         const code = (cause as NodeJS.ErrnoException).code;
-        reject(new AcmeError(`Cannot reach ${hostOf(url)}: ${cause.message || code || 'the connection failed'}`, { cause }));
+        reject(
+          new AcmeError(`Cannot reach ${hostOf(url)}: ${cause.message || code || 'the connection failed'}`, { cause }),
+        );
       };
       if (!url.startsWith('https://')) return fail(new Error('its address is not https'));
       const signal = AbortSignal.timeout(timeoutMs);
       signal.addEventListener('abort', () => fail(new Error(`no answer within ${timeoutMs / 1000} s`)));
       // A connection each: an order is a dozen requests a month, and an idle one could be cut under the next.
-      const request = https().request(url, { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) }, (response) => {
-        const chunks: Buffer[] = [];
-        let bytes = 0;
-        response.on('error', fail);
-        response.on('data', (chunk: Buffer) => {
-          bytes += chunk.length;
-          if (bytes > MOST_BYTES) response.destroy(new Error(`the answer is longer than ${MOST_BYTES} bytes`));
-          else chunks.push(chunk);
-        });
-        response.on('end', () =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString('utf8') }),
-        );
-      });
+      const request = https().request(
+        url,
+        { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) },
+        (response) => {
+          const chunks: Buffer[] = [];
+          let bytes = 0;
+          response.on('error', fail);
+          response.on('data', (chunk: Buffer) => {
+            bytes += chunk.length;
+            if (bytes > MOST_BYTES) response.destroy(new Error(`the answer is longer than ${MOST_BYTES} bytes`));
+            else chunks.push(chunk);
+          });
+          response.on('end', () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              text: Buffer.concat(chunks).toString('utf8'),
+            }),
+          );
+        },
+      );
       request.on('error', fail);
       request.end(body);
     });
@@ -86,10 +98,15 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
 export function errorOf({ status, headers, text }: AcmeResponse, url: string): AcmeError {
   const problem = parseObject(text);
   const retryAfter = parseRetryAfter(headers['retry-after']);
-  return problemError(problem, retryAfter) ?? new AcmeError(`${hostOf(url)} answers with status ${status}`, { retryAfter });
+  return (
+    problemError(problem, retryAfter) ?? new AcmeError(`${hostOf(url)} answers with status ${status}`, { retryAfter })
+  );
 }
 
-export function problemError(problem: Readonly<Record<string, unknown>> | undefined, retryAfter?: number): AcmeError | undefined {
+export function problemError(
+  problem: Readonly<Record<string, unknown>> | undefined,
+  retryAfter?: number,
+): AcmeError | undefined {
   if (typeof problem?.type !== 'string') return undefined;
   const type = problem.type.split(':').at(-1);
   // The one that says most is often a subproblem (RFC 8555, section 6.7.1).
@@ -109,7 +126,9 @@ export function problemError(problem: Readonly<Record<string, unknown>> | undefi
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
   } catch {
     return undefined;
   }

@@ -21,10 +21,12 @@ const ADVICE: Readonly<Record<string, string>> = {
   userActionRequired: 'read the terms that the directory names',
 };
 
-const NETWORK = 'check that this machine reaches ACME_DIRECTORY (network, DNS, clock) and trusts its certificate (NODE_EXTRA_CA_CERTS)';
+const NETWORK =
+  'check that this machine reaches ACME_DIRECTORY (network, DNS, clock) and trusts its certificate (NODE_EXTRA_CA_CERTS)';
 const OTHERWISE = 'read what the directory says; docs/OPERATING.md, "A certificate is not renewed", has the steps';
 
 export function adviceFor(error: unknown): string {
-  if (!(error instanceof AcmeError)) return 'correct what the error says: the files in DATA_DIR/tls must be readable and writable';
+  if (!(error instanceof AcmeError))
+    return 'correct what the error says: the files in DATA_DIR/tls must be readable and writable';
   return error.type === undefined ? NETWORK : (ADVICE[error.type] ?? OTHERWISE);
 }

@@ -1,8 +1,21 @@
-// The two signed documents that getting a certificate takes: the request for it (PKCS #10, RFC 2986), and the self-signed
-// certificate that answers a tls-alpn-01 challenge (RFC 8737). Both are for P-256 keys, and name hosts in one extension.
+// The two signed documents that getting a certificate takes: the request for it (PKCS #10, RFC 2986), and the
+// self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737). Both are for P-256 keys, and name hosts in
+// one extension.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
-import { bitString, boolean, explicit, implicit, integer, octetString, oid, sequence, set, time, utf8String } from './der.ts';
+import {
+  bitString,
+  boolean,
+  explicit,
+  implicit,
+  integer,
+  octetString,
+  oid,
+  sequence,
+  set,
+  time,
+  utf8String,
+} from './der.ts';
 
 const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
 const COMMON_NAME = '2.5.4.3';
@@ -39,7 +52,11 @@ export interface ChallengeCertificate {
 }
 
 /** @param keyAuthorization of the challenge; the certificate proves that whoever answers for `domain` knows it */
-export function createChallengeCertificate(domain: string, keyAuthorization: string, now: number = Date.now()): ChallengeCertificate {
+export function createChallengeCertificate(
+  domain: string,
+  keyAuthorization: string,
+  now: number = Date.now(),
+): ChallengeCertificate {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
   const acmeIdentifier = sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)));
   return createSelfSigned({ domains: [domain], extensions: [acmeIdentifier], keys: createKeyPair(), now, days: 7 });
@@ -72,7 +89,10 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
     ),
     keys.privateKey,
   );
-  return { cert: pem('CERTIFICATE', certificate), key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string };
+  return {
+    cert: pem('CERTIFICATE', certificate),
+    key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+  };
 }
 
 function signed(content: Buffer, privateKey: KeyObject): Buffer {
@@ -89,7 +109,10 @@ function spki(publicKey: KeyObject): Buffer {
 
 /** dNSName is `[2] IA5String` (RFC 5280, section 4.2.1.6). */
 function subjectAltName(domains: readonly string[]): Buffer {
-  return sequence(oid(SUBJECT_ALT_NAME), octetString(sequence(...domains.map((domain) => implicit(2, Buffer.from(domain, 'latin1'))))));
+  return sequence(
+    oid(SUBJECT_ALT_NAME),
+    octetString(sequence(...domains.map((domain) => implicit(2, Buffer.from(domain, 'latin1'))))),
+  );
 }
 
 function pem(label: string, bytes: Buffer): string {

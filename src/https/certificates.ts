@@ -1,5 +1,5 @@
-// The supervisor's half of HTTPS: where the certificate comes from (TLS_CERT and TLS_KEY, or DOMAINS), what the workers are
-// given to serve with, the key of their session tickets, and the warning before a certificate ends.
+// The supervisor's half of HTTPS: where the certificate comes from (TLS_CERT and TLS_KEY, or DOMAINS), what the workers
+// are given to serve with, the key of their session tickets, and the warning before a certificate ends.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -65,7 +65,14 @@ const DAY = 86_400_000;
 /** The one before opens its tickets for as long again, which is longer than any of them is good for. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
-export function createCertificates({ settings, version, log, tryLock, ca, now = Date.now }: CertificatesOptions): Certificates {
+export function createCertificates({
+  settings,
+  version,
+  log,
+  tryLock,
+  ca,
+  now = Date.now,
+}: CertificatesOptions): Certificates {
   const { tlsCert, tlsKey, domains, dataDir, host } = settings;
   const isOrdered = domains.length > 0;
   const folder = createTlsFolder(dataDir);
@@ -80,17 +87,24 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
   let warnedAt = 0;
   const isServed = (host: string) => (isOrdered ? domains.includes(host) : live?.current()?.isFor(host) === true);
   const httpPort =
-    settings.httpPort === undefined ? undefined : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, isServed });
+    settings.httpPort === undefined
+      ? undefined
+      : createHttpPort({ port: settings.httpPort, host, httpsPort: () => httpsPort, isServed });
 
   return {
     async start() {
-      const [certPath, keyPath] = isOrdered ? [folder.certificatePath, folder.certificatePath] : [tlsCert ?? '', tlsKey ?? ''];
+      const [certPath, keyPath] = isOrdered
+        ? [folder.certificatePath, folder.certificatePath]
+        : [tlsCert ?? '', tlsKey ?? ''];
       live = createLivePair({ certPath, keyPath, mayComeLater: isOrdered, log, onPair });
       await listenHttp();
       if (isOrdered) renewals = startRenewals();
       timers.push(setInterval(tick, TICK), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       if (live.current() === undefined) {
-        const where = settings.httpPort === undefined ? `tls-alpn-01 on port ${settings.port}` : `http-01 on port ${settings.httpPort}`;
+        const where =
+          settings.httpPort === undefined
+            ? `tls-alpn-01 on port ${settings.port}`
+            : `http-01 on port ${settings.httpPort}`;
         log.warn('certificate-awaited', {
           domains,
           directory: settings.acmeDirectory,
@@ -141,8 +155,24 @@ export function createCertificates({ settings, version, log, tryLock, ca, now = 
       challenge = next;
       onChange?.();
     };
-    const challenges = createChallenges({ httpPort, port: settings.port, host, isServing: () => onChange !== undefined, publish });
-    return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored: () => void live?.look(), log, now });
+    const challenges = createChallenges({
+      httpPort,
+      port: settings.port,
+      host,
+      isServing: () => onChange !== undefined,
+      publish,
+    });
+    return createRenewals({
+      domains,
+      directory,
+      folder,
+      client,
+      challenges,
+      tryLock,
+      onStored: () => void live?.look(),
+      log,
+      now,
+    });
   }
 
   function onPair(pair: CertificatePair): void {

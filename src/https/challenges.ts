@@ -1,5 +1,5 @@
-// Where the answers to the directory's challenges are shown: http-01 on HTTP_PORT; tls-alpn-01 on PORT, by the workers once
-// they serve, and by this process as long as there is no certificate that they could serve with.
+// Where the answers to the directory's challenges are shown: http-01 on HTTP_PORT; tls-alpn-01 on PORT, by the workers
+// once they serve, and by this process as long as there is no certificate that they could serve with.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../base/builtins.ts';
 import { mostSideConnections } from '../base/descriptors.ts';
@@ -38,7 +38,10 @@ export function createChallenges({ httpPort, port, host, isServing, publish }: C
     types: httpPort === undefined ? ['tls-alpn-01'] : ['http-01', 'tls-alpn-01'],
     async present(challenge) {
       if (challenge.type === 'http-01' && httpPort !== undefined) return httpPort.present(challenge);
-      const answer = { domain: challenge.domain, ...createChallengeCertificate(challenge.domain, challenge.keyAuthorization) };
+      const answer = {
+        domain: challenge.domain,
+        ...createChallengeCertificate(challenge.domain, challenge.keyAuthorization),
+      };
       if (!isServing()) return listenFor(answer, port, host);
       publish(answer);
       await sleep(SPREAD);
@@ -49,10 +52,13 @@ export function createChallenges({ httpPort, port, host, isServing, publish }: C
 
 /** It speaks with nobody but the directory. */
 async function listenFor({ cert, key }: SecureChallenge, port: number, host: string | undefined): Promise<() => void> {
-  const server = tls().createServer({ cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 }, (socket) => {
-    socket.on('error', () => {});
-    socket.end();
-  });
+  const server = tls().createServer(
+    { cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 },
+    (socket) => {
+      socket.on('error', () => {});
+      socket.end();
+    },
+  );
   server.on('connection', createRecentConnections(mostSideConnections(MOST_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await listen(server, { port, host });

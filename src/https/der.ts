@@ -1,7 +1,15 @@
-// DER, the encoding of certificates and certificate requests (X.690): the few types that are written here, and just enough
-// reading to find one element. It does not know what the elements mean.
+// DER, the encoding of certificates and certificate requests (X.690): the few types that are written here, and just
+// enough reading to find one element. It does not know what the elements mean.
 
-const TAGS = { integer: 0x02, bitString: 0x03, octetString: 0x04, oid: 0x06, utf8: 0x0c, sequence: 0x30, set: 0x31 } as const;
+const TAGS = {
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  oid: 0x06,
+  utf8: 0x0c,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
 
 /** One element: tag, length, content. */
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
@@ -59,7 +67,9 @@ export function oid(dotted: string): Buffer {
 /** UTCTime up to 2049, GeneralizedTime after (RFC 5280, section 4.1.2.5). */
 export function time(date: Date): Buffer {
   const digits = date.toISOString().replace(/[-:T]|\.\d+/g, '');
-  return date.getUTCFullYear() < 2050 ? element(0x17, Buffer.from(digits.slice(2))) : element(0x18, Buffer.from(digits));
+  return date.getUTCFullYear() < 2050
+    ? element(0x17, Buffer.from(digits.slice(2)))
+    : element(0x18, Buffer.from(digits));
 }
 
 /** `[n]` with further elements in it. */

@@ -1,5 +1,5 @@
-// HTTP_PORT: answers the directory's http-01 challenges, and sends everybody else to HTTPS. It stands in the supervisor,
-// which runs no controllers; so whatever a client sends is bounded here to a head, a moment and one answer.
+// HTTP_PORT: answers the directory's http-01 challenges, and sends everybody else to HTTPS. It stands in the
+// supervisor, which runs no controllers; so whatever a client sends is bounded here to a head, a moment and one answer.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
@@ -105,6 +105,11 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
 /** A body that is still coming ends with the connection. */
 function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
   const length = String(Buffer.byteLength(body));
-  response.writeHead(status, { ...headers, 'X-Content-Type-Options': 'nosniff', 'Content-Length': length, Connection: 'close' });
+  response.writeHead(status, {
+    ...headers,
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Length': length,
+    Connection: 'close',
+  });
   response.end(body);
 }

@@ -1,4 +1,5 @@
-// The signed messages of ACME (RFC 8555, section 6.2): flattened JWS by ES256, and what is derived from the account's key.
+// The signed messages of ACME (RFC 8555, section 6.2): flattened JWS by ES256, and what is derived from the account's
+// key.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 
@@ -14,7 +15,10 @@ export function signMessage(payload: object | '', { url, nonce, kid }: JwsHeader
   const signer = kid === undefined ? { jwk: publicJwk(accountKey) } : { kid };
   const header = encode(JSON.stringify({ alg: 'ES256', ...signer, nonce, url }));
   const body = payload === '' ? '' : encode(JSON.stringify(payload));
-  const signature = crypto().sign('sha256', Buffer.from(`${header}.${body}`), { key: accountKey, dsaEncoding: 'ieee-p1363' });
+  const signature = crypto().sign('sha256', Buffer.from(`${header}.${body}`), {
+    key: accountKey,
+    dsaEncoding: 'ieee-p1363',
+  });
   return JSON.stringify({ protected: header, payload: body, signature: signature.toString('base64url') });
 }
 

@@ -1,5 +1,5 @@
-// A certificate and its key in files that may change at any time, in one step or two. A good pair is live within a second. A bad
-// one leaves the last good pair live and is reported once. When the files are read is base/live-file.ts.
+// A certificate and its key in files that may change at any time, in one step or two. A good pair is live within a
+// second. A bad one leaves the last good pair live and is reported once. When the files are read is base/live-file.ts.
 import { type Content, createLiveFile, type LiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { type CertificatePair, readPair } from './pair.ts';
@@ -25,7 +25,14 @@ const CONFIRMATIONS = 3;
 const MOST_BYTES = 1024 * 1024;
 
 /** @throws Error one line, when there is no pair to begin with, unless it may come later */
-export function createLivePair({ certPath, keyPath, mayComeLater, log, onPair, pollMs = POLL_MS }: LivePairOptions): LivePair {
+export function createLivePair({
+  certPath,
+  keyPath,
+  mayComeLater,
+  log,
+  onPair,
+  pollMs = POLL_MS,
+}: LivePairOptions): LivePair {
   let pair: CertificatePair | undefined;
   const paths = [...new Set([certPath, keyPath])];
   const first = readContent(paths, MOST_BYTES);
@@ -52,7 +59,13 @@ export function createLivePair({ certPath, keyPath, mayComeLater, log, onPair, p
   function onLive(next: CertificatePair, reloads: number): void {
     pair = next;
     const { names, issuer, notAfter } = next.facts;
-    log.info('certificate-loaded', { file: certPath, names, issuer, expires: new Date(notAfter).toISOString(), reloads });
+    log.info('certificate-loaded', {
+      file: certPath,
+      names,
+      issuer,
+      expires: new Date(notAfter).toISOString(),
+      reloads,
+    });
     onPair(next);
   }
 

@@ -1,5 +1,5 @@
-// One supervisor at a time orders, of all that share a DATA_DIR. The lock itself is handed in; here stands how long a holder
-// that cannot be seen, in another container or on another machine, is believed to be alive.
+// One supervisor at a time orders, of all that share a DATA_DIR. The lock itself is handed in; here stands how long a
+// holder that cannot be seen, in another container or on another machine, is believed to be alive.
 import { errorCode } from '../base/failure.ts';
 
 export type AcquireLock = (
@@ -20,7 +20,10 @@ export function createTryLock(acquire: AcquireLock, clock: () => number = () => 
   return async (path) => {
     const isOverdue = refusedSince !== undefined && clock() - refusedSince > LONGEST_ORDER;
     try {
-      const lock = await acquire(path, isOverdue ? { waitMs: 5 * MOMENT, unseenHolderMs: MOMENT } : { waitMs: 0, unseenHolderMs: MOMENT });
+      const lock = await acquire(
+        path,
+        isOverdue ? { waitMs: 5 * MOMENT, unseenHolderMs: MOMENT } : { waitMs: 0, unseenHolderMs: MOMENT },
+      );
       refusedSince = undefined;
       return () => lock.release();
     } catch (error) {

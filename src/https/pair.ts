@@ -1,5 +1,5 @@
-// A certificate and its private key, as PEM texts: whether they can be served, and what is known of them. Nothing it says
-// holds a byte of the key.
+// A certificate and its private key, as PEM texts: whether they can be served, and what is known of them. Nothing it
+// says holds a byte of the key.
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
@@ -17,7 +17,9 @@ export interface CertificateFacts {
   readonly serial: string;
   /** SHA-256, hexadecimal: equal exactly when the certificate is. */
   readonly fingerprint: string;
-  /** What the directory's renewal information calls it (RFC 9773, section 4.1); undefined when it names no issuer's key. */
+  /**
+   * What the directory's renewal information calls it (RFC 9773, section 4.1); undefined when it names no issuer's key.
+   */
   readonly renewalId: string | undefined;
 }
 
@@ -60,7 +62,8 @@ export function readCertificate(certText: string): X509Certificate {
 
 function readPrivateKey(keyText: string): KeyObject {
   if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(keyText)) throw new Error('there is no private key in PEM form in it');
-  if (/-----BEGIN ENCRYPTED |^Proc-Type:.*ENCRYPTED/m.test(keyText)) throw new Error('the private key has a passphrase');
+  if (/-----BEGIN ENCRYPTED |^Proc-Type:.*ENCRYPTED/m.test(keyText))
+    throw new Error('the private key has a passphrase');
   try {
     return crypto().createPrivateKey(keyText);
   } catch {
@@ -94,7 +97,9 @@ function oneLine(name: string | undefined): string {
 }
 
 function namesOf(subjectAltName: string | undefined): string[] {
-  const names = (subjectAltName ?? '').split(', ').map((name) => /^(?:DNS|IP Address):(.+)$/.exec(name)?.[1]?.toLowerCase());
+  const names = (subjectAltName ?? '')
+    .split(', ')
+    .map((name) => /^(?:DNS|IP Address):(.+)$/.exec(name)?.[1]?.toLowerCase());
   return names.filter((name) => name !== undefined);
 }
 
@@ -115,7 +120,8 @@ function renewalIdOf(leaf: X509Certificate): string | undefined {
       if (!parts[0]?.content.equals(AUTHORITY_KEY_IDENTIFIER)) continue;
       const [value] = readElements(parts.at(-1)?.content ?? Buffer.of());
       const keyId = readElements(value?.content ?? Buffer.of()).find(({ tag }) => tag === 0x80)?.content;
-      if (keyId !== undefined && serial !== undefined) return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
+      if (keyId !== undefined && serial !== undefined)
+        return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
   } catch {
     // A certificate that Node reads and this does not is renewed by its age.

@@ -13,7 +13,8 @@ export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'not
 }
 
 /**
- * A moment of the directory's window that is the same as long as the window is (RFC 9773, section 4.2: chosen at random).
+ * A moment of the directory's window that is the same as long as the window is (RFC 9773, section 4.2: chosen at
+ * random).
  *
  * @param share from 0 to 1, chosen at random once for a certificate
  */
@@ -21,14 +22,16 @@ export function adviceTime({ start, end }: RenewalInfo, share: number): number {
   return start + (end - start) * share;
 }
 
-/** Milliseconds until renewal information is asked again: what the server says, within reason (RFC 9773, section 4.3.2). */
+/**
+ * Milliseconds until renewal information is asked again: what the server says, within reason (RFC 9773, section 4.3.2).
+ */
 export function adviceInterval(retryAfter: number | undefined): number {
   return clamp(retryAfter ?? 6 * HOUR, MINUTE, DAY);
 }
 
 /**
- * Milliseconds before the end at which somebody should be told: 14 days, and less for a certificate that lives for weeks or
- * days alone, whose renewal is not even due by then.
+ * Milliseconds before the end at which somebody should be told: 14 days, and less for a certificate that lives for
+ * weeks or days alone, whose renewal is not even due by then.
  */
 export function warningTime({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return Math.min(14 * DAY, (notAfter - notBefore) * 0.3);

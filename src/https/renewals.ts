@@ -1,5 +1,5 @@
-// DOMAINS: sees to it that DATA_DIR/tls holds a certificate for exactly these names that is young enough. It decides when
-// one is ordered, and orders it; whatever goes wrong, the last one serves on. Who serves it, it does not know.
+// DOMAINS: sees to it that DATA_DIR/tls holds a certificate for exactly these names that is young enough. It decides
+// when one is ordered, and orders it; whatever goes wrong, the last one serves on. Who serves it, it does not know.
 import type { Log } from '../base/log.ts';
 import type { AcmeClient } from './acme-client.ts';
 import { AcmeError } from './acme-request.ts';
@@ -128,7 +128,11 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     folder.writeCertificate(directory, chain, key);
     inARow = 0;
     lastFailure = undefined;
-    log.info('certificate-obtained', { domains, issuer: facts.issuer, expires: new Date(facts.notAfter).toISOString() });
+    log.info('certificate-obtained', {
+      domains,
+      issuer: facts.issuer,
+      expires: new Date(facts.notAfter).toISOString(),
+    });
     onStored();
   }
 
@@ -147,13 +151,17 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   async function whyDue(stored: Stored | undefined): Promise<string | undefined> {
     if (stored === undefined) return 'there is none';
     const { facts } = stored;
-    if (facts.names.length !== domains.length || !domains.every((domain) => facts.names.includes(domain))) return 'DOMAINS has changed';
+    if (facts.names.length !== domains.length || !domains.every((domain) => facts.names.includes(domain)))
+      return 'DOMAINS has changed';
     if (stored.directory !== undefined && stored.directory !== directory) return 'ACME_DIRECTORY has changed';
     if (now() >= renewalTime(facts)) return 'two thirds of its lifetime are over';
     return (await advisedTime(facts)) <= now() ? 'the directory advises it' : undefined;
   }
 
-  /** Renewal information, asked as seldom as it may be: a certificate that is about to be revoked is renewed in time by it. */
+  /**
+   * Renewal information, asked as seldom as it may be: a certificate that is about to be revoked is renewed in time by
+   * it.
+   */
   async function advisedTime({ fingerprint, renewalId }: CertificateFacts): Promise<number> {
     if (renewalId === undefined) return Number.POSITIVE_INFINITY;
     if (advice?.fingerprint !== fingerprint) advice = { fingerprint, share: random(), renewAt: undefined, askAgain: 0 };
@@ -197,6 +205,10 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const skew = client.clockSkew();
     if (Math.abs(skew) < MOST_SKEW) return;
     const seconds = Math.round(skew / 1000);
-    log.error('clock-wrong', { seconds, by: directory, to_do: `set the clock of this machine: it is ${seconds > 0 ? 'slow' : 'fast'}` });
+    log.error('clock-wrong', {
+      seconds,
+      by: directory,
+      to_do: `set the clock of this machine: it is ${seconds > 0 ? 'slow' : 'fast'}`,
+    });
   }
 }

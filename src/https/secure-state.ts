@@ -1,12 +1,15 @@
-// What the supervisor hands to its workers so that they can serve HTTPS. It goes through the channel between the processes
-// alone: not by environment, not by arguments; and nobody writes it to a log.
+// What the supervisor hands to its workers so that they can serve HTTPS. It goes through the channel between the
+// processes alone: not by environment, not by arguments; and nobody writes it to a log.
 
 export interface SecureState {
   /** The certificate with its chain, PEM. */
   readonly cert: string;
   /** PEM. */
   readonly key: string;
-  /** 48 bytes each in base64, the newest first: the same for all workers and generations, so that any resumes a session of any other. */
+  /**
+   * 48 bytes each in base64, the newest first: the same for all workers and generations, so that any resumes a session
+   * of any other.
+   */
   readonly ticketKeys: readonly string[];
   /** While the directory checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;

@@ -1,11 +1,14 @@
-// The keys of session tickets: the first one makes new tickets, and any of them opens one, so that a change of keys costs no
-// client a handshake; and each visit brings a new ticket, for a client that uses none twice (RFC 8446, C.4). Node's public
-// interface takes one key alone and brings new tickets with whole handshakes only. The call below is in every release from 20
-// to 26; where a later one has it no more, it is as that interface has it.
+// The keys of session tickets: the first one makes new tickets, and any of them opens one, so that a change of keys
+// costs no client a handshake; and each visit brings a new ticket, for a client that uses none twice (RFC 8446, C.4).
+// Node's public interface takes one key alone and brings new tickets with whole handshakes only. The call below is in
+// every release from 20 to 26; where a later one has it no more, it is as that interface has it.
 import type { Server } from 'node:tls';
 import { crypto } from '../base/builtins.ts';
 
-/** What Node calls for each ticket. @returns 0: not ours, 1: ours, 2: ours, and a new one is wanted; then the parts of its key */
+/**
+ * What Node calls for each ticket. @returns 0: not ours, 1: ours, 2: ours, and a new one is wanted; then the parts of
+ * its key
+ */
 type OnTicket = (name: Buffer, iv: Buffer, isNew: boolean) => readonly (number | Buffer)[];
 interface TicketContext {
   onticketkeycallback?: OnTicket;

@@ -1,5 +1,5 @@
-// The files of DATA_DIR/tls: the account's key, and the certificate with its own key in one file, so that both are replaced
-// by one rename. Mode 0600, made durable before they are renamed into place; one supervisor at a time orders.
+// The files of DATA_DIR/tls: the account's key, and the certificate with its own key in one file, so that both are
+// replaced by one rename. Mode 0600, made durable before they are renamed into place; one supervisor at a time orders.
 import type { KeyObject } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The worker's half: an HTTPS server whose certificate can be another one at any moment, without a connection lost. Where
-// the certificate comes from, and when it changes, the supervisor knows.
+// The worker's half: an HTTPS server whose certificate can be another one at any moment, without a connection lost.
+// Where the certificate comes from, and when it changes, the supervisor knows.
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
@@ -35,7 +35,10 @@ type SecureServer = ReturnType<ReturnType<typeof https>['createServer']> & {
   ALPNCallback?: AlpnCallback | undefined;
   ALPNProtocols?: Buffer | undefined;
 };
-type AlpnCallback = (this: Partial<TLSSocket>, hello: { servername: string; protocols: string[] }) => string | undefined;
+type AlpnCallback = (
+  this: Partial<TLSSocket>,
+  hello: { servername: string; protocols: string[] },
+) => string | undefined;
 
 export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal }: TlsServerOptions): TlsServer {
   let server: SecureServer | undefined;
@@ -45,7 +48,10 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
 
   return {
     createServer(options, listener) {
-      server = https().createServer({ ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) }, listener);
+      server = https().createServer(
+        { ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) },
+        listener,
+      );
       protocols = server.ALPNProtocols;
       acceptTickets(server, ticketKeysOf(state));
       boundHandshakes(server, Math.min(maxConnections, MOST_HANDSHAKES));
@@ -69,10 +75,12 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
 }
 
 function contextOptions(state: SecureState | undefined) {
-  // No client is asked for a certificate, so no root is needed: to read all that Node brings takes Node 24 10 ms at each change.
+  // No client is asked for a certificate, so no root is needed: to read all that Node brings takes Node 24 10 ms at
+  // each change.
   const common = {
     minVersion: 'TLSv1.2',
-    // TLS 1.2 lets a client ask for handshake after handshake on one connection; Node bounds them, and nobody needs any.
+    // TLS 1.2 lets a client ask for handshake after handshake on one connection; Node bounds them, and nobody needs
+    // any.
     secureOptions: crypto().constants.SSL_OP_NO_RENEGOTIATION,
     sessionIdContext: 'gatefold',
     sessionTimeout: SESSION_TIMEOUT,
@@ -88,10 +96,14 @@ function ticketKeysOf(state: SecureState | undefined): Buffer[] {
 }
 
 /**
- * Only who asks for the protocol of the check gets the certificate that answers it; everybody else, in the same moment and for
- * the same name, the real one. Node reads both properties for each new connection, and takes one of the two.
+ * Only who asks for the protocol of the check gets the certificate that answers it; everybody else, in the same moment
+ * and for the same name, the real one. Node reads both properties for each new connection, and takes one of the two.
  */
-function offerChallenge(server: SecureServer, protocols: Buffer | undefined, challenge: SecureChallenge | undefined): void {
+function offerChallenge(
+  server: SecureServer,
+  protocols: Buffer | undefined,
+  challenge: SecureChallenge | undefined,
+): void {
   if (challenge === undefined) {
     server.ALPNCallback = undefined;
     server.ALPNProtocols = protocols;
@@ -121,7 +133,10 @@ function rawOf(socket: Duplex): Duplex {
   return (socket as { _parent?: Duplex })._parent ?? socket;
 }
 
-/** A handshake that failed or took too long. There is no one to talk to, except for a client that spoke HTTP without TLS. */
+/**
+ * A handshake that failed or took too long. There is no one to talk to, except for a client that spoke HTTP without
+ * TLS.
+ */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex, plainRefusal: () => string): void {
   const raw = rawOf(socket);
   if (error.code === 'ERR_SSL_HTTP_REQUEST' && raw !== socket && raw.writable) raw.write(plainRefusal());

@@ -1,5 +1,5 @@
-// The JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one literal table; what has no row is refused. `none` and the HMACs
-// must never be added: with an HMAC, anybody who can read a public key can sign (RFC 8725 section 2.1).
+// The JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one literal table; what has no row is refused. `none` and the
+// HMACs must never be added: with an HMAC, anybody who can read a public key can sign (RFC 8725 section 2.1).
 
 /** What the key must be and what `crypto.verify` is told. */
 export interface Algorithm {

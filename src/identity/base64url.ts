@@ -1,5 +1,5 @@
-// base64url as RFC 7515 section 2 defines it: one spelling for each sequence of bytes. Node's decoder also accepts padding, `+`
-// and `/`, junk between the characters and stray low bits, so that many texts would carry one signature.
+// base64url as RFC 7515 section 2 defines it: one spelling for each sequence of bytes. Node's decoder also accepts
+// padding, `+` and `/`, junk between the characters and stray low bits, so that many texts would carry one signature.
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
@@ -14,7 +14,9 @@ export function decodeBase64url(text: unknown): Buffer | undefined {
 export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
-// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. Every claim's type is checked
-// before it is compared: an `iss` that is a list has been accepted elsewhere (CVE-2025-30144). It knows neither keys nor HTTP.
+// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. Every claim's type
+// is checked before it is compared: an `iss` that is a list has been accepted elsewhere (CVE-2025-30144). It knows
+// neither keys nor HTTP.
 import { crypto } from '../base/builtins.ts';
 import { InvalidToken } from './invalid-token.ts';
 
@@ -32,7 +33,8 @@ export interface ClaimsExpectation {
 
 /** @throws InvalidToken with the reason */
 export function checkClaims(claims: Readonly<Record<string, unknown>>, expected: ClaimsExpectation): VerifiedIdentity {
-  if (typeof claims.iss !== 'string' || !issuerSpellings(expected.issuer).includes(claims.iss)) throw new InvalidToken('iss-mismatch');
+  if (typeof claims.iss !== 'string' || !issuerSpellings(expected.issuer).includes(claims.iss))
+    throw new InvalidToken('iss-mismatch');
   checkAudience(claims, expected.clientIds);
   checkTimes(claims, expected.now);
   checkNonce(claims.nonce, expected.nonce);
@@ -48,7 +50,8 @@ function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientId
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
   // One audience that is not ours, and somebody else may hold this very token and play it to us.
-  if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience))) throw new InvalidToken('aud-mismatch');
+  if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
+    throw new InvalidToken('aud-mismatch');
   if (azp === undefined && audiences.length === 1) return;
   if (typeof azp !== 'string' || !clientIds.includes(azp)) throw new InvalidToken('azp-mismatch');
 }
@@ -59,7 +62,8 @@ function checkTimes({ exp, iat, nbf }: Readonly<Record<string, unknown>>, now: n
   if (!isFiniteNumber(iat)) throw new InvalidToken('iat-malformed');
   if (nbf !== undefined && !isFiniteNumber(nbf)) throw new InvalidToken('nbf-malformed');
   if (now >= exp + CLOCK_SKEW_S) throw new InvalidToken('expired');
-  if (iat > now + CLOCK_SKEW_S || (nbf !== undefined && nbf > now + CLOCK_SKEW_S)) throw new InvalidToken('not-yet-valid');
+  if (iat > now + CLOCK_SKEW_S || (nbf !== undefined && nbf > now + CLOCK_SKEW_S))
+    throw new InvalidToken('not-yet-valid');
   if (exp < iat || exp - iat > MAX_LIFETIME_S) throw new InvalidToken('lifetime-too-long');
 }
 
@@ -69,7 +73,8 @@ function isFiniteNumber(value: unknown): value is number {
 
 function checkNonce(claim: unknown, given: string | undefined): void {
   if (claim !== undefined && typeof claim !== 'string') throw new InvalidToken('nonce-malformed');
-  if (given !== undefined && (claim === undefined || !isSameSecret(claim, given))) throw new InvalidToken('nonce-mismatch');
+  if (given !== undefined && (claim === undefined || !isSameSecret(claim, given)))
+    throw new InvalidToken('nonce-mismatch');
 }
 
 /** Constant time whatever the lengths: digests are compared, not texts (CVE-2022-31142). */
@@ -78,7 +83,9 @@ export function isSameSecret(left: string, right: string): boolean {
   return crypto().timingSafeEqual(digest(left), digest(right));
 }
 
-/** Well-formed and printable, because it becomes the key of an account: half a surrogate pair has no bytes of its own. */
+/**
+ * Well-formed and printable, because it becomes the key of an account: half a surrogate pair has no bytes of its own.
+ */
 function parseSubject(sub: unknown): string {
   if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT_LENGTH || /\p{Cc}|\p{Cs}/u.test(sub)) {
     throw new InvalidToken('sub-malformed');
@@ -103,7 +110,8 @@ function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedI
   const verified = claims.email_verified ?? undefined;
   if (typeof verified === 'boolean') profile.emailVerified = verified;
   // Apple and Cognito write it as a text, against Core section 5.1: borne, and never taken for a yes.
-  else if (verified !== undefined && verified !== 'true' && verified !== 'false') throw new InvalidToken('profile-malformed');
+  else if (verified !== undefined && verified !== 'true' && verified !== 'false')
+    throw new InvalidToken('profile-malformed');
   // A page will put it into an <img>: `javascript:` and `data:` have no business there.
   if (profile.picture !== undefined && !/^https?:\/\//i.test(String(profile.picture))) delete profile.picture;
   return profile;

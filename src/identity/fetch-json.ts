@@ -15,7 +15,11 @@ export interface FetchedJson {
 export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS): Promise<FetchedJson> {
   // The signal holds for the body too: an answer that dribbles is as good as none.
   // Redirects are refused: an open redirect on the provider's host must not choose where keys come from.
-  const init: RequestInit = { redirect: 'error', signal: AbortSignal.timeout(timeoutMs), headers: { Accept: 'application/json' } };
+  const init: RequestInit = {
+    redirect: 'error',
+    signal: AbortSignal.timeout(timeoutMs),
+    headers: { Accept: 'application/json' },
+  };
   const response = await fetch(url, init);
   if (response.status !== 200) {
     await response.body?.cancel();

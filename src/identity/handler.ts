@@ -1,5 +1,5 @@
-// The handler behind /api/idp-signin and /api/register: request -> verified identity -> an account of the credentials room. It
-// writes no response and reads no table; both are handed in.
+// The handler behind /api/idp-signin and /api/register: request -> verified identity -> an account of the credentials
+// room. It writes no response and reads no table; both are handed in.
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -70,7 +70,12 @@ export interface IdentityOptions {
 /** @throws Error one line, when the providers' file is there and cannot be read */
 export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...sources }: IdentityOptions): Identity {
   const keys = createKeySets({ log, ...sources });
-  const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log, pollMs, onChange: keys.retain });
+  const providers = createProviders({
+    path: join(dataDir, 'identity-providers.json'),
+    log,
+    pollMs,
+    onChange: keys.retain,
+  });
   return { signin, register, status, close: providers.close };
 
   async function signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
@@ -81,7 +86,11 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
     const row = chooseRow(rows, request.application);
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application of this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
-    log.info('identity-signed-in', { request_id: params.requestId, provider: provider.name, application: row.application.id });
+    log.info('identity-signed-in', {
+      request_id: params.requestId,
+      provider: provider.name,
+      application: row.application.id,
+    });
     return {
       status: 200,
       body: {
@@ -99,9 +108,18 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
     const { provider, identity } = await verify(request);
     if (!mayRegister(provider, identity)) throw refusal('REGISTRATION_CLOSED');
     const owner = { issuer: identity.issuer, subject: identity.subject };
-    const { row, token } = await accounts.register(description === undefined ? { owner, name } : { owner, name, description });
-    log.info('identity-registered', { request_id: params.requestId, provider: provider.name, application: row.application.id });
-    return { status: 201, body: { user: describeUser(identity), application: describeApplication(row), authorization: token } };
+    const { row, token } = await accounts.register(
+      description === undefined ? { owner, name } : { owner, name, description },
+    );
+    log.info('identity-registered', {
+      request_id: params.requestId,
+      provider: provider.name,
+      application: row.application.id,
+    });
+    return {
+      status: 201,
+      body: { user: describeUser(identity), application: describeApplication(row), authorization: token },
+    };
   }
 
   async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
@@ -121,19 +139,28 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
   }
 }
 
-/** The client learns that the token is not valid, never why. The reason goes along as the cause, which the response layer logs. */
+/**
+ * The client learns that the token is not valid, never why. The reason goes along as the cause, which the response
+ * layer logs.
+ */
 function refusalOf(cause: unknown): unknown {
   if (cause instanceof InvalidToken) return invalidToken(cause);
-  if (cause instanceof KeysUnavailable) return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
+  if (cause instanceof KeysUnavailable)
+    return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
   return cause;
 }
 
 /** RFC 6750 section 3.1. */
 function invalidToken(cause: InvalidToken): HttpError {
-  return refusal('INVALID_ID_TOKEN', undefined, { headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' }, cause });
+  return refusal('INVALID_ID_TOKEN', undefined, {
+    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
+    cause,
+  });
 }
 
-/** An id before a name, so that nobody can name an application like another's id; else the oldest, which stays the same. */
+/**
+ * An id before a name, so that nobody can name an application like another's id; else the oldest, which stays the same.
+ */
 function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
   if (wanted === undefined) return rows[0];
   return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
@@ -144,7 +171,14 @@ function describeApplication({ application: { id, name } }: OwnedRow): { id: str
   return { id, name };
 }
 
-function describeUser({ issuer, subject, email, emailVerified, name, picture }: VerifiedToken['identity']): Record<string, unknown> {
+function describeUser({
+  issuer,
+  subject,
+  email,
+  emailVerified,
+  name,
+  picture,
+}: VerifiedToken['identity']): Record<string, unknown> {
   // What the token does not say is left out by the encoding.
   return { issuer, subject, email, email_verified: emailVerified, name, picture };
 }

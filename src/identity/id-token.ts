@@ -1,5 +1,6 @@
-// Verifies an ID token: parse -> issuer selects the provider -> algorithm -> key -> signature -> claims. In that order: nothing
-// that the token says is believed before its signature holds, except which provider to ask. Key sets and clock are arguments.
+// Verifies an ID token: parse -> issuer selects the provider -> algorithm -> key -> signature -> claims. In that order:
+// nothing that the token says is believed before its signature holds, except which provider to ask. Key sets and clock
+// are arguments.
 import { parseJsonObject } from './base64url.ts';
 import { checkClaims, type VerifiedIdentity } from './claims.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -49,7 +50,12 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
   checkSignature(jws, key);
 
   // The clock is read after the wait for keys: a token must not outlive its time in a queue.
-  const identity = checkClaims(claims, { issuer: provider.issuer, clientIds: provider.clientIds, nonce, now: now() / 1000 });
+  const identity = checkClaims(claims, {
+    issuer: provider.issuer,
+    clientIds: provider.clientIds,
+    nonce,
+    now: now() / 1000,
+  });
   return { provider, identity };
 }
 
@@ -62,7 +68,8 @@ function parseIdToken({ header, payload }: Jws): Record<string, unknown> {
   if (payload.length === 0) throw new InvalidToken('not-three-segments');
   const claims = parseJsonObject(payload);
   if (claims === undefined) throw new InvalidToken('payload-not-an-object');
-  // A logout token has events (Back-Channel Logout 1.0 section 2.4); Keycloak tells its kinds by a typ among the claims.
+  // A logout token has events (Back-Channel Logout 1.0 section 2.4); Keycloak tells its kinds by a typ among the
+  // claims.
   if (claims.events !== undefined || !ID_TOKEN_TYPES.includes(claims.typ)) throw new InvalidToken('not-an-id-token');
   return claims;
 }

@@ -1,5 +1,5 @@
-// Parses what a client sends to /api/idp-signin and /api/register, or refuses it with a 400 that says what is wrong. The form
-// post of Google Identity Services is checked against its cookie. Tokens are not verified here.
+// Parses what a client sends to /api/idp-signin and /api/register, or refuses it with a 400 that says what is wrong.
+// The form post of Google Identity Services is checked against its cookie. Tokens are not verified here.
 
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -8,7 +8,9 @@ import { isSameSecret } from './claims.ts';
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 500;
 const MAX_NONCE = 255;
-/** Control characters, line separators and the marks that turn text around: a name ends up in terminals and on pages. */
+/**
+ * Control characters, line separators and the marks that turn text around: a name ends up in terminals and on pages.
+ */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/u;
 
 export interface IdentityRequest {
@@ -29,7 +31,11 @@ export interface RegisterRequest extends IdentityRequest {
 /** @throws HttpError INVALID_REQUEST_DATA or CSRF_TOKEN_MISMATCH */
 export function parseSignIn(data: unknown, params: ControllerParams): SignInRequest {
   const fields = parseFields(data);
-  const application = parseText(fields.application, 'application, the id or name of one of your applications,', MAX_NAME);
+  const application = parseText(
+    fields.application,
+    'application, the id or name of one of your applications,',
+    MAX_NAME,
+  );
   const request = { ...parseCredential(fields), application };
   checkDoubleSubmit(fields, params);
   return request;
@@ -45,7 +51,8 @@ export function parseRegister(data: unknown, params: ControllerParams): Register
 }
 
 function parseFields(data: unknown): Record<string, unknown> {
-  if (typeof data !== 'object' || data === null || Array.isArray(data)) throw nonsense('The body must be an object or a form');
+  if (typeof data !== 'object' || data === null || Array.isArray(data))
+    throw nonsense('The body must be an object or a form');
   return data as Record<string, unknown>;
 }
 

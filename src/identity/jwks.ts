@@ -1,5 +1,6 @@
-// The providers' key sets in memory: fetched when first needed, kept as long as their Cache-Control says, fetched again for an
-// unknown kid, served stale while a provider is away. A client that sends made-up kids causes neither fetches nor lost keys.
+// The providers' key sets in memory: fetched when first needed, kept as long as their Cache-Control says, fetched again
+// for an unknown kid, served stale while a provider is away. A client that sends made-up kids causes neither fetches
+// nor lost keys.
 import { describeError, type Log } from '../base/log.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
@@ -43,7 +44,9 @@ interface KeySet {
 export interface KeySetsOptions {
   readonly log: Log;
   readonly fetch?: Fetch;
-  /** Monotonic milliseconds: a wall clock that is set back would hold a rotated key out, or an old one in, for as long. */
+  /**
+   * Monotonic milliseconds: a wall clock that is set back would hold a rotated key out, or an old one in, for as long.
+   */
   readonly clock?: () => number;
 }
 
@@ -83,7 +86,14 @@ export function createKeySets({
     const id = identify(provider);
     let set = sets.get(id);
     if (set === undefined) {
-      set = { keys: undefined, freshUntil: NEVER, nextKidFetch: NEVER, nextAttempt: NEVER, discovered: undefined, pending: undefined };
+      set = {
+        keys: undefined,
+        freshUntil: NEVER,
+        nextKidFetch: NEVER,
+        nextAttempt: NEVER,
+        discovered: undefined,
+        pending: undefined,
+      };
       sets.set(id, set);
     }
     return set;
@@ -112,7 +122,8 @@ export function createKeySets({
       const uri = provider.jwksUri ?? (await discover(provider, set));
       const { value, maxAge } = await get(uri);
       const keys = parseKeySet(value);
-      for (const key of keys) if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
+      for (const key of keys)
+        if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
       // Kept keys are worth more than a set with none, which is what half a deployment looks like.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;
@@ -123,7 +134,11 @@ export function createKeySets({
       set.nextAttempt = now() + KEY_TIMES.coolDown;
       set.discovered = undefined; // The address may be what has changed.
       const { stack: _, ...facts } = describeError(error);
-      log.warn('identity-keys-unavailable', { provider: provider.name, ...facts, serving_kept_keys: set.keys !== undefined });
+      log.warn('identity-keys-unavailable', {
+        provider: provider.name,
+        ...facts,
+        serving_kept_keys: set.keys !== undefined,
+      });
     }
   }
 
@@ -131,10 +146,12 @@ export function createKeySets({
   async function discover(provider: Provider, set: KeySet): Promise<string> {
     if (set.discovered !== undefined && now() < set.discovered.until) return set.discovered.uri;
     const { value } = await get(`${provider.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
-    const document = typeof value === 'object' && value !== null ? (value as { issuer?: unknown; jwks_uri?: unknown }) : {};
+    const document =
+      typeof value === 'object' && value !== null ? (value as { issuer?: unknown; jwks_uri?: unknown }) : {};
     if (document.issuer !== provider.issuer) throw new Error('the discovery document names another issuer');
     const uri = document.jwks_uri;
-    if (!isKeyAddress(uri, provider.issuer)) throw new Error('the jwks_uri of the discovery document is not an https address');
+    if (!isKeyAddress(uri, provider.issuer))
+      throw new Error('the jwks_uri of the discovery document is not an https address');
     set.discovered = { uri, until: now() + KEY_TIMES.discovery };
     return uri;
   }

@@ -1,5 +1,5 @@
-// Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms, not claims, issuers or HTTP.
-// `verifySignature` is exported so that public test vectors can be run against it.
+// Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms, not claims, issuers or
+// HTTP. `verifySignature` is exported so that public test vectors can be run against it.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';
@@ -27,17 +27,28 @@ export function parseJws(token: unknown): Jws {
   if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too-long');
   const segments = token.split('.');
   const [headerText, payloadText, signatureText] = segments;
-  if (segments.length !== 3 || !headerText || payloadText === undefined || !signatureText) throw new InvalidToken('not-three-segments');
+  if (segments.length !== 3 || !headerText || payloadText === undefined || !signatureText)
+    throw new InvalidToken('not-three-segments');
   const headerBytes = decodeBase64url(headerText);
   const payload = decodeBase64url(payloadText);
   const signature = decodeBase64url(signatureText);
-  if (headerBytes === undefined || payload === undefined || signature === undefined) throw new InvalidToken('not-base64url');
+  if (headerBytes === undefined || payload === undefined || signature === undefined)
+    throw new InvalidToken('not-base64url');
   const header = parseJsonObject(headerBytes);
   if (header === undefined) throw new InvalidToken('header-not-an-object');
-  return { ...checkHeader(header), header, payload, signature, signingInput: Buffer.from(`${headerText}.${payloadText}`, 'latin1') };
+  return {
+    ...checkHeader(header),
+    header,
+    payload,
+    signature,
+    signingInput: Buffer.from(`${headerText}.${payloadText}`, 'latin1'),
+  };
 }
 
-/** `jwk`, `jku`, `x5c` and `x5u` are not looked at: a key that the token brings along proves nothing (RFC 8725 section 3.10). */
+/**
+ * `jwk`, `jku`, `x5c` and `x5u` are not looked at: a key that the token brings along proves nothing (RFC 8725 section
+ * 3.10).
+ */
 function checkHeader(header: Record<string, unknown>): { alg: string; kid: string | undefined } {
   const { alg, kid } = header;
   // Case-exact by the Map: nOnE and rs256 are no algorithms.
@@ -52,7 +63,8 @@ function checkHeader(header: Record<string, unknown>): { alg: string; kid: strin
 export function checkSignature(jws: Jws, { key, algorithms, modulusBytes }: VerificationKey): void {
   const algorithm = ALGORITHMS.get(jws.alg);
   if (algorithm === undefined || !algorithms.has(jws.alg)) throw new InvalidToken('key-unfit');
-  if (jws.signature.length !== (algorithm.signatureBytes ?? modulusBytes)) throw new InvalidToken('signature-malformed');
+  if (jws.signature.length !== (algorithm.signatureBytes ?? modulusBytes))
+    throw new InvalidToken('signature-malformed');
   if (!isSigned(jws, algorithm.hash, { key, ...algorithm.options })) throw new InvalidToken('signature-wrong');
 }
 

@@ -1,5 +1,5 @@
-// A provider's public keys: JWK (RFC 7517) -> KeyObject, validated once, and the choice of the key for a token. Where the keys
-// come from is jwks.ts; how they verify is jws.ts.
+// A provider's public keys: JWK (RFC 7517) -> KeyObject, validated once, and the choice of the key for a token. Where
+// the keys come from is jwks.ts; how they verify is jws.ts.
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
@@ -15,7 +15,9 @@ export interface VerificationKey {
   readonly modulusBytes: number;
 }
 
-/** A key of the set that cannot be used keeps its `kid`, so that a token naming it is told apart from an unknown one. */
+/**
+ * A key of the set that cannot be used keeps its `kid`, so that a token naming it is told apart from an unknown one.
+ */
 export interface UnusableKey {
   readonly kid: string | undefined;
   readonly unusable: string;
@@ -31,7 +33,8 @@ const MAX_MODULUS_BITS = 16_384;
 
 /** @param value anything; what is not a usable public key comes back with the reason instead of a key */
 export function parseKey(value: unknown): VerificationKey | UnusableKey {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { kid: undefined, unusable: 'not an object' };
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { kid: undefined, unusable: 'not an object' };
   const jwk = value as Record<string, unknown>;
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
   const unusable = (reason: string): UnusableKey => ({ kid, unusable: reason });
@@ -42,17 +45,22 @@ export function parseKey(value: unknown): VerificationKey | UnusableKey {
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) {
     return unusable('its key_ops are without verify');
   }
-  const fitting = [...ALGORITHMS.values()].filter((row) => row.kty === jwk.kty && row.crv === (row.kty === 'RSA' ? undefined : jwk.crv));
+  const fitting = [...ALGORITHMS.values()].filter(
+    (row) => row.kty === jwk.kty && row.crv === (row.kty === 'RSA' ? undefined : jwk.crv),
+  );
   const [first] = fitting;
   if (first === undefined) return unusable('its kty or crv is not supported');
-  const algorithms = new Set(fitting.map((row) => row.name).filter((name) => jwk.alg === undefined || jwk.alg === name));
+  const algorithms = new Set(
+    fitting.map((row) => row.name).filter((name) => jwk.alg === undefined || jwk.alg === name),
+  );
   if (algorithms.size === 0) return unusable('its alg does not fit its kty');
 
   const key = importKey(jwk, first);
   if (key === undefined) return unusable('its numbers make no key');
   if (first.kty !== 'RSA') return { kid, algorithms, key, modulusBytes: 0 };
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
-  if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS) return unusable(`its modulus has ${modulusLength} bits`);
+  if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
+    return unusable(`its modulus has ${modulusLength} bits`);
   // e = 1 makes every signature its own message; small odd ones have a history of forgeries.
   if (publicExponent < 65_537n || publicExponent % 2n === 0n) return unusable('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
@@ -92,7 +100,10 @@ export interface WantedKey {
  * @throws InvalidToken `key-unfit` when the kid is known but its key is not for this, `key-ambiguous` when several fit:
  *   trying one after the other would let the sender choose
  */
-export function selectKey(keys: readonly (VerificationKey | UnusableKey)[], { alg, kid }: WantedKey): VerificationKey | undefined {
+export function selectKey(
+  keys: readonly (VerificationKey | UnusableKey)[],
+  { alg, kid }: WantedKey,
+): VerificationKey | undefined {
   const named = kid === undefined ? keys : keys.filter((key) => key.kid === kid);
   const fitting = named.filter((key): key is VerificationKey => 'key' in key && key.algorithms.has(alg));
   if (fitting.length > 1) throw new InvalidToken('key-ambiguous');

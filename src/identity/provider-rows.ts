@@ -1,5 +1,5 @@
-// Parses data/identity-providers.json: providers, and the invalid rows by name. A row is accepted whole or not at all. Reading
-// the file and reloading it is providers.ts.
+// Parses data/identity-providers.json: providers, and the invalid rows by name. A row is accepted whole or not at all.
+// Reading the file and reloading it is providers.ts.
 import { repeatedKeys } from '../base/json-keys.ts';
 import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
@@ -74,7 +74,8 @@ function parseJsonList(text: string): unknown[] {
   }
   if (!Array.isArray(value)) throw new Error('it is not a list of rows: [{"name": …, "issuer": …, "client_ids": […]}]');
   const [repeated] = repeatedKeys(text, value);
-  if (repeated !== undefined) throw new Error(`one of its rows has the field ${JSON.stringify(repeated.key.slice(0, 100))} twice`);
+  if (repeated !== undefined)
+    throw new Error(`one of its rows has the field ${JSON.stringify(repeated.key.slice(0, 100))} twice`);
   return value;
 }
 
@@ -85,9 +86,11 @@ function parseRow(value: unknown): Provider {
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
   const unknown = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
   // A rule that is misspelled would be a rule that does not hold.
-  if (unknown !== undefined) throw new Error(`it has a field that is not known: ${JSON.stringify(unknown.slice(0, 100))}`);
+  if (unknown !== undefined)
+    throw new Error(`it has a field that is not known: ${JSON.stringify(unknown.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
-  if (!isIssuer(issuer)) throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');
+  if (!isIssuer(issuer))
+    throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');
   if (jwksUri !== undefined && !isKeyAddress(jwksUri, issuer)) throw new Error('its jwks_uri is not an https address');
   return {
     name,
@@ -101,12 +104,15 @@ function parseRow(value: unknown): Provider {
 
 function nameOf(row: unknown): string | undefined {
   const name = typeof row === 'object' && row !== null ? (row as { name?: unknown }).name : undefined;
-  return typeof name === 'string' && name.trim() !== '' && name.length <= 100 && !/\p{Cc}/u.test(name) ? name : undefined;
+  return typeof name === 'string' && name.trim() !== '' && name.length <= 100 && !/\p{Cc}/u.test(name)
+    ? name
+    : undefined;
 }
 
 function parseTexts(value: unknown, what: string): string[] {
   const isText = (item: unknown): item is string => typeof item === 'string' && item !== '' && item.length <= MAX_TEXT;
-  if (!Array.isArray(value) || value.length === 0 || !value.every(isText)) throw new Error(`${what} is not a list of texts`);
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isText))
+    throw new Error(`${what} is not a list of texts`);
   return value;
 }
 
@@ -114,14 +120,16 @@ function parseAlgorithms(value: unknown): readonly string[] {
   if (value === undefined) return DEFAULT_ALGORITHMS;
   const names = parseTexts(value, 'its algorithms');
   const unknown = names.find((name) => !ALGORITHMS.has(name));
-  if (unknown !== undefined) throw new Error(`its algorithms have one that is not in ${[...ALGORITHMS.keys()].join(', ')}`);
+  if (unknown !== undefined)
+    throw new Error(`its algorithms have one that is not in ${[...ALGORITHMS.keys()].join(', ')}`);
   return names;
 }
 
 function parseRegistration(value: unknown): Registration {
   if (value === undefined) return 'closed';
   if (value === 'open' || value === 'closed') return value;
-  const rules = typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+  const rules =
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
   const { hosted_domains: domains, emails, ...rest } = rules;
   if ((domains === undefined && emails === undefined) || Object.keys(rest).length > 0) {
     throw new Error('its registration is not "open", "closed", or an object of hosted_domains and emails');
@@ -129,8 +137,10 @@ function parseRegistration(value: unknown): Registration {
   const hostedDomains = domains === undefined ? [] : parseTexts(domains, 'hosted_domains').map(lowerCase);
   const addresses = emails === undefined ? [] : parseTexts(emails, 'emails').map(lowerCase);
   // `*@example.com` or `example.com` would match nobody, and somebody would wonder.
-  if (!addresses.every((email) => /^[^\s*@]+@[^\s*@]+$/.test(email))) throw new Error('emails has one that is not a whole address');
-  if (!hostedDomains.every((domain) => /^[^\s*@]+$/.test(domain))) throw new Error('hosted_domains has one that is not a domain');
+  if (!addresses.every((email) => /^[^\s*@]+@[^\s*@]+$/.test(email)))
+    throw new Error('emails has one that is not a whole address');
+  if (!hostedDomains.every((domain) => /^[^\s*@]+$/.test(domain)))
+    throw new Error('hosted_domains has one that is not a domain');
   return { hostedDomains, emails: addresses };
 }
 

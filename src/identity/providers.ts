@@ -1,5 +1,5 @@
-// Keeps data/identity-providers.json live: parsed and swapped whole, the last good list stays when the new text is bad. When the
-// file is read is base/live-file.ts. What a row means is provider-rows.ts.
+// Keeps data/identity-providers.json live: parsed and swapped whole, the last good list stays when the new text is bad.
+// When the file is read is base/live-file.ts. What a row means is provider-rows.ts.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
@@ -23,7 +23,9 @@ export interface Providers {
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** @throws Error one line, when the file is there and cannot be read as a list of rows: better no start than no sign-in */
+/**
+ * @throws Error one line, when the file is there and cannot be read as a list of rows: better no start than no sign-in
+ */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
   let byIssuer: ReadonlyMap<string, Provider> = new Map();
@@ -42,7 +44,10 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     parse: parseContent,
     onLive(next) {
       apply(next);
-      log.info('identity-providers-changed', { providers: rows.providers.map(({ name }) => name), refused: rows.refused.length });
+      log.info('identity-providers-changed', {
+        providers: rows.providers.map(({ name }) => name),
+        refused: rows.refused.length,
+      });
     },
     onFailure: (error) => log.warn('identity-providers-unreadable', { error, keeping: rows.providers.length }),
   });
@@ -60,7 +65,9 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
 
   function apply(next: ProviderRows): void {
     rows = next;
-    byIssuer = new Map(rows.providers.flatMap((row) => issuerSpellings(row.issuer).map((spelling) => [spelling, row] as const)));
+    byIssuer = new Map(
+      rows.providers.flatMap((row) => issuerSpellings(row.issuer).map((spelling) => [spelling, row] as const)),
+    );
     for (const { name, reason } of rows.refused) log.warn('identity-provider-refused', { provider: name, reason });
     onChange(rows.providers);
   }

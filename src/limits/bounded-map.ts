@@ -1,5 +1,5 @@
-// A map that forgets what has not been asked for longest. In two halves, so that a hit in the younger one, which nearly all are,
-// costs one look-up and no reordering.
+// A map that forgets what has not been asked for longest. In two halves, so that a hit in the younger one, which nearly
+// all are, costs one look-up and no reordering.
 
 export interface BoundedMap<V> {
   get(key: string): V | undefined;

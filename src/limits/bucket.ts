@@ -1,4 +1,5 @@
-// A token bucket: it fills at the rate up to the burst, a request takes one token, and it may owe some. And whose it is.
+// A token bucket: it fills at the rate up to the burst, a request takes one token, and it may owe some. And whose it
+// is.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 

@@ -1,11 +1,15 @@
-// The supervisor's half of rate limiting: what each caller has left with what all workers have spent. It outlives generations.
+// The supervisor's half of rate limiting: what each caller has left with what all workers have spent. It outlives
+// generations.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MOST_CALLERS, refill } from './bucket.ts';
 import type { Balance, Spending } from './rate-limiter.ts';
 
 export interface Ledger {
-  /** @returns what is left of each; to a report of nothing, which a new worker sends, of those who have spent most of theirs */
+  /**
+   * @returns what is left of each; to a report of nothing, which a new worker sends, of those who have spent most of
+   * theirs
+   */
   spend(spendings: readonly Spending[]): Balance[];
 }
 

@@ -1,7 +1,8 @@
-// A worker's half of rate limiting: decides at once, out of its own memory. It knows of each caller how many tokens were left
-// when the supervisor said so last, what has been added since by the rate, and what it has spent itself. What it spends it
-// tells the supervisor a few milliseconds later, and is told what is left with what all other workers have spent. Two workers
-// that spend the same token in between owe it: for a while nobody gets one, and over a second or so the rate is exact.
+// A worker's half of rate limiting: decides at once, out of its own memory. It knows of each caller how many tokens
+// were left when the supervisor said so last, what has been added since by the rate, and what it has spent itself. What
+// it spends it tells the supervisor a few milliseconds later, and is told what is left with what all other workers have
+// spent. Two workers that spend the same token in between owe it: for a while nobody gets one, and over a second or so
+// the rate is exact.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
@@ -17,7 +18,9 @@ export type Balance = readonly [caller: string, tokens: number, ...rate: FlatRat
 type FlatRate = readonly [count: number, seconds: number, burst: number];
 
 export interface RateLimiterOptions {
-  /** Tells the supervisor; at the beginning of nothing, which asks for what there is. Undefined: this process is alone. */
+  /**
+   * Tells the supervisor; at the beginning of nothing, which asks for what there is. Undefined: this process is alone.
+   */
   readonly report?: ((spendings: readonly Spending[]) => void) | undefined;
   /** Among how many what is nearly used up is shared. */
   readonly workers?: number;
@@ -95,9 +98,9 @@ export function createRateLimiter({
   }
 
   /**
-   * Of what it was told that is left each worker takes only a part before it is told again: the others see the same tokens, and
-   * may have taken some that nobody has been told of. A part of a few tokens counts only where few are left of many: whoever has
-   * five an hour may take them in a row.
+   * Of what it was told that is left each worker takes only a part before it is told again: the others see the same
+   * tokens, and may have taken some that nobody has been told of. A part of a few tokens counts only where few are left
+   * of many: whoever has five an hour may take them in a row.
    */
   function isBeyondShare({ tokens, spentSince, rate: { burst } }: Account): boolean {
     const left = tokens + spentSince;
@@ -110,7 +113,9 @@ export function createRateLimiter({
     return burst >= FEWEST_SHARED * workers && spentSince * 4 * workers >= tokens + spentSince;
   }
 
-  /** At once where nothing has been told lately, so that the first worker to see a caller does not stay alone with it. */
+  /**
+   * At once where nothing has been told lately, so that the first worker to see a caller does not stay alone with it.
+   */
   function schedule(time: number, isPressing: boolean): void {
     const wait = isPressing || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
     if (wait >= waitOfNext) return;
@@ -120,7 +125,8 @@ export function createRateLimiter({
 
   function tell(): void {
     waitOfNext = Number.POSITIVE_INFINITY;
-    // One at a time: what is answered is then all that was told, and what has been spent since is all that is missing from it.
+    // One at a time: what is answered is then all that was told, and what has been spent since is all that is missing
+    // from it.
     if (isAnswerDue || unreported.length === 0) return;
     isAnswerDue = true;
     reportedAt = now();

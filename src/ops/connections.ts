@@ -1,5 +1,6 @@
-// The bounds of the operations port: the number of connections, one answer at a time on each, and the time an answer may take to
-// be read. A client that holds connections open can neither keep a probe out nor fill the supervisor's memory.
+// The bounds of the operations port: the number of connections, one answer at a time on each, and the time an answer
+// may take to be read. A client that holds connections open can neither keep a probe out nor fill the supervisor's
+// memory.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRecentConnections } from '../base/recent-connections.ts';
 

@@ -33,7 +33,11 @@ function histogramLines(name: string, labels: readonly string[], value: Exclude<
   let cumulative = 0;
   for (const [i, count] of value.buckets.entries()) {
     cumulative += count;
-    text += line(`${name}_bucket`, [...labels, `le="${number(value.bounds[i] ?? Number.POSITIVE_INFINITY)}"`], cumulative);
+    text += line(
+      `${name}_bucket`,
+      [...labels, `le="${number(value.bounds[i] ?? Number.POSITIVE_INFINITY)}"`],
+      cumulative,
+    );
   }
   return text + line(`${name}_sum`, labels, value.sum) + line(`${name}_count`, labels, countOf(value));
 }

@@ -1,5 +1,5 @@
-// A Prometheus histogram as plain numbers: how many values fell under each bound, and their sum. Filled in a worker, sent in
-// pieces, added up by the supervisor.
+// A Prometheus histogram as plain numbers: how many values fell under each bound, and their sum. Filled in a worker,
+// sent in pieces, added up by the supervisor.
 
 export interface Histogram {
   /** Upper bounds, ascending; what lies above the last one is counted all the same. */

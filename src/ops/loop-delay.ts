@@ -1,5 +1,5 @@
-// The event loop delay: how late a timer is that is due ten times a second. perf_hooks' monitorEventLoopDelay has to be reset to
-// tell one second from the next, loses what blocks the loop across a reset, and costs six times as much.
+// The event loop delay: how late a timer is that is due ten times a second. perf_hooks' monitorEventLoopDelay has to be
+// reset to tell one second from the next, loses what blocks the loop across a reset, and costs six times as much.
 import { createHistogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 

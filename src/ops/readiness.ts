@@ -1,5 +1,5 @@
-// Whether the service takes requests, and the body of /readyz. That the supervisor answers says that it is alive (/livez); that
-// a worker serves is decided here.
+// Whether the service takes requests, and the body of /readyz. That the supervisor answers says that it is alive
+// (/livez); that a worker serves is decided here.
 import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { ServiceStatus } from './service-status.ts';
@@ -47,7 +47,12 @@ function describeFailure({ group, file, error, at }: GroupLoad): object {
   return { group, file, error: error ?? null, at: at ?? null };
 }
 
-function describeCredentials({ credentialRows, quarantinedRows, quarantined, credentialsFailure }: NonNullable<ServiceStatus['latest']>) {
+function describeCredentials({
+  credentialRows,
+  quarantinedRows,
+  quarantined,
+  credentialsFailure,
+}: NonNullable<ServiceStatus['latest']>) {
   return {
     rows: credentialRows,
     quarantined_rows: quarantinedRows,

@@ -1,6 +1,15 @@
-// Requests by page, operation, verb and status, with durations and bytes, and by credential: the same table in a worker, which
-// counts, and in the supervisor, which adds up. Bounded, whatever clients send; the caller decides which names are real.
-import { addPiece, countOf, createHistogram, type Histogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
+// Requests by page, operation, verb and status, with durations and bytes, and by credential: the same table in a
+// worker, which counts, and in the supervisor, which adds up. Bounded, whatever clients send; the caller decides which
+// names are real.
+import {
+  addPiece,
+  countOf,
+  createHistogram,
+  type Histogram,
+  type HistogramPiece,
+  observe,
+  takePiece,
+} from './histogram.ts';
 
 /** Seconds. A hit takes a fraction of a millisecond; OPERATION_TIMEOUT is 30 s unless set otherwise. */
 export const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -45,7 +54,14 @@ export interface RequestCounts {
   /** The counts of an operation; beyond the cap, those that all others share. */
   of(page: string, operation: string): OperationCounts;
   /** @param duration milliseconds */
-  count(counts: OperationCounts, verb: string, status: number, bytes: number, duration: number, isClientsDoing?: boolean): void;
+  count(
+    counts: OperationCounts,
+    verb: string,
+    status: number,
+    bytes: number,
+    duration: number,
+    isClientsDoing?: boolean,
+  ): void;
   /** For a request with an application credential; `id` is that of a row, never a text of the client. */
   countCredential(id: string, requests?: number): void;
   all(): Iterable<OperationCounts>;
@@ -69,7 +85,13 @@ export function createRequestCounts(): RequestCounts {
   function make(page: string, operation: string): OperationCounts {
     if (operations >= MOST_OPERATIONS && page !== OTHER) return of(OTHER, OTHER);
     operations++;
-    const made: OperationCounts = { page, operation, bytes: 0, seconds: createHistogram(DURATION_BOUNDS), cells: new Map() };
+    const made: OperationCounts = {
+      page,
+      operation,
+      bytes: 0,
+      seconds: createHistogram(DURATION_BOUNDS),
+      cells: new Map(),
+    };
     const known = pages.get(page);
     if (known === undefined) pages.set(page, new Map([[operation, made]]));
     else known.set(operation, made);
@@ -137,5 +159,9 @@ const VERB_STEP = 2000;
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % 1000;
   const fault = cell % VERB_STEP >= CLIENTS_DOING ? 'client' : '';
-  return { verb: VERBS[Math.floor(cell / VERB_STEP)] ?? OTHER, status: status === NO_STATUS ? OTHER : String(status), fault };
+  return {
+    verb: VERBS[Math.floor(cell / VERB_STEP)] ?? OTHER,
+    status: status === NO_STATUS ? OTHER : String(status),
+    fault,
+  };
 }

@@ -1,5 +1,5 @@
-// The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker is stuck.
-// Read-only: nothing here starts, stops or changes anything. It never keeps the process alive.
+// The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker
+// is stuck. Read-only: nothing here starts, stops or changes anything. It never keeps the process alive.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
@@ -85,7 +85,8 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
     const [path = ''] = url.split('?', 1);
     const page = pages.get(path);
     if (page === undefined) throw refusal('NOT_FOUND', `Nothing is served here but ${[...pages.keys()].join(', ')}`);
-    if (method !== 'GET' && method !== 'HEAD') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
+    if (method !== 'GET' && method !== 'HEAD')
+      throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
     return page(watch.status);
   }
 
@@ -110,7 +111,10 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
         // The check is in `pageOf`: Node's own answer has no headers.
         requireHostHeader: false,
       });
-      boundConnections(server, { mostConnections: mostSideConnections(MOST_CONNECTIONS), answerTimeout: ANSWER_TIMEOUT });
+      boundConnections(server, {
+        mostConnections: mostSideConnections(MOST_CONNECTIONS),
+        answerTimeout: ANSWER_TIMEOUT,
+      });
       server.on('request', answer);
       server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);

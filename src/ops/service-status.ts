@@ -1,5 +1,5 @@
-// What the operations port knows of the service: the supervisor's status and the workers' reports, added up. What it means is
-// readiness.ts and metrics.ts.
+// What the operations port knows of the service: the supervisor's status and the workers' reports, added up. What it
+// means is readiness.ts and metrics.ts.
 
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
@@ -14,7 +14,9 @@ export type SupervisorStatus = OwnStatus & { readonly certificate?: CertificateS
 /** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
-  /** A number that is free again when the worker is gone, so that the series of a metric do not grow with every edit. */
+  /**
+   * A number that is free again when the worker is gone, so that the series of a metric do not grow with every edit.
+   */
   readonly slot: number;
   /** The last one. */
   readonly report: WorkerReport;
@@ -49,7 +51,10 @@ export interface ServiceStatus {
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /** @param report as it came over the channel, whose envelope tells it from a controller's messages; `undefined`: none yet */
+  /**
+   * @param report as it came over the channel, whose envelope tells it from a controller's messages; `undefined`: none
+   * yet
+   */
   reported(pid: number, report: unknown): void;
   stopping(): void;
 }
@@ -112,7 +117,8 @@ export function createServiceWatch(
     totals.credentialReloadFailures += report.credentialReloadFailures;
     totals.keyFetches += report.keyFetches;
     totals.keyFailures += report.keyFailures;
-    for (const [kind, refusals] of Object.entries(report.rateLimited)) totals.rateLimited[kind as LimitKind] += refusals;
+    for (const [kind, refusals] of Object.entries(report.rateLimited))
+      totals.rateLimited[kind as LimitKind] += refusals;
     totals.logLinesDropped += report.logLinesDropped;
   }
 

@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts every answer and makes the report of each second. It exists only while OPS_PORT is
-// set. It allocates nothing for a request, and no label is a text that a client made up.
+// The worker's half of the metrics: counts every answer and makes the report of each second. It exists only while
+// OPS_PORT is set. It allocates nothing for a request, and no label is a text that a client made up.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -36,7 +36,9 @@ const MOST_NAMED = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
-  /** From the first report on, when the folder is loaded: importing blocks the event loop, and nobody waits for it yet. */
+  /**
+   * From the first report on, when the folder is loaded: importing blocks the event loop, and nobody waits for it yet.
+   */
   let delay: LoopDelay | undefined;
   const since = createDifferences();
   const memoryBytes = createMemoryReader();

@@ -1,6 +1,6 @@
-// Makes a set of workers load the folder, and says how it went: all of them as one, or not at all. One load runs at a time, and
-// can be given up. A controller that ends or hangs its process is found by name and left out of the next try. What the
-// outcome is worth, and when a load is wanted, the supervisor decides.
+// Makes a set of workers load the folder, and says how it went: all of them as one, or not at all. One load runs at a
+// time, and can be given up. A controller that ends or hangs its process is found by name and left out of the next try.
+// What the outcome is worth, and when a load is wanted, the supervisor decides.
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
@@ -22,7 +22,12 @@ export type GenerationOutcome =
 
 export interface Loader {
   /** @param before a look at the folder from before now. @param files names in it; default: all that are controllers */
-  load(number: number, count: number, before: Snapshot | undefined, files?: () => readonly string[]): Promise<GenerationOutcome>;
+  load(
+    number: number,
+    count: number,
+    before: Snapshot | undefined,
+    files?: () => readonly string[],
+  ): Promise<GenerationOutcome>;
   /** One worker loads the folder, with what has ended or hung its process earlier, and goes. */
   probe(number: number): Promise<GenerationOutcome>;
   isLoading(): boolean;
@@ -38,7 +43,10 @@ export interface LoaderOptions {
   readonly look: () => Snapshot | undefined;
 }
 
-/** A generation that is out of date is given up for the next when a worker has been as long at one file, or at its start. */
+/**
+ * A generation that is out of date is given up for the next when a worker has been as long at one file, or at its
+ * start.
+ */
 const SLOW: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader {
@@ -79,7 +87,8 @@ export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader
     },
     isLoading: () => running !== undefined,
     outdated() {
-      if (gaveUpLast || !pool.all().some(({ state, stepFor }) => stepFor > (SLOW[state] ?? Number.POSITIVE_INFINITY))) return;
+      if (gaveUpLast || !pool.all().some(({ state, stepFor }) => stepFor > (SLOW[state] ?? Number.POSITIVE_INFINITY)))
+        return;
       gaveUpLast = true;
       running?.abort();
     },
@@ -90,7 +99,10 @@ export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader
 interface GenerationOptions {
   readonly number: number;
   readonly count: number;
-  /** Asked for once a try, for all workers: a file that comes at this moment would be in the list of one and not of another. */
+  /**
+   * Asked for once a try, for all workers: a file that comes at this moment would be in the list of one and not of
+   * another.
+   */
   readonly files: () => readonly string[];
   /** A worker that has loaded nothing yet. @throws Error of the system */
   readonly takeWorker: () => WorkerProcess;
@@ -137,8 +149,8 @@ async function loadGeneration(options: GenerationOptions): Promise<GenerationOut
 }
 
 /**
- * A group that loads in one worker and not in another may have met a lock that the other held for a moment: the worker that
- * failed gives way to a new one, which loads alone. Where that fails as well, it was no moment.
+ * A group that loads in one worker and not in another may have met a lock that the other held for a moment: the worker
+ * that failed gives way to a new one, which loads alone. Where that fails as well, it was no moment.
  */
 async function loadOnce(order: LoadOrder, options: GenerationOptions): Promise<TryOutcome> {
   const outcome = await loadTogether(options.count, order, options);
@@ -159,10 +171,16 @@ async function loadOnce(order: LoadOrder, options: GenerationOptions): Promise<T
 }
 
 function isBehind({ groups }: Report, all: readonly Report[]): boolean {
-  return groups.some(({ ok, group }) => !ok && all.some((other) => other.groups.some((load) => load.ok && load.group === group)));
+  return groups.some(
+    ({ ok, group }) => !ok && all.some((other) => other.groups.some((load) => load.ok && load.group === group)),
+  );
 }
 
-async function loadTogether(count: number, order: LoadOrder, { number, takeWorker, signal }: GenerationOptions): Promise<TryOutcome> {
+async function loadTogether(
+  count: number,
+  order: LoadOrder,
+  { number, takeWorker, signal }: GenerationOptions,
+): Promise<TryOutcome> {
   const workers: WorkerProcess[] = [];
   const reports: Report[] = [];
   const poison = new Map<string, string>();

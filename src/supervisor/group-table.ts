@@ -1,5 +1,6 @@
-// Which groups the generation that serves has, and the one that is about to; and what was loaded, held against what serves.
-// It decides nothing. A group that workers import while they serve is noted here, whichever generation they are of.
+// Which groups the generation that serves has, and the one that is about to; and what was loaded, held against what
+// serves. It decides nothing. A group that workers import while they serve is noted here, whichever generation they are
+// of.
 
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { listControllers } from '../groups/naming.ts';
@@ -63,7 +64,10 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     },
   };
 
-  /** One that has answered somewhere stays a group that serves; one that has not, and that some worker cannot import, is none. */
+  /**
+   * One that has answered somewhere stays a group that serves; one that has not, and that some worker cannot import, is
+   * none.
+   */
   function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
     if (groups.get(load.group)?.ok === true && (load.ok || !isPending(load.group))) return;
     groups.set(load.group, load);
@@ -77,7 +81,9 @@ export function lossesOf(serving: Groups, loaded: readonly GroupLoad[]): GroupLo
 
 /** A group that did not load does, and none is lost. */
 export function isGain(serving: Groups, loaded: readonly GroupLoad[]): boolean {
-  return lossesOf(serving, loaded).length === 0 && loaded.some(({ ok, group }) => ok && serving.get(group)?.ok === false);
+  return (
+    lossesOf(serving, loaded).length === 0 && loaded.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
+  );
 }
 
 /** Groups that serve, and were not seen by those who loaded the folder. */

@@ -1,6 +1,6 @@
-// A group that comes while workers serve: the worker that was asked for it imports it, all others are told to, and nobody
-// answers from it before everyone has it. Otherwise its file could break between the first answer and the last import, and
-// a group that has answered would fail. It knows nothing of generations.
+// A group that comes while workers serve: the worker that was asked for it imports it, all others are told to, and
+// nobody answers from it before everyone has it. Otherwise its file could break between the first answer and the last
+// import, and a group that has answered would fail. It knows nothing of generations.
 import type { WorkerProcess } from './worker-handle.ts';
 
 export interface NewGroups {
@@ -17,7 +17,9 @@ export function createNewGroups(workers: () => readonly WorkerProcess[]): NewGro
     imported(first, group) {
       if (pending.has(group)) return;
       pending.add(group);
-      const others = workers().filter((worker) => worker !== first && (worker.state === 'loaded' || worker.state === 'serving'));
+      const others = workers().filter(
+        (worker) => worker !== first && (worker.state === 'loaded' || worker.state === 'serving'),
+      );
       void Promise.all(others.map((worker) => worker.importGroup(group))).then(() => {
         pending.delete(group);
         for (const worker of workers()) worker.send({ kind: 'shared', group });

@@ -1,5 +1,6 @@
-// Controller files that ended or hung the process that imported them: the next attempt leaves them out, so that one such
-// file never takes the service down. An entry lasts as long as the file stays as it was; nothing else is known of it.
+// Controller files that ended or hung the process that imported them: the next attempt leaves them out, so that one
+// such file never takes the service down. An entry lasts as long as the file stays as it was; nothing else is known of
+// it.
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
 import { firstDifference, type Snapshot } from './folder/snapshot.ts';
@@ -30,11 +31,13 @@ export function createPoisonList(dir: string): PoisonList {
       poisons.delete(file);
     },
     active() {
-      for (const [file, poison] of poisons) if (fingerprint(join(dir, file)) !== poison.fingerprint) poisons.delete(file);
+      for (const [file, poison] of poisons)
+        if (fingerprint(join(dir, file)) !== poison.fingerprint) poisons.delete(file);
       return new Map(Array.from(poisons, ([file, poison]) => [file, poison.reason]));
     },
     suspect(now) {
-      for (const [file, { seen }] of poisons) if (seen !== undefined && firstDifference(seen, now, true) !== undefined) return file;
+      for (const [file, { seen }] of poisons)
+        if (seen !== undefined && firstDifference(seen, now, true) !== undefined) return file;
       return undefined;
     },
   };

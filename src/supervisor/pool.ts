@@ -14,7 +14,10 @@ export interface Pool {
   serving(): readonly WorkerProcess[];
   /** Keeps `count` booted workers ready, eight at most, until no one has asked for it for some minutes. */
   keepReserve(count: number): void;
-  /** Forks nothing any more on its own. Resolves when the last process is gone, to those that even a kill has not ended in time. */
+  /**
+   * Forks nothing any more on its own. Resolves when the last process is gone, to those that even a kill has not ended
+   * in time.
+   */
   close(): Promise<readonly WorkerProcess[]>;
 }
 

@@ -1,5 +1,6 @@
-// The port of the service: this process binds it once and shares the socket with every worker, which accept on it. It never
-// accepts itself. While no worker lives, the kernel completes connections and keeps them, as many as the workers' backlog.
+// The port of the service: this process binds it once and shares the socket with every worker, which accept on it. It
+// never accepts itself. While no worker lives, the kernel completes connections and keeps them, as many as the workers'
+// backlog.
 import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import { getSystemErrorName } from 'node:util';
@@ -24,8 +25,9 @@ export interface Port {
 type Handle = BoundSocket & { getsockname(into: { port?: number }): number };
 
 /**
- * What node:cluster itself binds with, on every Node since 0.6. It is not documented, but no documented way leads to a socket that
- * is bound and on which this process does not accept; the port's test holds it on each Node that we support.
+ * What node:cluster itself binds with, on every Node since 0.6. It is not documented, but no documented way leads to a
+ * socket that is bound and on which this process does not accept; the port's test holds it on each Node that we
+ * support.
  */
 const { _createServerHandle: bind } = net as unknown as {
   _createServerHandle(address: string | null, port: number, family: number): Handle | number;
@@ -54,7 +56,8 @@ export async function openPort(port: number, host: string | undefined): Promise<
     number: bound.port,
     socket,
     // It was free when it was bound.
-    describeError: (code) => describeListenError(bound.port ?? port, host, code).replace(REASONS.EADDRINUSE ?? '', TAKEN),
+    describeError: (code) =>
+      describeListenError(bound.port ?? port, host, code).replace(REASONS.EADDRINUSE ?? '', TAKEN),
     close: () => socket.close(),
   };
 }

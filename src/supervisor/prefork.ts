@@ -1,5 +1,5 @@
-// Forks the first workers before the supervisor's own modules are imported: a process takes as long to boot as those take,
-// so the two go side by side. What workers are for, and what becomes of them, it does not know.
+// Forks the first workers before the supervisor's own modules are imported: a process takes as long to boot as those
+// take, so the two go side by side. What workers are for, and what becomes of them, it does not know.
 import cluster, { type Worker } from 'node:cluster';
 
 export interface EarlyWorker {

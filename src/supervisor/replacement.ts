@@ -1,5 +1,5 @@
-// Workers of the generation that serves, in the place of those that died or are faulty. They may join only when they loaded the
-// same code and the same groups as those that serve.
+// Workers of the generation that serves, in the place of those that died or are faulty. They may join only when they
+// loaded the same code and the same groups as those that serve.
 import type { GenerationOutcome } from './generation.ts';
 import { compareReplacement, isThereNow } from './group-table.ts';
 import { listen, quitAll, refuse, type Service } from './service.ts';

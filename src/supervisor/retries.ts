@@ -1,5 +1,5 @@
-// When what has failed is tried again, although nothing has changed: a database may be back. Pauses grow, and are never so
-// short that the tries cost much. It knows times and counts; what a try is, and who makes it, the supervisor knows.
+// When what has failed is tried again, although nothing has changed: a database may be back. Pauses grow, and are never
+// so short that the tries cost much. It knows times and counts; what a try is, and who makes it, the supervisor knows.
 
 export type Retried = keyof typeof ROWS;
 
@@ -75,12 +75,22 @@ export function createRetries(freeDeaths: number, now: () => number = () => perf
     if (now() - state.last > memory) state.failures = 0;
     state.last = now();
     const doubled = state.failures++ - (what === 'death' ? freeDeaths : 0);
-    const pause = doubled < 0 ? 0 : state.longest > ROWS[what].longest ? state.longest : Math.min(state.longest, first * 2 ** doubled);
+    const pause =
+      doubled < 0
+        ? 0
+        : state.longest > ROWS[what].longest
+          ? state.longest
+          : Math.min(state.longest, first * 2 ** doubled);
     state.due = now() + Math.max(pause, took * cost);
   }
 
   function stateOf(what: Retried): State {
-    const state = states.get(what) ?? { failures: 0, last: Number.NEGATIVE_INFINITY, due: 0, longest: ROWS[what].longest };
+    const state = states.get(what) ?? {
+      failures: 0,
+      last: Number.NEGATIVE_INFINITY,
+      due: 0,
+      longest: ROWS[what].longest,
+    };
     states.set(what, state);
     return state;
   }

@@ -48,7 +48,11 @@ export async function rollOut(service: Service, cause: string): Promise<void> {
   await putToWork(service, outcome, { cause, begun });
 }
 
-async function putToWork(service: Service, { workers, groups }: Loaded, occasion: { cause: string; begun: number }): Promise<void> {
+async function putToWork(
+  service: Service,
+  { workers, groups }: Loaded,
+  occasion: { cause: string; begun: number },
+): Promise<void> {
   const { log, pool, table, retries, counter: generation } = service;
   const old = pool.serving();
   const known = table.current.groups;

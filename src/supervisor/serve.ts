@@ -24,7 +24,9 @@ import type { WorkerOutput } from './worker-output.ts';
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {
   /** @throws Error of the system when its port cannot be had */
-  open(supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined): Promise<void>;
+  open(
+    supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined,
+  ): Promise<void>;
   reported(pid: number, metrics: unknown): void;
   stopping(): void;
 }
@@ -84,7 +86,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (stopping) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
-    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) => operations?.reported(worker.pid ?? 0, metrics);
+    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
+      operations?.reported(worker.pid ?? 0, metrics);
     const ledger = createLedger();
     const hints = createHints(dir, log);
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
@@ -129,7 +132,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     const isKnown = error instanceof StartError;
     if (!isKnown) log.error('supervisor-exception', describeError(error));
     flush();
-    process.stderr.write(`gatefold: ${isKnown ? error.message : `Cannot start: ${String(error)}`}\n`, () => process.exit(1));
+    process.stderr.write(`gatefold: ${isKnown ? error.message : `Cannot start: ${String(error)}`}\n`, () =>
+      process.exit(1),
+    );
   }
 
   async function endEarly(): Promise<void> {
@@ -185,7 +190,11 @@ function announceDocs({ docs, controllersDir }: Settings, log: Log): void {
   const access = docs === 'on' ? 'anyone' : 'application';
   log.info('docs-served', { document: '/api/openapi.json', page: '/api/docs', access, setting: 'DOCS' });
   if (!listGroups(controllersDir).has('Docs')) return;
-  log.warn('group-shadowed', { group: 'Docs', path: '/api/docs', effect: 'GET shows the page and not the group; DOCS=off gives it back' });
+  log.warn('group-shadowed', {
+    group: 'Docs',
+    path: '/api/docs',
+    effect: 'GET shows the page and not the group; DOCS=off gives it back',
+  });
 }
 
 const SAME_SIGNAL = 25;
@@ -201,7 +210,9 @@ function checkFolder(dir: string, log: Log): void {
     accessSync(dir, constants.X_OK);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new StartError(`Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`);
+    throw new StartError(
+      `Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`,
+    );
   }
   // Whoever can write here runs code as this user.
   const real = realpathSync(dir);

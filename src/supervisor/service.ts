@@ -1,4 +1,5 @@
-// What the steps of the supervisor share: the parts they work with, and the notes they leave for each other. A service has one.
+// What the steps of the supervisor share: the parts they work with, and the notes they leave for each other. A service
+// has one.
 import type { Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/secure-state.ts';
@@ -72,7 +73,9 @@ export function refuse(service: Service, cause: string, error: string): void {
   reject(service, cause, { failures: [], error, took: 0 });
 }
 
-/** What serves goes on. Told once a change, and tried again: what failed may have been a database and not the folder. */
+/**
+ * What serves goes on. Told once a change, and tried again: what failed may have been a database and not the folder.
+ */
 export function reject(
   service: Service,
   cause: string,
@@ -80,7 +83,8 @@ export function reject(
 ): void {
   const { log, counter: generation, rejection: last, table } = service;
   const effect = `generation ${table.current.number} serves on`;
-  const isNews = cause !== RETRY || JSON.stringify(last?.failures) !== JSON.stringify(failures) || last?.error !== error;
+  const isNews =
+    cause !== RETRY || JSON.stringify(last?.failures) !== JSON.stringify(failures) || last?.error !== error;
   for (const facts of isNews ? (error === undefined ? failures : [{ error }]) : []) {
     log.error('generation-rejected', { generation, cause, ...facts, effect });
   }

@@ -1,4 +1,5 @@
-// What the supervisor tells about itself: for the operations port, for metrics, for people. Facts only, nothing to act on.
+// What the supervisor tells about itself: for the operations port, for metrics, for people. Facts only, nothing to act
+// on.
 import type { GroupLoad } from '../groups/registry.ts';
 import type { Service } from './service.ts';
 import type { WorkerProcess, WorkerState } from './worker-handle.ts';

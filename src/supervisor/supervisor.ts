@@ -1,5 +1,5 @@
-// The supervisor: hears what happens to the folder and to the workers, and chooses what is done next, one step at a time. How a
-// generation is rolled out, a worker replaced or what failed probed, the files beside it know.
+// The supervisor: hears what happens to the folder and to the workers, and chooses what is done next, one step at a
+// time. How a generation is rolled out, a worker replaced or what failed probed, the files beside it know.
 
 import type { Log } from '../base/log.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -158,7 +158,12 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   function onDied(worker: WorkerProcess, { reason, during, importing }: Death): void {
     if (service.isStopping) return;
-    const facts = { worker: worker.pid, generation: worker.generation, reason, file: worker.loadingFile ?? importing[0] };
+    const facts = {
+      worker: worker.pid,
+      generation: worker.generation,
+      reason,
+      file: worker.loadingFile ?? importing[0],
+    };
     // What ends its process does so in every probe. It is known, and no request was near.
     if (probe.isRunning() && during === 'loading') return log.info('trial-died', facts);
     service.tally.died++;
@@ -188,7 +193,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImported(worker: WorkerProcess, load: GroupLoad, files: readonly LoadedFile[]): void {
-    // One that is on its way out still imports what its open connections ask for, but its other files may be out of date.
+    // One that is on its way out still imports what its open connections ask for, but its other files may be out of
+    // date.
     if (isCurrent(worker)) {
       watch.imported(load, files);
       table.note(worker.generation, load);
@@ -233,7 +239,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function nextStep(): Step {
     const { wantedFor, rejection } = service;
     if (wantedFor !== undefined) return { kind: 'generation', cause: wantedFor };
-    const retry = rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'start');
+    const retry =
+      rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'start');
     if (retry === 0) return { kind: 'generation', cause: RETRY };
     const serving = pool.serving();
     const count = workers - serving.filter(({ isFaulty }) => !isFaulty).length;

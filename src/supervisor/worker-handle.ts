@@ -1,5 +1,6 @@
 // One worker as the supervisor sees it: its life from fork to exit, the questions put to it, and the pings that tell
-// whether its event loop still turns. Whatever it is asked has an end. It knows nothing of generations, of other workers or of the folder.
+// whether its event loop still turns. Whatever it is asked has an end. It knows nothing of generations, of other
+// workers or of the folder.
 
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
@@ -10,7 +11,10 @@ import { type FromWorker, seal, type ToWorker, unseal } from '../worker/messages
 import type { BoundSocket } from './port.ts';
 import { LIMITS, STUCK_AFTER, STUCK_WHILE_LOADING } from './worker-limits.ts';
 
-/** `serving` includes a faulty worker, which goes on until its replacement serves. docs/LIVE.md draws the way through them. */
+/**
+ * `serving` includes a faulty worker, which goes on until its replacement serves. docs/LIVE.md draws the way through
+ * them.
+ */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 /** Of the folder: file names, and those among them that must not be touched, with the reason. */
@@ -97,18 +101,23 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     if (known !== undefined) receive(known);
   });
   worker.on('error', (error: NodeJS.ErrnoException) => {
-    // A fork that failed has no exit. Any other error is a channel that breaks while we write to it, and that ends in an exit.
+    // A fork that failed has no exit. Any other error is a channel that breaks while we write to it, and that ends in
+    // an exit.
     if (worker.process.pid !== undefined) return;
     delete cluster.workers?.[worker.id];
     ended(`the system refused to start it (${error.code ?? error.message})`);
   });
-  // What it said last (which file it was loading) may arrive after its exit was noticed: wait for the channel's end, too.
+  // What it said last (which file it was loading) may arrive after its exit was noticed: wait for the channel's end,
+  // too.
   let ends = 0;
   worker.on('disconnect', () => {
     if (++ends === 2) return ended();
     // Its exit is the next that we hear of, and says why; or it drains, as when its supervisor is gone.
     if (self.state === 'gone' || toldTo !== undefined) return;
-    endsWithin(LIMITS.end + (self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0), 'it closed its channel and did not end');
+    endsWithin(
+      LIMITS.end + (self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0),
+      'it closed its channel and did not end',
+    );
     if (self.state !== 'serving') return;
     self.state = 'draining';
     leaving = setTimeout(() => {
@@ -264,7 +273,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   }
 
   function ended(how: string = howItEnded(worker)): void {
-    const wasExpected = killedFor === undefined && (toldTo === 'quit' || (toldTo === 'drain' && worker.process.exitCode === 0));
+    const wasExpected =
+      killedFor === undefined && (toldTo === 'quit' || (toldTo === 'drain' && worker.process.exitCode === 0));
     const reason = killedFor ?? how;
     const during = leaving === undefined ? self.state : 'serving';
     self.state = 'gone';
@@ -280,5 +290,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
 }
 
 function howItEnded({ process }: Worker): string {
-  return process.signalCode === null ? `it ended the process with exit code ${process.exitCode}` : `it was ended by ${process.signalCode}`;
+  return process.signalCode === null
+    ? `it ended the process with exit code ${process.exitCode}`
+    : `it was ended by ${process.signalCode}`;
 }

@@ -5,7 +5,10 @@ export const STUCK_AFTER = 5;
 /** Starting a process and compiling controllers block the event loop for longer than serving ever may. */
 export const STUCK_WHILE_LOADING = 10;
 
-/** Milliseconds that a worker may take. A worker gives up a file after 10 s, and may take 5 s more to find the mistake in it. */
+/**
+ * Milliseconds that a worker may take. A worker gives up a file after 10 s, and may take 5 s more to find the mistake
+ * in it.
+ */
 export const LIMITS = {
   /** From one step of its start, or one file of the folder, to the next. */
   step: 30_000,

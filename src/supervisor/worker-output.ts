@@ -1,5 +1,6 @@
-// Passes on what workers log and print, where they would otherwise share a socket with the supervisor: the journal's, or the one
-// that Node calls a pipe. Each process that shares a socket can make the writes of all others wait (base/log-writer.ts).
+// Passes on what workers log and print, where they would otherwise share a socket with the supervisor: the journal's,
+// or the one that Node calls a pipe. Each process that shares a socket can make the writes of all others wait
+// (base/log-writer.ts).
 import cluster from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,6 @@
-// How a worker leaves its clients: it stops accepting, answers everything that is under way or still arrives, and closes
-// idle connections last. Zero requests are lost by the order of these steps. It knows nothing of why the worker ends.
+// How a worker leaves its clients: it stops accepting, answers everything that is under way or still arrives, and
+// closes idle connections last. Zero requests are lost by the order of these steps. It knows nothing of why the worker
+// ends.
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 
@@ -18,8 +19,8 @@ export interface DrainOptions {
   /** Milliseconds; what is still open then is cut. */
   readonly timeout: number;
   /**
-   * Milliseconds to accept on, where nobody else does on the same socket: what has connected by the time that it is closed,
-   * and is not accepted, is reset. Null: others accept.
+   * Milliseconds to accept on, where nobody else does on the same socket: what has connected by the time that it is
+   * closed, and is not accepted, is reset. Null: others accept.
    */
   readonly acceptFor: number | null;
   /** No connection is left, or the time is over. */
@@ -34,14 +35,21 @@ const IDLE_GRACE = 1500;
 const SWEEP_INTERVAL = 50;
 /** From then on whatever is still open: what is cut is closed a turn later. */
 const CUT_GRACE = 200;
-/** Turns of the event loop without a new connection, after which the socket is taken for empty; and how long to wait for them. */
+/**
+ * Turns of the event loop without a new connection, after which the socket is taken for empty; and how long to wait for
+ * them.
+ */
 const QUIET_TURNS = 3;
 const QUIET_LIMIT = 400;
 
-export function drain({ server, setDraining, pendingWork, giveUpWork }: Drainable, { timeout, acceptFor, onDrained }: DrainOptions): void {
+export function drain(
+  { server, setDraining, pendingWork, giveUpWork }: Drainable,
+  { timeout, acceptFor, onDrained }: DrainOptions,
+): void {
   const begun = performance.now();
   let left: number | undefined;
-  // First the port, then the word to the clients: told before, each of them would come back at once with a new connection.
+  // First the port, then the word to the clients: told before, each of them would come back at once with a new
+  // connection.
   const leave = () => {
     stopAccepting(server);
     setDraining();

@@ -1,5 +1,6 @@
 // The life of one worker process: it loads the folder when it is told to, listens, drains and ends when it is told to,
-// and tells the supervisor how it fares. It decides nothing about generations; how its parts are wired is worker/parts.ts.
+// and tells the supervisor how it fares. It decides nothing about generations; how its parts are wired is
+// worker/parts.ts.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
@@ -65,7 +66,14 @@ const METRICS_GRACE = 500;
 /** The supervisor waits 2 s at most for the others to import a new group; this long for one that is stuck itself. */
 const LONGEST_SHARING = 3000;
 
-export async function runWorker({ createParts, prepare, onSecure, log, flush, drainTimeout }: WorkerOptions): Promise<void> {
+export async function runWorker({
+  createParts,
+  prepare,
+  onSecure,
+  log,
+  flush,
+  drainTimeout,
+}: WorkerOptions): Promise<void> {
   let parts: WorkerParts | undefined;
   let draining = false;
   let faults = 0;
@@ -75,7 +83,8 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
   /** New groups that answer as soon as every worker has them. */
   const unshared = new Map<string, () => void>();
 
-  // Ctrl-C in a terminal reaches the whole process group. Only the supervisor obeys it; the workers obey the supervisor.
+  // Ctrl-C in a terminal reaches the whole process group. Only the supervisor obeys it; the workers obey the
+  // supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   // One listener for both: a rejection that nobody handled arrives here, too.
   process.on('uncaughtException', (error, origin) => {
@@ -103,7 +112,9 @@ export async function runWorker({ createParts, prepare, onSecure, log, flush, dr
       case 'ping':
         return tell({ kind: 'pong' });
       case 'load':
-        void load(order.files, new Map(order.skip)).catch((error: unknown) => tell({ kind: 'unfit', reason: messageOf(error) }));
+        void load(order.files, new Map(order.skip)).catch((error: unknown) =>
+          tell({ kind: 'unfit', reason: messageOf(error) }),
+        );
         return;
       case 'import':
         return importGroup(order.group);

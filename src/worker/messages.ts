@@ -1,5 +1,6 @@
-// What the supervisor and its workers say to each other over the IPC channel: one union for each direction. A controller
-// may use the same channel for its own ends, so our messages stand in an envelope that tells them from all others.
+// What the supervisor and its workers say to each other over the IPC channel: one union for each direction. A
+// controller may use the same channel for its own ends, so our messages stand in an envelope that tells them from all
+// others.
 
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
@@ -8,8 +9,8 @@ import type { Balance, Spending } from '../limits/rate-limiter.ts';
 
 export type ToWorker =
   /**
-   * `files`: names in the folder, the same for all workers of a generation. `skip`: file name → reason; these ended or hung an
-   * earlier worker and must not be touched.
+   * `files`: names in the folder, the same for all workers of a generation. `skip`: file name → reason; these ended or
+   * hung an earlier worker and must not be touched.
    */
   | {
       readonly kind: 'load';
@@ -27,8 +28,8 @@ export type ToWorker =
   /** The socket to accept on comes with it. */
   | { readonly kind: 'listen' }
   /**
-   * Finish what is under way within `timeout` milliseconds, then end. `acceptFor`: no other worker accepts in its place, so
-   * it goes on for as many milliseconds; null: stop accepting at once.
+   * Finish what is under way within `timeout` milliseconds, then end. `acceptFor`: no other worker accepts in its
+   * place, so it goes on for as many milliseconds; null: stop accepting at once.
    */
   | { readonly kind: 'drain'; readonly timeout: number; readonly acceptFor: number | null }
   /** End now: for a worker that holds no connection. */

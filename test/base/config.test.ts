@@ -7,7 +7,8 @@ import { flagOf, parseSettings, SettingsError, secretFlags } from '../../src/bas
 import { ignoredVariables } from '../../src/base/ignored-variables.ts';
 import { settingRows } from '../../src/base/settings.ts';
 
-const parse = (env: Record<string, string | undefined>, argv: string[] = []) => parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
+const parse = (env: Record<string, string | undefined>, argv: string[] = []) =>
+  parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
 
 test('parseSettings gives the decided defaults', () => {
   assert.deepEqual(parse({}), {
@@ -50,7 +51,8 @@ test('parseSettings makes folders absolute, so that a later process.chdir moves 
 });
 
 test('secretFlags finds secrets on a command line, in both spellings', () => {
-  for (const argv of [['--port', '1', '--session-key', 'x'], ['--session-key=x']]) assert.deepEqual(secretFlags(argv), ['--session-key']);
+  for (const argv of [['--port', '1', '--session-key', 'x'], ['--session-key=x']])
+    assert.deepEqual(secretFlags(argv), ['--session-key']);
   for (const argv of [[], ['--port', '1'], ['session-key']]) assert.deepEqual(secretFlags(argv), []);
 });
 
@@ -78,12 +80,24 @@ describe('accepted', () => {
     ['a session key', { SESSION_KEY: 'k'.repeat(32) }, [], 'sessionKey', 'k'.repeat(32)],
   ];
   const names: typeof rows = [
-    ['names', { DOMAINS: 'API.example.com, www.example.com,www.example.com' }, [], 'domains', ['api.example.com', 'www.example.com']],
+    [
+      'names',
+      { DOMAINS: 'API.example.com, www.example.com,www.example.com' },
+      [],
+      'domains',
+      ['api.example.com', 'www.example.com'],
+    ],
     ['a name that is not ASCII', { DOMAINS: 'bücher.example' }, [], 'domains', ['xn--bcher-kva.example']],
     ['names make 443 the port', { DOMAINS: 'a.example.com' }, [], 'port', 443],
     ['names make 80 the other one', { DOMAINS: 'a.example.com' }, [], 'httpPort', 80],
     ['which may be off', { DOMAINS: 'a.example.com', HTTP_PORT: 'off' }, [], 'httpPort', undefined],
-    ['contacts', { ACME_CONTACT: 'a@example.com,mailto:b@example.com' }, [], 'acmeContact', ['a@example.com', 'b@example.com']],
+    [
+      'contacts',
+      { ACME_CONTACT: 'a@example.com,mailto:b@example.com' },
+      [],
+      'acmeContact',
+      ['a@example.com', 'b@example.com'],
+    ],
     ['files', { TLS_CERT: 'c.pem', TLS_KEY: '/k.pem' }, [], 'tlsKey', '/k.pem'],
   ];
   for (const [name, env, argv, key, value] of [...rows, ...names]) {
@@ -119,7 +133,11 @@ describe('refused in one line that names the setting', () => {
     [{ DOMAINS: 'localhost' }, [], /^DOMAINS/],
     [{ DOMAINS: 'a.example.com,' }, [], /^DOMAINS/],
     [{ DOMAINS: 'https://a.example.com' }, [], /^DOMAINS/],
-    [{ DOMAINS: 'a.example.com', TLS_CERT: 'c', TLS_KEY: 'k' }, [], /^DOMAINS: a certificate is either ordered or given by TLS_CERT$/],
+    [
+      { DOMAINS: 'a.example.com', TLS_CERT: 'c', TLS_KEY: 'k' },
+      [],
+      /^DOMAINS: a certificate is either ordered or given by TLS_CERT$/,
+    ],
     [{ TLS_CERT: 'c' }, [], /^TLS_KEY: TLS_CERT needs it$/],
     [{ TLS_KEY: 'k' }, [], /^TLS_CERT: TLS_KEY needs it$/],
     [{ HTTP_PORT: '80' }, [], /^HTTP_PORT: it leads to HTTPS/],
@@ -158,7 +176,11 @@ describe('refused in one line that names the setting', () => {
       '100/s burst 0',
       ' 100/s',
       '"100/s"',
-    ].map((text): [Record<string, string>, string[], RegExp] => [{ RATE_LIMIT: text }, [], /^RATE_LIMIT: .* is not off or a rate such as/]),
+    ].map((text): [Record<string, string>, string[], RegExp] => [
+      { RATE_LIMIT: text },
+      [],
+      /^RATE_LIMIT: .* is not off or a rate such as/,
+    ]),
     ...[
       '*',
       'all',
@@ -173,23 +195,33 @@ describe('refused in one line that names the setting', () => {
       '::1/129',
       'true',
     ].map((text): [Record<string, string>, string[], RegExp] => [{ TRUSTED_PROXIES: text }, [], /^TRUSTED_PROXIES: /]),
-    ...['OFF', 'false', 'no', '0', 'Application', 'private', 'off '].map((text): [Record<string, string>, string[], RegExp] => [
-      { DOCS: text },
+    ...['OFF', 'false', 'no', '0', 'Application', 'private', 'off '].map(
+      (text): [Record<string, string>, string[], RegExp] => [
+        { DOCS: text },
+        [],
+        /^DOCS: .* is not one of on, application, off$/,
+      ],
+    ),
+    ...['10 s', '10sec', '-1s', '1.5.5s', '5M', 'never', 'off'].map(
+      (text): [Record<string, string>, string[], RegExp] => [
+        { REQUEST_TIMEOUT: text },
+        [],
+        /^REQUEST_TIMEOUT: .* is not a time/,
+      ],
+    ),
+    ...['1,000', '1 MiB', '1GiB', '-1', '1.5MiB', 'off', 'unlimited'].map(
+      (text): [Record<string, string>, string[], RegExp] => [{ BODY_LIMIT: text }, [], /^BODY_LIMIT: .* is not a size/],
+    ),
+    [
+      { TLS_KEY: '-----BEGIN PRIVATE KEY-----\nMIGHAg', TLS_CERT: 'c' },
       [],
-      /^DOCS: .* is not one of on, application, off$/,
-    ]),
-    ...['10 s', '10sec', '-1s', '1.5.5s', '5M', 'never', 'off'].map((text): [Record<string, string>, string[], RegExp] => [
-      { REQUEST_TIMEOUT: text },
+      /^TLS_KEY: the value is not the path of a file$/,
+    ],
+    [
+      { TLS_KEY: '-----BEGIN PRIVATE KEY-----MIGHAg', TLS_CERT: 'c' },
       [],
-      /^REQUEST_TIMEOUT: .* is not a time/,
-    ]),
-    ...['1,000', '1 MiB', '1GiB', '-1', '1.5MiB', 'off', 'unlimited'].map((text): [Record<string, string>, string[], RegExp] => [
-      { BODY_LIMIT: text },
-      [],
-      /^BODY_LIMIT: .* is not a size/,
-    ]),
-    [{ TLS_KEY: '-----BEGIN PRIVATE KEY-----\nMIGHAg', TLS_CERT: 'c' }, [], /^TLS_KEY: the value is not the path of a file$/],
-    [{ TLS_KEY: '-----BEGIN PRIVATE KEY-----MIGHAg', TLS_CERT: 'c' }, [], /^TLS_KEY: the value is not the path of a file$/],
+      /^TLS_KEY: the value is not the path of a file$/,
+    ],
     [{ GATEFOLD_RATE_LIMIT: '100/s' }, [], /^GATEFOLD_RATE_LIMIT: the variable is called RATE_LIMIT$/],
     [{ GATEFOLD_DOCS: 'off', DOCS: 'off' }, [], /^GATEFOLD_DOCS: the variable is called DOCS$/],
     [{ GATEFOLD_SESSION_KEY: 'k'.repeat(40) }, [], /^GATEFOLD_SESSION_KEY: the variable is called SESSION_KEY$/],
@@ -206,7 +238,11 @@ describe('refused in one line that names the setting', () => {
 });
 
 test('variables that Kubernetes makes of a service named gatefold are no settings', () => {
-  const env = { GATEFOLD_PORT: 'tcp://10.0.0.1:80', GATEFOLD_OPS_PORT: 'tcp://10.0.0.1:3001', GATEFOLD_SERVICE_HOST: '10.0.0.1' };
+  const env = {
+    GATEFOLD_PORT: 'tcp://10.0.0.1:80',
+    GATEFOLD_OPS_PORT: 'tcp://10.0.0.1:3001',
+    GATEFOLD_SERVICE_HOST: '10.0.0.1',
+  };
   assert.equal(parse(env).port, 3000);
   assert.deepEqual(ignoredVariables(env), []);
   assert.deepEqual(ignoredVariables({ GATEFOLD_DOCS: 'off' }), [], 'that one stops the start');
@@ -284,11 +320,14 @@ describe('ignoredVariables', () => {
 
 test('docs/SETTINGS.md has every setting with its flag and default, and no other', () => {
   const text = readFileSync(new URL('../../docs/SETTINGS.md', import.meta.url), 'utf8');
-  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| `(--[a-z-]+)` \| (.*?) \|/gm), ([, name, flag, fallback]) => ({
-    name,
-    flag,
-    fallback,
-  }));
+  const documented = Array.from(
+    text.matchAll(/^\| `([A-Z_]+)` \| `(--[a-z-]+)` \| (.*?) \|/gm),
+    ([, name, flag, fallback]) => ({
+      name,
+      flag,
+      fallback,
+    }),
+  );
   const cores = 'available cores';
   assert.deepEqual(
     documented,

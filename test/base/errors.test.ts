@@ -6,7 +6,10 @@ import { CATALOGUE, HttpError, isHttpError, refusal } from '../../src/base/error
 
 test('docs/ERRORS.md documents every code with its status, and no other', () => {
   const text = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8');
-  const documented = Array.from(text.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm), ([, code, status]) => `${code} ${status}`).sort();
+  const documented = Array.from(
+    text.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm),
+    ([, code, status]) => `${code} ${status}`,
+  ).sort();
   const known = Object.entries(CATALOGUE)
     .map(([code, { status }]) => `${code} ${status}`)
     .sort();

@@ -59,7 +59,18 @@ function put(path: string, text: string | undefined | null): void {
 
 test('readContent: the key is that of the content, however short, and of nothing else', (t) => {
   const path = createPath(t);
-  const contents = ['', ' ', 'missing', '[]', 'x'.repeat(30), 'x'.repeat(31), 'x'.repeat(32), 'x'.repeat(33), undefined, null];
+  const contents = [
+    '',
+    ' ',
+    'missing',
+    '[]',
+    'x'.repeat(30),
+    'x'.repeat(31),
+    'x'.repeat(32),
+    'x'.repeat(33),
+    undefined,
+    null,
+  ];
   const keys = contents.map((text) => {
     put(path, text);
     const { key } = readContent([path], MOST_BYTES);
@@ -71,24 +82,27 @@ test('readContent: the key is that of the content, however short, and of nothing
   assert.equal(new Set(keys).size, contents.length + 2);
 });
 
-test('good content is live at once; anything else must be found twice in a row, and is reported once', { concurrency: 16 }, async (t) => {
+test('good content is live at once; anything else must be found twice in a row, and is reported once', {
+  concurrency: 16,
+}, async (t) => {
   const torn = 'bad';
   const other = 'bad too';
-  const rows: [name: string, texts: (string | undefined | null)[], live: (string | undefined)[], failures: string[]][] = [
-    ['the same', ['old', 'old'], [], []],
-    ['another one', ['new'], ['new'], []],
-    ['a moment without a file', [undefined, 'old'], [], []],
-    ['a moment without a file, then a new one', [undefined, 'new'], ['new'], []],
-    ['no file', [undefined, undefined, undefined], [undefined], []],
-    ['no file, and back', [undefined, undefined, 'old'], [undefined, 'old'], []],
-    ['a file that is being written', [torn, other, torn, 'new'], ['new'], []],
-    ['a torn file', [torn, torn, torn, torn], [], [torn]],
-    ['two torn files', [torn, torn, other, other], [], [torn, other]],
-    ['torn, good and torn again', [torn, torn, 'old', torn, torn], [], [torn, torn]],
-    ['torn, and the old one again', [torn, torn, 'old'], [], [torn]],
-    ['a moment of a folder', [null, 'old'], [], []],
-    ['a folder', [null, null, null], [], ['it is not a regular file']],
-  ];
+  const rows: [name: string, texts: (string | undefined | null)[], live: (string | undefined)[], failures: string[]][] =
+    [
+      ['the same', ['old', 'old'], [], []],
+      ['another one', ['new'], ['new'], []],
+      ['a moment without a file', [undefined, 'old'], [], []],
+      ['a moment without a file, then a new one', [undefined, 'new'], ['new'], []],
+      ['no file', [undefined, undefined, undefined], [undefined], []],
+      ['no file, and back', [undefined, undefined, 'old'], [undefined, 'old'], []],
+      ['a file that is being written', [torn, other, torn, 'new'], ['new'], []],
+      ['a torn file', [torn, torn, torn, torn], [], [torn]],
+      ['two torn files', [torn, torn, other, other], [], [torn, other]],
+      ['torn, good and torn again', [torn, torn, 'old', torn, torn], [], [torn, torn]],
+      ['torn, and the old one again', [torn, torn, 'old'], [], [torn]],
+      ['a moment of a folder', [null, 'old'], [], []],
+      ['a folder', [null, null, null], [], ['it is not a regular file']],
+    ];
   await Promise.all(
     rows.map(([name, texts, live, failures]) =>
       t.test(name, async (t) => {
@@ -102,7 +116,10 @@ test('good content is live at once; anything else must be found twice in a row, 
         assert.deepEqual([bench.live, bench.failures], [live, failures]);
         const { reloads, reloadFailures, lastFailure } = bench.file.status();
         const isBad = failures.length > 0 && texts.at(-1) !== 'old';
-        assert.deepEqual([reloads, reloadFailures, lastFailure], [live.length, failures.length, isBad ? failures.at(-1) : undefined]);
+        assert.deepEqual(
+          [reloads, reloadFailures, lastFailure],
+          [live.length, failures.length, isBad ? failures.at(-1) : undefined],
+        );
       }),
     ),
   );

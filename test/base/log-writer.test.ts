@@ -1,5 +1,5 @@
-// Where log lines end up: whole lines at one write each, a bound on what is held while nobody reads, and an end of the process
-// that waits for no reader. The pipes are real ones, because only they are torn and only they block.
+// Where log lines end up: whole lines at one write each, a bound on what is held while nobody reads, and an end of the
+// process that waits for no reader. The pipes are real ones, because only they are torn and only they block.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -179,9 +179,13 @@ describe('the log writer', () => {
     writer.flush();
     setTimeout(() => { writer.close(); process.exit(7); }, 50);`;
   const child = (test: TestContext, stdio: Parameters<typeof spawn>[2]['stdio'], script = stuck) => {
-    const started = spawn(process.execPath, [...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', script], {
-      stdio,
-    });
+    const started = spawn(
+      process.execPath,
+      [...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', script],
+      {
+        stdio,
+      },
+    );
     test.after(() => started.kill('SIGKILL'));
     return started;
   };
@@ -220,7 +224,13 @@ describe('the log writer', () => {
     // The shell outlives the process that logs, and writes more than the socket holds.
     const script = `"$@"; head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end >&2`;
     const log = `import { createLogWriter } from ${WRITER}; const log = createLogWriter(2); log.write('line\\n'); log.close();`;
-    const node = [process.execPath, ...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', log];
+    const node = [
+      process.execPath,
+      ...process.execArgv.filter((arg) => arg !== '--test'),
+      '--input-type=module',
+      '-e',
+      log,
+    ];
     const shell = spawn('sh', ['-c', script, 'sh', ...node], { stdio: ['ignore', 'ignore', 'pipe'] });
     test.after(() => shell.kill('SIGKILL'));
     const chunks: Buffer[] = [];
@@ -239,7 +249,8 @@ describe('the log writer', () => {
       writer.close();
       process.exit();`;
     let received = '';
-    for await (const text of (child(test, ['ignore', 'ignore', 'pipe'], script).stderr as Readable).setEncoding('utf8')) received += text;
+    for await (const text of (child(test, ['ignore', 'ignore', 'pipe'], script).stderr as Readable).setEncoding('utf8'))
+      received += text;
     assert.deepEqual(
       parse(received).map(({ i }) => i),
       Array.from({ length: 3000 }, (_, i) => i),

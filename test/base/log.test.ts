@@ -19,11 +19,19 @@ describe('describeError', () => {
     ['nothing', undefined, 'undefined'],
     ['a symbol', Symbol('s'), 'Symbol(s)'],
     ['an object with a message', { message: 'no such user', code: 7 }, 'no such user'],
-    ['an object with fields, whose values may be secrets', { code: 7, password: 'hidden' }, 'an object with code, password'],
+    [
+      'an object with fields, whose values may be secrets',
+      { code: 7, password: 'hidden' },
+      'an object with code, password',
+    ],
     ['an object without fields', {}, 'an object with no fields'],
     ['an object with a text of its own', { toString: () => 'its own' }, 'its own'],
     ['a list', [1, 2], '1,2'],
-    ['an error of the network that has a code alone', Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+    [
+      'an error of the network that has a code alone',
+      Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }),
+      'ECONNREFUSED',
+    ],
     ['an error that says nothing', new Error(), ''],
     ['an object without prototype', Object.create(null), 'a thrown value that has no text'],
     ['a message that throws', throwing('message'), 'a thrown value that has no text'],
@@ -79,7 +87,10 @@ describe('createLog', () => {
   for (const [name, fields] of rows) {
     it(`writes a line for fields that have no JSON: ${name}`, () => {
       const lines: string[] = [];
-      createLog({ level: 'info', sink: { write: (line) => void lines.push(line), flush: () => {} } }).error('something', fields);
+      createLog({ level: 'info', sink: { write: (line) => void lines.push(line), flush: () => {} } }).error(
+        'something',
+        fields,
+      );
       const [line] = lines.map((text) => JSON.parse(text));
       assert.equal(line.event, 'something');
       assert.equal(typeof line.unloggable, 'string');

@@ -24,7 +24,8 @@ test('editDistance counts letters that are added, left out, changed or swapped',
 });
 
 test('lettersOf drops what separates words, and their case', () => {
-  for (const name of ['expires_at', 'expiresAt', 'EXPIRES-AT', ' expires at ']) assert.equal(lettersOf(name), 'expiresat');
+  for (const name of ['expires_at', 'expiresAt', 'EXPIRES-AT', ' expires at '])
+    assert.equal(lettersOf(name), 'expiresat');
 });
 
 test('repeatedKeys finds a key that one object has twice, and where', () => {

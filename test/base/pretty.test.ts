@@ -11,7 +11,8 @@ import { createPrettyWriter, prettyLine } from '../../src/base/pretty.ts';
 const time = '2026-01-02T03:04:05.000Z';
 const clock = new Date(time).toTimeString().slice(0, 8);
 const options = { ink: createInk({ isTTY: false, env: {} }), cwd: '/srv/app' };
-const show = (line: object, given = options) => prettyLine(`${JSON.stringify({ time, level: 'info', pid: 7, ...line })}\n`, given);
+const show = (line: object, given = options) =>
+  prettyLine(`${JSON.stringify({ time, level: 'info', pid: 7, ...line })}\n`, given);
 
 function sourceFile(test: TestContext, text: string): string {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-pretty-'));
@@ -22,21 +23,32 @@ function sourceFile(test: TestContext, text: string): string {
 
 describe('prettyLine', () => {
   it('shows a request with time, method, path, status, milliseconds and credential', () => {
-    const line = { event: 'request', method: 'GET', path: '/api/user', status: 200, duration_ms: 1.234, credential: 'w7EPrzg3j0Uj' };
+    const line = {
+      event: 'request',
+      method: 'GET',
+      path: '/api/user',
+      status: 200,
+      duration_ms: 1.234,
+      credential: 'w7EPrzg3j0Uj',
+    };
     assert.match(show(line), new RegExp(`^${clock}  GET     /api/user +200 +1\\.2 ms  w7EPrzg3j0Uj\\n$`));
     assert.match(show({ ...line, credential: '' }), /1\.2 ms\n$/);
   });
 
   it('lets no field of a controller steer the terminal, or break the line', () => {
     const said = { event: 'operation-info', message: 'paid', group: 'Order', operation: 'pay', request_id: 'r-1' };
-    assert.match(show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }), /info {4}paid {2}a\ufffd\[2J b\ufffd\[2J {2}Order\.pay {2}request r-1\n$/);
+    assert.match(
+      show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }),
+      /info {4}paid {2}a\ufffd\[2J b\ufffd\[2J {2}Order\.pay {2}request r-1\n$/,
+    );
     for (const [name, value] of Object.entries({ error: { toString: 1, valueOf: 1 }, error_name: { toString: 1 } }))
       assert.match(show({ ...said, error: 'e', [name]: value }), /"toString":1/, name);
   });
 
   it('paints the status by its kind', () => {
     const ink = createInk({ isTTY: true, env: {} });
-    const painted = (status: number) => show({ event: 'request', method: 'GET', path: '/', status, duration_ms: 1 }, { ...options, ink });
+    const painted = (status: number) =>
+      show({ event: 'request', method: 'GET', path: '/', status, duration_ms: 1 }, { ...options, ink });
     for (const [status, code] of [
       [200, 32],
       [304, 32],
@@ -118,7 +130,10 @@ describe('prettyLine', () => {
     ]);
     // Without a column: where the line begins. Without a place, or a file: no source.
     const never = show({ event: 'group-not-loadable', ...failure }, { ...options, cwd: dir });
-    assert.match(never, /UserController\.ts does not load, and answers 500\n(?:.*\n)*.*> 3 │ {2}return [^\n]*\n +│ {2}\^\n/);
+    assert.match(
+      never,
+      /UserController\.ts does not load, and answers 500\n(?:.*\n)*.*> 3 │ {2}return [^\n]*\n +│ {2}\^\n/,
+    );
     assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: undefined }), /│/);
     assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: '/gone:3' }), /│/);
   });
@@ -126,9 +141,17 @@ describe('prettyLine', () => {
   it('cuts the source to the terminal, and leaves a caret out that would be beyond it', (test) => {
     const wide = `\tx = 'a'; a(.b); /* ${'y'.repeat(300)} */ c(.d);`;
     const dir = sourceFile(test, `class A {\n${wide}\n}\n`);
-    const failure = { event: 'group-not-loadable', file: 'UserController.ts', error: 'no', at: join(dir, 'UserController.ts:2') };
+    const failure = {
+      event: 'group-not-loadable',
+      file: 'UserController.ts',
+      error: 'no',
+      at: join(dir, 'UserController.ts:2'),
+    };
     const frameOf = (mark: string, columns: number) => {
-      const shown = show({ ...failure, column: wide.indexOf(mark) + 1 }, { ...options, columns: () => columns } as typeof options);
+      const shown = show({ ...failure, column: wide.indexOf(mark) + 1 }, {
+        ...options,
+        columns: () => columns,
+      } as typeof options);
       assert.ok(shown.includes(`UserController.ts:2:${wide.indexOf(mark) + 1}\n`));
       return shown.split('\n').filter((line) => line.includes('│'));
     };
@@ -145,7 +168,8 @@ describe('prettyLine', () => {
 
   it('shows what caused an error, and the stack that a controller logs as an error', () => {
     const line = { level: 'error', page: 'user', operation: 'index', error_code: 'INTERNAL_ERROR', request_id: 'r-1' };
-    const stack = 'Error: query failed\n    at load (/srv/app/controllers/UserController.ts:6:9)\n    at run (node:internal/x:1:2)';
+    const stack =
+      'Error: query failed\n    at load (/srv/app/controllers/UserController.ts:6:9)\n    at run (node:internal/x:1:2)';
     assert.deepEqual(
       show({ event: 'request-failed', ...line, error: 'query failed', cause: 'connect ECONNREFUSED', stack })
         .split('\n')
@@ -164,7 +188,10 @@ describe('prettyLine', () => {
       '          … and 1 more of Node and packages',
       '',
     ]);
-    assert.match(show({ event: 'group-not-loadable', at: '/srv/app/A.ts:2', error: 'A.ts:2: no' }), /\n {10}A\.ts:2\n {10}no\n$/);
+    assert.match(
+      show({ event: 'group-not-loadable', at: '/srv/app/A.ts:2', error: 'A.ts:2: no' }),
+      /\n {10}A\.ts:2\n {10}no\n$/,
+    );
     assert.match(show({ event: 'x', cause: 'a change' }), /cause a change\n$/);
   });
 
@@ -182,7 +209,14 @@ describe('prettyLine', () => {
   });
 
   it('shows any other event with its level, its name and its facts', () => {
-    const line = { event: 'worker-died', level: 'error', worker: 12, reason: 'it was ended by SIGKILL', list: [1], page: '' };
+    const line = {
+      event: 'worker-died',
+      level: 'error',
+      worker: 12,
+      reason: 'it was ended by SIGKILL',
+      list: [1],
+      page: '',
+    };
     assert.equal(show(line), `${clock}  error   worker-died  worker 12  reason it was ended by SIGKILL  list [1]\n`);
     assert.match(
       show({ event: 'x', ...describeError(new RangeError('too far')) }),

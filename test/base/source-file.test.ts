@@ -28,14 +28,18 @@ for (const [name, size] of [
   });
 }
 
-const TOO_LARGE = /many\.\w+ has 4,194,305 bytes and is not read: a source file may have 4,194,304; split it, or make a package of it$/;
+const TOO_LARGE =
+  /many\.\w+ has 4,194,305 bytes and is not read: a source file may have 4,194,304; split it, or make a package of it$/;
 
 const rows: Record<string, readonly [make: (path: string) => void, reason: RegExp]> = {
   'many.ts': [tooLarge, TOO_LARGE],
   'many.mjs': [tooLarge, TOO_LARGE],
   'many.cjs': [tooLarge, TOO_LARGE],
   'many.js': [tooLarge, TOO_LARGE],
-  'pipe.ts': [(path) => execFileSync('mkfifo', [path]), /pipe\.ts is a named pipe and is not read: put a file in its place$/],
+  'pipe.ts': [
+    (path) => execFileSync('mkfifo', [path]),
+    /pipe\.ts is a named pipe and is not read: put a file in its place$/,
+  ],
   'link.ts': [(path) => symlinkSync('pipe.ts', path), /link\.ts is a named pipe/],
   'zeros.ts': [(path) => symlinkSync('/dev/zero', path), /zeros\.ts is a device/],
   'folder.ts': [(path) => mkdirSync(path), /folder\.ts is a folder/],

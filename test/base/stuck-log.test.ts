@@ -56,7 +56,9 @@ for (const [kind, startUnread] of KINDS) {
 
     it('ends on the second SIGTERM while a request is under way', async (test) => {
       const { port, process: server, exited } = await startUnread(test);
-      const waiting = new Promise<void>((resolve) => server.stdout?.on('data', (text) => String(text).includes('waiting') && resolve()));
+      const waiting = new Promise<void>((resolve) =>
+        server.stdout?.on('data', (text) => String(text).includes('waiting') && resolve()),
+      );
       ask(port, '/api/test/wait').catch(() => {});
       await waiting;
       server.kill('SIGTERM');

@@ -24,11 +24,19 @@ describe('createAnnouncer', () => {
     };
     return { ...made, said };
   }
-  const group = (name: string, ...operationNames: string[]) => ({ group: name, file: `${name}Controller.ts`, ok: true, operationNames });
+  const group = (name: string, ...operationNames: string[]) => ({
+    group: name,
+    file: `${name}Controller.ts`,
+    ok: true,
+    operationNames,
+  });
 
   it('lists what answers once the service is open, and the page of documents', () => {
     const { groups, opened, said } = announcer();
-    groups([group('User', 'index', 'created', 'find'), { group: 'Bad', file: 'BadController.ts', ok: false, error: 'x' }]);
+    groups([
+      group('User', 'index', 'created', 'find'),
+      { group: 'Bad', file: 'BadController.ts', ok: false, error: 'x' },
+    ]);
     assert.equal(said(), '');
     opened('http://localhost:3000');
     assert.deepEqual(said().split('\n'), [
@@ -79,7 +87,9 @@ it('the service in development with a log for people', { timeout: 110_000 }, asy
   await until(/\+ GET,HEAD {2}\/api\/user {2}index /);
   await until(/ GET {5}\/api\/user +200 +\d+\.\d ms\n/);
   write(dir, 'TestController.js', 'export default class { index() { return {; } }');
-  await until(/refused generation \d+ serves on\n.*TestController\.js:1.*\n.*SyntaxError.*\n.*> 1 │ export default.*\n +│ +\^/);
+  await until(
+    /refused generation \d+ serves on\n.*TestController\.js:1.*\n.*SyntaxError.*\n.*> 1 │ export default.*\n +│ +\^/,
+  );
   rmSync(join(dir, 'UserController.js'));
   write(dir, 'TestController.js', 'export default class { index() { return {}; } created() { return {}; } }');
   await until(/live .*\n(?:.*\n)* {2}\+ POST {2}\/api\/test {2}created /);

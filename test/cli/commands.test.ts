@@ -28,8 +28,11 @@ describe('gatefold', () => {
   }
 
   test('--version is that of the package', async () => {
-    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
-    for (const word of ['--version', '-v']) assert.deepEqual(await here([word]), { code: 0, out: `${version}\n`, err: '' });
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+      version: string;
+    };
+    for (const word of ['--version', '-v'])
+      assert.deepEqual(await here([word]), { code: 0, out: `${version}\n`, err: '' });
   });
 
   const wrong: [argv: string[], err: string][] = [
@@ -40,11 +43,15 @@ describe('gatefold', () => {
     [['routes', 'all'], 'gatefold routes: too many arguments; see gatefold routes --help\n'],
     [['routes', '--json', '--json'], 'gatefold routes: --json: given twice; see gatefold routes --help\n'],
     [['routes', '--port', '1', '--port', '1'], 'gatefold routes: --port: given twice; see gatefold routes --help\n'],
-    [['routes', '--workers=0'], 'gatefold routes: --workers: "0" is not a whole number from 1 to 1024; see gatefold routes --help\n'],
+    [
+      ['routes', '--workers=0'],
+      'gatefold routes: --workers: "0" is not a whole number from 1 to 1024; see gatefold routes --help\n',
+    ],
     [['new'], 'gatefold new: missing GROUP; see gatefold new --help\n'],
   ];
   for (const [argv, err] of wrong)
-    test(`called wrongly: ${argv.join(' ')}`, async () => assert.deepEqual(await here(argv), { code: 2, out: '', err }));
+    test(`called wrongly: ${argv.join(' ')}`, async () =>
+      assert.deepEqual(await here(argv), { code: 2, out: '', err }));
 
   test('a bad environment is refused in one line', async () => {
     const { code, out, err } = await here(['routes'], { env: { PORT: 'x\ny' } });
@@ -84,11 +91,24 @@ describe('docs/COMMANDS.md', () => {
 });
 
 describe('runCommand', () => {
-  const command = (fail: () => never) => ({ name: 'x', usage: '', about: 'X', help: [], options: {}, operands: [], run: fail });
+  const command = (fail: () => never) => ({
+    name: 'x',
+    usage: '',
+    about: 'X',
+    help: [],
+    options: {},
+    operands: [],
+    run: fail,
+  });
   const rows: [name: string, error: unknown, code: number, err: string][] = [
     ['a refusal', new Refused('no\n way'), 1, 'gatefold x: no way\n'],
     ['a wrong use', new UsageError('no'), 2, 'gatefold x: no; see gatefold x --help\n'],
-    ['a mistake of ours, without its stack', new TypeError('x is not a function'), 1, 'gatefold x: x is not a function\n'],
+    [
+      'a mistake of ours, without its stack',
+      new TypeError('x is not a function'),
+      1,
+      'gatefold x: x is not a function\n',
+    ],
     ['something thrown', 'thrown', 1, 'gatefold x: thrown\n'],
     ['a message that would steer the terminal', new Refused('\u001b[2J'), 1, 'gatefold x: \u{fffd}[2J\n'],
   ];
@@ -97,7 +117,11 @@ describe('runCommand', () => {
       const fail = () => {
         throw error;
       };
-      assert.deepEqual(await runHere((argv, io) => runCommand(command(fail), argv, io), [], { cwd }), { code, out: '', err });
+      assert.deepEqual(await runHere((argv, io) => runCommand(command(fail), argv, io), [], { cwd }), {
+        code,
+        out: '',
+        err,
+      });
     });
   }
 });
@@ -109,10 +133,14 @@ describe('print', () => {
         done(Object.assign(new Error(code), { code }));
       },
     });
-  test('takes a reader that went away for one that has seen enough', async () => assert.equal(await print(failing('EPIPE'), 'x', 0), 0));
+  test('takes a reader that went away for one that has seen enough', async () =>
+    assert.equal(await print(failing('EPIPE'), 'x', 0), 0));
   test('fails when the text is lost', async () => assert.equal(await print(failing('ENOSPC'), 'x', 0), 1));
   test('fails whatever happened when the text cannot be had again', async () => {
-    await assert.rejects(print(failing('EPIPE'), 'x', 0, 'start again'), new Refused('Cannot print: EPIPE; start again'));
+    await assert.rejects(
+      print(failing('EPIPE'), 'x', 0, 'start again'),
+      new Refused('Cannot print: EPIPE; start again'),
+    );
   });
 });
 
@@ -125,7 +153,8 @@ describe('ink', () => {
     ['a dumb terminal', true, { TERM: 'dumb' }, false],
   ];
   for (const [name, isTTY, env, coloured] of rows) {
-    test(`createInk: ${name}`, () => assert.equal(createInk({ isTTY, env }).red('x'), coloured ? '\u001b[31mx\u001b[39m' : 'x'));
+    test(`createInk: ${name}`, () =>
+      assert.equal(createInk({ isTTY, env }).red('x'), coloured ? '\u001b[31mx\u001b[39m' : 'x'));
   }
 
   test('alignColumns, plain and shortPlace', () => {
@@ -165,12 +194,18 @@ describe('as a process', () => {
     assert.equal(doctor.code, 1);
     const made = await runProcess(['new', 'plain'], { cwd: project });
     assert.equal(made.code, 1);
-    assert.match(made.err, /^gatefold new: Cannot make .*PlainController\.ts: PlainController\.mjs serves that group already\n$/);
+    assert.match(
+      made.err,
+      /^gatefold new: Cannot make .*PlainController\.ts: PlainController\.mjs serves that group already\n$/,
+    );
     assert.equal((await runProcess(['fly'], { cwd: project })).code, 2);
   });
 
   test('a reader that closes the pipe early gets no stack on standard error', async (t) => {
-    const child = spawn(process.execPath, [...LOADER, CLI, 'serve', '--help'], { cwd: makeProject(t), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [...LOADER, CLI, 'serve', '--help'], {
+      cwd: makeProject(t),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     child.stdout.destroy();
     let err = '';
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
@@ -185,7 +220,9 @@ describe('as a process', () => {
       'import { writeFileSync, renameSync } from "node:fs"; writeFileSync("pid.part", String(process.pid)); renameSync("pid.part", "pid"); for (;;);';
     const project = makeProject(t, { 'controllers/SpinController.mjs': spin });
     const child = spawn(process.execPath, [...LOADER, CLI, 'routes'], { cwd: project, stdio: 'ignore' });
-    const pid = await until(() => (existsSync(join(project, 'pid')) ? Number(readFileSync(join(project, 'pid'), 'utf8')) : undefined));
+    const pid = await until(() =>
+      existsSync(join(project, 'pid')) ? Number(readFileSync(join(project, 'pid'), 'utf8')) : undefined,
+    );
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'close'), [null, 'SIGTERM']);
     await until(() => (isAlive(pid) ? undefined : true));
@@ -241,7 +278,9 @@ function isAlive(pid: number): boolean {
 }
 
 test('credentials check reads the standard input that it is given', async (t) => {
-  const { code, out } = await here(['credentials', 'check', '--data-dir', makeProject(t)], { stdin: Readable.from(['nonsense']) });
+  const { code, out } = await here(['credentials', 'check', '--data-dir', makeProject(t)], {
+    stdin: Readable.from(['nonsense']),
+  });
   assert.equal(code, 1);
   assert.match(out, /it is not a token of ours/);
 });

@@ -1,4 +1,5 @@
-// `gatefold credentials`: each command, each refusal, what is printed and what never is, in this process and as a process.
+// `gatefold credentials`: each command, each refusal, what is printed and what never is, in this process and as a
+// process.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -60,19 +61,26 @@ function bench(t: TestContext, folder = createFolder(t)) {
   const env = { DATA_DIR: folder };
   return {
     folder,
-    table: () => JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production as Record<string, unknown>[],
-    run: (words: string, options: RunOptions = {}) => run(words.split(' '), { ...options, env: { ...env, ...options.env } }),
+    table: () =>
+      JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production as Record<string, unknown>[],
+    run: (words: string, options: RunOptions = {}) =>
+      run(words.split(' '), { ...options, env: { ...env, ...options.env } }),
   };
 }
 
 test('issue prints the token alone on its line, and the table has its hash and no more', async (t) => {
   const { table, run } = bench(t);
-  const { code, out, err } = await run('issue --name Orders --methods get,POST,GET --expires 90d --handler orders --description note');
+  const { code, out, err } = await run(
+    'issue --name Orders --methods get,POST,GET --expires 90d --handler orders --description note',
+  );
   assert.equal(code, 0);
   assert.match(err, /^gatefold credentials issue: there is no handler group orders in \S+\/controllers yet\n$/);
   const token = out.split('\n').find((line) => TOKEN.test(line)) ?? '';
   const [, id, secret = ''] = token.split('_');
-  assert.equal(out, `Issued ${id} (Orders), it expires 2027-02-19T12:00:00.000Z. The token, shown this once:\n\n${token}\n\n`);
+  assert.equal(
+    out,
+    `Issued ${id} (Orders), it expires 2027-02-19T12:00:00.000Z. The token, shown this once:\n\n${token}\n\n`,
+  );
   assert.deepEqual(table(), [
     {
       id,
@@ -101,7 +109,8 @@ test('issue --json prints one value with id, name and token, and no hash', async
     ['2030-01-31T12:00:00Z', '2030-01-31T12:00:00.000Z'],
     ['1m', '2026-11-21T12:01:00.000Z'],
   ];
-  for (const [text, iso] of times) assert.equal((await run(`issue --name n --json --expires=${text}`)).json.expires_at, iso);
+  for (const [text, iso] of times)
+    assert.equal((await run(`issue --name n --json --expires=${text}`)).json.expires_at, iso);
 });
 
 test('issue --limit: a rate, or a word of what is wrong', async (t) => {
@@ -175,7 +184,15 @@ test('list: a table for people, an array for programs, and no hash, no literal v
   const { json, out: text } = await run('list --json');
   assert.doesNotMatch(text, /sha256|c2VjcmV0/);
   assert.deepEqual(json, [
-    { id: live.id, name: 'live', owner, state: 'live', handler: 'Sdk', methods: ['GET', 'POST'], created_at: '2026-01-01T00:00:00Z' },
+    {
+      id: live.id,
+      name: 'live',
+      owner,
+      state: 'live',
+      handler: 'Sdk',
+      methods: ['GET', 'POST'],
+      created_at: '2026-01-01T00:00:00Z',
+    },
     {
       id: expired.id,
       name: 'expired',
@@ -211,15 +228,30 @@ test('rotate: the old secret works until the overlap ends, and without one not a
   const first = (await run('issue --name n --json')).json;
   const { code, json } = await run(`rotate ${first.id} --overlap 7d --json`);
   assert.equal(code, 0);
-  assert.deepEqual({ ...json, token: '' }, { id: first.id, name: 'n', token: '', previous_expires_at: '2026-11-28T12:00:00.000Z' });
-  const isLive = async (token: unknown, now = NOW) => (await run('check --json', { stdin: String(token), now })).json.live;
+  assert.deepEqual(
+    { ...json, token: '' },
+    { id: first.id, name: 'n', token: '', previous_expires_at: '2026-11-28T12:00:00.000Z' },
+  );
+  const isLive = async (token: unknown, now = NOW) =>
+    (await run('check --json', { stdin: String(token), now })).json.live;
   assert.deepEqual([await isLive(first.token), await isLive(json.token)], [true, true]);
-  assert.deepEqual([await isLive(first.token, NOW + 7 * 86_400_000), await isLive(json.token, NOW + 7 * 86_400_000)], [false, true]);
+  assert.deepEqual(
+    [await isLive(first.token, NOW + 7 * 86_400_000), await isLive(json.token, NOW + 7 * 86_400_000)],
+    [false, true],
+  );
   const { out } = await run(`rotate ${first.id}`);
-  assert.match(out, new RegExp(`^Rotated ${first.id} \\(n\\), the old secret has ended\\. The token, shown this once:\n\ngfk_\\S+\n\n$`));
+  assert.match(
+    out,
+    new RegExp(
+      `^Rotated ${first.id} \\(n\\), the old secret has ended\\. The token, shown this once:\n\ngfk_\\S+\n\n$`,
+    ),
+  );
   assert.deepEqual([await isLive(first.token), await isLive(json.token)], [false, false]);
   assert.deepEqual(Object.keys((await run(`rotate ${first.id} --json`)).json), ['id', 'name', 'token']);
-  assert.match((await run(`rotate ${first.id} --overlap 1h`)).out, /the old secret is good until 2026-11-21T13:00:00\.000Z\./);
+  assert.match(
+    (await run(`rotate ${first.id} --overlap 1h`)).out,
+    /the old secret is good until 2026-11-21T13:00:00\.000Z\./,
+  );
 });
 
 test('revoke ends a row, twice is no harm, and the first date stands', async (t) => {
@@ -230,7 +262,10 @@ test('revoke ends a row, twice is no harm, and the first date stands', async (t)
   assert.deepEqual([again.code, again.json], [0, { id, name: 'n', revoked_at: '2026-11-21T12:00:00.000Z' }]);
   assert.equal(table()[0]?.revoked_at, '2026-11-21T12:00:00.000Z');
   assert.equal((await run('check', { stdin: String(token) })).code, 1);
-  assert.match((await run(`rotate ${id}`)).err, /^gatefold credentials rotate: Cannot rotate \S+: the row is revoked; issue a new one\n$/);
+  assert.match(
+    (await run(`rotate ${id}`)).err,
+    /^gatefold credentials rotate: Cannot rotate \S+: the row is revoked; issue a new one\n$/,
+  );
 });
 
 test('check: what is on standard input, and what it says', async (t) => {
@@ -246,12 +281,24 @@ test('check: what is on standard input, and what it says', async (t) => {
   const [yes, no] = [true, false];
   const rows: [string, string, object][] = [
     ['live', live.token, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
-    ['as a header value, with a line end', `Bearer ${live.token}\r\n`, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
+    [
+      'as a header value, with a line end',
+      `Bearer ${live.token}\r\n`,
+      { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' },
+    ],
     ['revoked', revoked.token, { shape: yes, checksum: yes, live: no, reason: 'its row is revoked' }],
     ['unknown', unknown, { shape: yes, checksum: yes, live: no, reason: 'no row has its id' }],
     ['a typo', typo, { shape: yes, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
-    ['U+00A0 behind it', `${live.token}\u00a0`, { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
-    ['half of it', live.token.slice(0, 20), { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
+    [
+      'U+00A0 behind it',
+      `${live.token}\u00a0`,
+      { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' },
+    ],
+    [
+      'half of it',
+      live.token.slice(0, 20),
+      { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' },
+    ],
     ['something else', 'hello', { shape: no, checksum: no, live: no, reason: 'it is not a token of ours' }],
     ['a literal row', 'Basic eA==', { shape: no, checksum: no, live: yes, id: 'old', name: 'old' }],
     ['a session', session, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
@@ -265,8 +312,14 @@ test('check: what is on standard input, and what it says', async (t) => {
   const withoutKey = await run('check --json', { stdin: session });
   assert.deepEqual(withoutKey.json, { shape: yes, checksum: no, live: no, reason: 'there is no session key' });
   assert.deepEqual(readdirSync(folder), ['production.json']);
-  assert.equal((await run('check', { stdin: live.token })).out, `shape:    right\nchecksum: right\nlive:     yes, ${live.id} (n)\n`);
-  assert.equal((await run('check', { stdin: 'x' })).out, 'shape:    wrong\nchecksum: wrong\nlive:     no, it is not a token of ours\n');
+  assert.equal(
+    (await run('check', { stdin: live.token })).out,
+    `shape:    right\nchecksum: right\nlive:     yes, ${live.id} (n)\n`,
+  );
+  assert.equal(
+    (await run('check', { stdin: 'x' })).out,
+    'shape:    wrong\nchecksum: wrong\nlive:     no, it is not a token of ours\n',
+  );
 });
 
 test('called wrongly: exit 2, one line on standard error, nothing written', async (t) => {
@@ -319,13 +372,20 @@ test('refused: exit 1, one line on standard error without a stack, the table as 
   const path = join(folder, 'production.json');
   for (const command of ['rotate', 'revoke']) {
     const { code, err } = await run(`${command} ${row.id}`);
-    assert.deepEqual([code, err], [1, `gatefold credentials ${command}: Cannot ${command} ${row.id}: there is no such row\n`]);
+    assert.deepEqual(
+      [code, err],
+      [1, `gatefold credentials ${command}: Cannot ${command} ${row.id}: there is no such row\n`],
+    );
   }
   writeFileSync(path, '{"production":[');
   for (const words of ['issue --name n', `rotate ${row.id}`, `revoke ${row.id}`, 'list', 'check']) {
     const { code, out, err } = await run(words, { stdin: row.token });
     assert.deepEqual([code, out], [1, ''], words);
-    assert.match(err, /^gatefold credentials \w+: Cannot (read|write) \S+production\.json: it is not JSON \(15 bytes\)\n$/, words);
+    assert.match(
+      err,
+      /^gatefold credentials \w+: Cannot (read|write) \S+production\.json: it is not JSON \(15 bytes\)\n$/,
+      words,
+    );
   }
   assert.equal(readFileSync(path, 'utf8'), '{"production":[');
   for (const words of ['list', `rotate ${row.id}`, `revoke ${row.id}`]) {
@@ -360,7 +420,8 @@ test('--help on every level', async (t) => {
   for (const words of ['--help', '-h', 'help']) {
     const { code, out } = await run(words);
     assert.equal(code, 0);
-    for (const name of ['issue', 'list', 'rotate', 'revoke', 'check']) assert.match(out, new RegExp(`^  ${name} `, 'm'));
+    for (const name of ['issue', 'list', 'rotate', 'revoke', 'check'])
+      assert.match(out, new RegExp(`^  ${name} `, 'm'));
   }
   for (const name of ['issue', 'list', 'rotate', 'revoke', 'check']) {
     const { code, out, err } = await run(`${name} --help`);
@@ -393,16 +454,23 @@ test('what cannot be printed: exit 1, and the way out', async (t) => {
     stderr: stderr.stream,
   });
   assert.equal(code, 1);
-  assert.match(stderr.text(), /^gatefold credentials issue: Cannot print: EPIPE; the row \w{12} was made: revoke it\n$/);
+  assert.match(
+    stderr.text(),
+    /^gatefold credentials issue: Cannot print: EPIPE; the row \w{12} was made: revoke it\n$/,
+  );
 });
 
 test('as a process: streams, exit codes, no stack, and a pipe that is closed', async (t) => {
   const folder = createFolder(t);
   const start = (words: readonly string[]) =>
-    spawn(process.execPath, [...LOADER, CLI, 'credentials', ...words], { env: { ...process.env, NODE_OPTIONS: '', DATA_DIR: folder } });
+    spawn(process.execPath, [...LOADER, CLI, 'credentials', ...words], {
+      env: { ...process.env, NODE_OPTIONS: '', DATA_DIR: folder },
+    });
   const finish = async (words: readonly string[], stdin = '') => {
     const child = start(words);
-    const [out, err] = [child.stdout, child.stderr].map((stream) => stream?.setEncoding('utf8').toArray() ?? Promise.resolve([]));
+    const [out, err] = [child.stdout, child.stderr].map(
+      (stream) => stream?.setEncoding('utf8').toArray() ?? Promise.resolve([]),
+    );
     child.stdin?.end(stdin);
     const [code] = await once(child, 'close');
     return { code, out: ((await out) ?? []).join(''), err: ((await err) ?? []).join('') };
@@ -410,7 +478,11 @@ test('as a process: streams, exit codes, no stack, and a pipe that is closed', a
   const issued = await finish(['issue', '--name', 'n', '--json']);
   assert.deepEqual([issued.code, issued.err], [0, '']);
   const { id, token } = JSON.parse(issued.out);
-  const [checked, refused, wrong] = await Promise.all([finish(['check'], token), finish(['revoke', 'x']), finish(['revoke'])]);
+  const [checked, refused, wrong] = await Promise.all([
+    finish(['check'], token),
+    finish(['revoke', 'x']),
+    finish(['revoke']),
+  ]);
   assert.deepEqual([checked.code, refused.code, wrong.code], [0, 1, 2]);
   assert.ok(checked.out.includes(id));
   for (const { err } of [refused, wrong]) assert.match(err, /^gatefold credentials revoke: .*\n$/);
@@ -418,7 +490,10 @@ test('as a process: streams, exit codes, no stack, and a pipe that is closed', a
   closed.stdout?.destroy();
   const [err] = await Promise.all([closed.stderr?.setEncoding('utf8').toArray(), once(closed, 'close')]);
   assert.equal(closed.exitCode, 1);
-  assert.match(err?.join('') ?? '', /^gatefold credentials issue: Cannot print: .*EPIPE; the row \w{12} was made: revoke it\n$/);
+  assert.match(
+    err?.join('') ?? '',
+    /^gatefold credentials issue: Cannot print: .*EPIPE; the row \w{12} was made: revoke it\n$/,
+  );
 });
 
 test('docs/CREDENTIALS.md: its shell examples run, in their order', async (t) => {

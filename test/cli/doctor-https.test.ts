@@ -16,7 +16,10 @@ let folders = 0;
 
 function examine(settings: Record<string, unknown>): string[] {
   const lines: string[] = [];
-  const installation = { settings: { domains: [], dataDir: root, ...settings }, io: { now: () => NOW } } as unknown as Installation;
+  const installation = {
+    settings: { domains: [], dataDir: root, ...settings },
+    io: { now: () => NOW },
+  } as unknown as Installation;
   checkHttps(installation, (level, message, at) => {
     lines.push(`${level} ${at === undefined ? '' : `${at.split('/').at(-1)}: `}${message}`);
   });
@@ -36,7 +39,8 @@ function files({ cert, key }: TestPair, mode = 0o600): Record<string, string> {
 function ordered(pair: TestPair | undefined, ...domains: string[]): Record<string, unknown> {
   const dataDir = join(root, String(++folders));
   mkdirSync(join(dataDir, 'tls'), { recursive: true });
-  if (pair !== undefined) writeFileSync(join(dataDir, 'tls/certificate.pem'), `${pair.key}${pair.cert}`, { mode: 0o600 });
+  if (pair !== undefined)
+    writeFileSync(join(dataDir, 'tls/certificate.pem'), `${pair.key}${pair.cert}`, { mode: 0o600 });
   return { dataDir, domains };
 }
 
@@ -48,7 +52,9 @@ describe('doctor on HTTPS', () => {
     [
       'names, subject, issuer and days left',
       files(sound),
-      [/^note cert\.pem: certificate for a\.example\.com \(CN=gatefold \w+\), by CN=gatefold \w+: 90 days left, until 2026-04-01$/],
+      [
+        /^note cert\.pem: certificate for a\.example\.com \(CN=gatefold \w+\), by CN=gatefold \w+: 90 days left, until 2026-04-01$/,
+      ],
     ],
     [
       'what ends soon',
@@ -58,9 +64,16 @@ describe('doctor on HTTPS', () => {
     [
       'that no client would take it for any host',
       files(createSelfSigned({ domains: [], keys: createKeyPair(), now: NOW, days: 90 })),
-      [/^note cert\.pem: certificate for no host \(CN=gatefold \w+\), by /, /^warning cert\.pem: it names no host as clients read it/],
+      [
+        /^note cert\.pem: certificate for no host \(CN=gatefold \w+\), by /,
+        /^warning cert\.pem: it names no host as clients read it/,
+      ],
     ],
-    ['what has ended', files(makePair('a.example.com', { now: NOW, days: -1 })), [/^wrong cert\.pem: .*: expired on 2025-12-31$/]],
+    [
+      'what has ended',
+      files(makePair('a.example.com', { now: NOW, days: -1 })),
+      [/^wrong cert\.pem: .*: expired on 2025-12-31$/],
+    ],
     [
       'a clock that is slow',
       files(makePair('a.example.com', { now: NOW + 9 * 86_400_000 })),
@@ -86,7 +99,11 @@ describe('doctor on HTTPS', () => {
       ordered(undefined, 'a.example.com'),
       [/^warning there is no certificate for a\.example\.com yet/],
     ],
-    ['the one that was ordered', ordered(sound, 'a.example.com'), [/^note certificate\.pem: certificate for a\.example\.com/]],
+    [
+      'the one that was ordered',
+      ordered(sound, 'a.example.com'),
+      [/^note certificate\.pem: certificate for a\.example\.com/],
+    ],
     [
       'names that it lacks',
       ordered(sound, 'a.example.com', 'b.example.com'),

@@ -167,10 +167,17 @@ test('findLookAlikes gives each file that a person would take for a controller i
     '.git/DController.ts': undefined,
     'node_modules/x/EController.ts': undefined,
   };
-  const dir = join(makeProject(t, Object.fromEntries(Object.keys(names).map((name) => [`controllers/${name}`, '']))), 'controllers');
+  const dir = join(
+    makeProject(t, Object.fromEntries(Object.keys(names).map((name) => [`controllers/${name}`, '']))),
+    'controllers',
+  );
   mkdirSync(join(dir, 'FController.ts'));
   symlinkSync('nowhere', join(dir, 'GController.ts'));
-  const expected = { ...names, 'FController.ts': 'it is a folder', 'GController.ts': 'it is a link that leads to no file' };
+  const expected = {
+    ...names,
+    'FController.ts': 'it is a folder',
+    'GController.ts': 'it is a link that leads to no file',
+  };
   const found = findLookAlikes(dir);
   assert.deepEqual(
     Object.fromEntries(found.map(({ file, reason }) => [file, reason])),
@@ -187,7 +194,8 @@ test('doctor tells what does not load, what no request reaches and what is hidde
     'controllers/AController.ts':
       'export default class AController {\n  index() {}\n  private secret() {}\n  protected guarded() {}\n  _under() {}\n  static fixed() {}\n  arrow = () => 1;\n  get view() { return 1; }\n}\n',
     'controllers/BadController.mjs': '\nthrow new Error("no \u001b[31mluck");\n',
-    'controllers/EmitterController.mjs': 'class Base { index() {} helper() {} }\nexport default class extends Base {}\n',
+    'controllers/EmitterController.mjs':
+      'class Base { index() {} helper() {} }\nexport default class extends Base {}\n',
     'controllers/FaultController.mjs':
       'setTimeout(() => {\n  throw new Error("late");\n}, 0);\nawait new Promise((resolve) => setTimeout(resolve, 50));\nexport default {};\n',
     'controllers/RegisterController.mjs': 'export default { created() {} };\n',
@@ -280,7 +288,9 @@ describe('credentials', () => {
 
   test('that are many are counted', async (t) => {
     const id = (i: number) => `x${String(i).padStart(11, '0')}`;
-    const many = Array.from({ length: 60 }, (_, i) => row({ id: id(i), name: id(i), expires_at: i < 55 ? '2025-01-01' : '2026-01-02' }));
+    const many = Array.from({ length: 60 }, (_, i) =>
+      row({ id: id(i), name: id(i), expires_at: i < 55 ? '2025-01-01' : '2026-01-02' }),
+    );
     const { lines, wrong } = await examine(makeProject(t, table(many)));
     assert.equal(wrong, 51);
     has(lines, 'wrong credentials data/production.json: 10 more of the kind');
@@ -307,14 +317,21 @@ test('doctor lists the identity providers, the refused ones with the reason', as
     ...SDK,
     'data/identity-providers.json': JSON.stringify([
       provider,
-      { ...provider, name: 'staff', issuer: 'https://staff.example', registration: { emails: ['someone@staff.example'] } },
+      {
+        ...provider,
+        name: 'staff',
+        issuer: 'https://staff.example',
+        registration: { emails: ['someone@staff.example'] },
+      },
       { ...provider, name: 'clear', issuer: 'http://id.example' },
     ]),
   });
   const { lines, wrong, out } = await examine(cwd);
   assert.equal(wrong, 1);
   assert.deepEqual(
-    lines.filter((line) => line.includes(' identity ')).map((line) => line.replace(' data/identity-providers.json:', '')),
+    lines
+      .filter((line) => line.includes(' identity '))
+      .map((line) => line.replace(' data/identity-providers.json:', '')),
     [
       'wrong identity provider "clear" was left out: its issuer is not an https address (http: on loopback alone) without query or fragment',
       'note identity provider "example": https://id.example, registration closed',

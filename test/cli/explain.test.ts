@@ -37,7 +37,8 @@ const FILES = {
   'POST {id}/pay'() {}
 }
 `,
-  'controllers/GuardedController.mjs': 'export default class {\n  _before() { throw new Error("called") }\n  index() {}\n}\n',
+  'controllers/GuardedController.mjs':
+    'export default class {\n  _before() { throw new Error("called") }\n  index() {}\n}\n',
   'controllers/BadController.mjs': '\nthrow new Error("no luck");\n',
   'controllers/userController.mjs': 'export default {};\n',
   'controllers/user.controller.ts': 'export default {};\n',
@@ -59,12 +60,19 @@ after(() => {
 
 before(async () => {
   cwd = makeProject({ after: (clean) => cleanUp.push(clean as () => void) }, FILES);
-  const settings = parseSettings({ CONTROLLERS_DIR: join(cwd, 'controllers'), DATA_DIR: join(cwd, 'data') }, [], { cores: 1 });
+  const settings = parseSettings({ CONTROLLERS_DIR: join(cwd, 'controllers'), DATA_DIR: join(cwd, 'data') }, [], {
+    cores: 1,
+  });
   inspection = await inspectFolder(settings, { env: {}, cwd } as unknown as CommandIo);
   const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   const groups = createGroups({ dir: settings.controllersDir, log });
   explain = async (verb, target, authorization) => {
-    const question: Question = { verb, target, now: Date.parse('2026-01-01'), ...(authorization === undefined ? {} : { authorization }) };
+    const question: Question = {
+      verb,
+      target,
+      now: Date.parse('2026-01-01'),
+      ...(authorization === undefined ? {} : { authorization }),
+    };
     const verdict = await askApp(question, { settings, groups });
     const explained = { question, verdict, inspection, dir: settings.controllersDir, cwd };
     const { text, json, exitCode } = describeVerdict(explained, createInk({ isTTY: false, env: {} }));
@@ -88,7 +96,11 @@ describe('explain', () => {
       called: 'GET {id}',
       says: ['operation  GET {id}, a route of the group'],
     },
-    'a name that takes POST alone': { ask: ['POST', '/api/strict/pay'], called: 'pay', says: ['pay, named by the path'] },
+    'a name that takes POST alone': {
+      ask: ['POST', '/api/strict/pay'],
+      called: 'pay',
+      says: ['pay, named by the path'],
+    },
     'no route of a group': {
       ask: ['GET', '/api/strict/7/8'],
       refused: '404 ROUTE_NOT_FOUND',
@@ -113,7 +125,11 @@ describe('explain', () => {
       called: 'index',
       says: ['note       "b" names no operation of A, so the verb decides'],
     },
-    'a method that is hidden': { ask: ['GET', '/api/a/_under'], called: 'index', says: ['_under is no operation: its name begins with _'] },
+    'a method that is hidden': {
+      ask: ['GET', '/api/a/_under'],
+      called: 'index',
+      says: ['_under is no operation: its name begins with _'],
+    },
     'no operation for the verb': {
       ask: ['PATCH', '/api/a'],
       refused: '500 OPERATION_NOT_FOUND',
@@ -124,7 +140,10 @@ describe('explain', () => {
     'an explicit row': {
       ask: ['POST', '/api/register'],
       called: 'identity.register',
-      says: ['row        POST /api/register → identity.register', 'no identity provider is configured, so it answers 503'],
+      says: [
+        'row        POST /api/register → identity.register',
+        'no identity provider is configured, so it answers 503',
+      ],
     },
     'an explicit row that does not take the verb': {
       ask: ['GET', '/api/idp-signin'],
@@ -134,7 +153,11 @@ describe('explain', () => {
         'the row POST /api/idp-signin → identity.signin fits the path and does not take GET',
       ],
     },
-    'a group that is not there': { ask: ['GET', '/api/nope'], refused: '404 GROUP_NOT_FOUND', says: ['none for "nope"'] },
+    'a group that is not there': {
+      ask: ['GET', '/api/nope'],
+      refused: '404 GROUP_NOT_FOUND',
+      says: ['none for "nope"'],
+    },
     'HEAD of a group that is not there': { ask: ['HEAD', '/api/nope'], refused: '404 GROUP_NOT_FOUND' },
     'a group that is nearly there': {
       ask: ['GET', '/api/user'],
@@ -149,12 +172,23 @@ describe('explain', () => {
       refused: '404 GROUP_NOT_FOUND',
       says: ['letter case counts: the group Bad answers bad'],
     },
-    'no group': { ask: ['GET', '/api/'], refused: '404 GROUP_NOT_FOUND', says: ['any /api/ → gateway.index', 'the path names no group'] },
-    'a name that no group has': { ask: ['GET', '/api/..'], refused: '404 GROUP_NOT_FOUND', says: ['".." cannot name a group'] },
+    'no group': {
+      ask: ['GET', '/api/'],
+      refused: '404 GROUP_NOT_FOUND',
+      says: ['any /api/ → gateway.index', 'the path names no group'],
+    },
+    'a name that no group has': {
+      ask: ['GET', '/api/..'],
+      refused: '404 GROUP_NOT_FOUND',
+      says: ['".." cannot name a group'],
+    },
     'a group that does not load': {
       ask: ['GET', '/api/bad'],
       refused: '500 GROUP_NOT_LOADABLE',
-      says: ['group      Bad, controllers/BadController.mjs', 'because    controllers/BadController.mjs:2: Error: no luck'],
+      says: [
+        'group      Bad, controllers/BadController.mjs',
+        'because    controllers/BadController.mjs:2: Error: no luck',
+      ],
     },
     'outside of /api': { ask: ['GET', '/'], refused: '404 NOT_FOUND', says: ['row        none'] },
     'a path that cannot be decoded': { ask: ['GET', '/api/%zz'], refused: '400 MALFORMED_PATH' },
@@ -168,7 +202,11 @@ describe('explain', () => {
       called: 'hello',
       says: ['hello, named by the path', 'the credential "Live" sends every request to the group a'],
     },
-    'a credential for groups': { ask: ['GET', '/api/a/hello', 'some00000000'], called: 'hello', says: ['hello, named by the path'] },
+    'a credential for groups': {
+      ask: ['GET', '/api/a/hello', 'some00000000'],
+      called: 'hello',
+      says: ['hello, named by the path'],
+    },
     'a credential for other groups': { ask: ['GET', '/api/nope', 'some00000000'], refused: '403 GROUP_NOT_ALLOWED' },
     'a credential that may not use the verb': {
       ask: ['PUT', '/api/a', 'live00000000'],
@@ -180,9 +218,21 @@ describe('explain', () => {
       refused: '500 DELEGATED_GROUP_NOT_FOUND',
       says: ['there is no NowhereController.ts'],
     },
-    'an expired credential': { ask: ['GET', '/api/a', 'old000000000'], refused: '401 INVALID_CREDENTIAL', says: ['its row has expired'] },
-    'a revoked credential': { ask: ['GET', '/api/a', 'gone00000000'], refused: '401 INVALID_CREDENTIAL', says: ['its row is revoked'] },
-    'an unknown credential': { ask: ['GET', '/api/a', 'nobody000000'], refused: '401 INVALID_CREDENTIAL', says: ['no row has its id'] },
+    'an expired credential': {
+      ask: ['GET', '/api/a', 'old000000000'],
+      refused: '401 INVALID_CREDENTIAL',
+      says: ['its row has expired'],
+    },
+    'a revoked credential': {
+      ask: ['GET', '/api/a', 'gone00000000'],
+      refused: '401 INVALID_CREDENTIAL',
+      says: ['its row is revoked'],
+    },
+    'an unknown credential': {
+      ask: ['GET', '/api/a', 'nobody000000'],
+      refused: '401 INVALID_CREDENTIAL',
+      says: ['no row has its id'],
+    },
     'a credential whose id is a name': { ask: ['POST', '/api/a', 'Partner'], refused: '405 METHOD_NOT_ALLOWED' },
     'the value of a header': {
       ask: ['GET', '/api/a', 'Token abc'],
@@ -223,16 +273,19 @@ describe('explain', () => {
       for (const path of ['/api/strict/7', '/api/absent']) {
         const headers = { authorization: Buffer.from(value).toString('latin1') };
         const { status, body } = await new Promise<{ status: number; body: string }>((done, failed) => {
-          get(`${api.url}${path}`, { headers }, async (answer) => done({ status: answer.statusCode ?? 0, body: await text(answer) })).on(
-            'error',
-            failed,
-          );
+          get(`${api.url}${path}`, { headers }, async (answer) =>
+            done({ status: answer.statusCode ?? 0, body: await text(answer) }),
+          ).on('error', failed);
         });
         const { json } = await explain('GET', path, value.trim());
         // The operation of A throws when it is called.
         const answer = status < 400 ? 'called' : `${status} ${JSON.parse(body).error_code}`;
         const expected = answer === '500 INTERNAL_ERROR' ? 'called' : answer;
-        assert.equal(json.outcome === 'called' ? 'called' : `${json.status} ${json.error_code}`, expected, `${value} ${path}`);
+        assert.equal(
+          json.outcome === 'called' ? 'called' : `${json.status} ${json.error_code}`,
+          expected,
+          `${value} ${path}`,
+        );
       }
     }
   });
@@ -287,10 +340,16 @@ describe('gatefold explain', () => {
   const wrong: Record<string, [argv: string[], message: RegExp]> = {
     'no verb': [[], /missing VERB and PATH; see gatefold explain --help/],
     'a verb that is none': [['FETCH', '/api'], /"FETCH" is not an HTTP method/],
-    'a path that would end the request line': [['GET', '/api/a HTTP/1.1'], /PATH: it is empty, or has a space or a control character/],
+    'a path that would end the request line': [
+      ['GET', '/api/a HTTP/1.1'],
+      /PATH: it is empty, or has a space or a control character/,
+    ],
     'a line feed': [['GET', '/api\r\nx: y'], /PATH: /],
     'an empty path': [['GET', ''], /PATH: /],
-    'a value that is no header': [['GET', '/', '--authorization', 'Token a\nb'], /--authorization: it has a control character/],
+    'a value that is no header': [
+      ['GET', '/', '--authorization', 'Token a\nb'],
+      /--authorization: it has a control character/,
+    ],
     'a value of spaces': [['GET', '/', '--authorization', ' '], /--authorization: the value is missing/],
     'an empty id': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
     'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*that is a token/],
@@ -310,6 +369,8 @@ test('look-alikes in an unreadable or deep subfolder end nothing', async () => {
   mkdirSync(join(cwd, 'controllers/a/b/c/d'), { recursive: true });
   writeFileSync(join(cwd, 'controllers/a/b/c/d/DeepController.ts'), '');
   writeFileSync(join(cwd, 'controllers/a/b/NearController.ts'), '');
-  assert.ok((await explain('GET', '/api/near')).text.includes('a/b/NearController.ts is no controller: it is in a subfolder'));
+  assert.ok(
+    (await explain('GET', '/api/near')).text.includes('a/b/NearController.ts is no controller: it is in a subfolder'),
+  );
   assert.ok(!(await explain('GET', '/api/deep')).text.includes('DeepController.ts is'));
 });

@@ -38,7 +38,11 @@ test('init makes a project that serves, whose test passes and whose types are ri
   assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
   execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'], { cwd: project });
   const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
-  const tested = spawnSync('sh', ['-c', scripts.test.replace(/^node/, `'${process.execPath}'`)], { cwd: project, encoding: 'utf8', env });
+  const tested = spawnSync('sh', ['-c', scripts.test.replace(/^node/, `'${process.execPath}'`)], {
+    cwd: project,
+    encoding: 'utf8',
+    env,
+  });
   assert.equal(tested.status, 0, tested.stdout + tested.stderr);
   const api = await startTest({ controllers: join(project, 'controllers') });
   t.after(() => api.close());
@@ -61,8 +65,16 @@ test('init says where to go as a shell reads it, and nothing in a name steers th
 });
 
 test('init overwrites nothing, and says what a package.json lacks as a command that adds it', async (t) => {
-  const mine = { name: 'mine', type: 'commonjs', scripts: { test: 'echo "Error: no test specified" && exit 1', start: 'mine' } };
-  const cwd = makeProject(t, { 'package.json': JSON.stringify(mine), 'tsconfig.json': 'mine', 'controllers/HelloController.ts': 'mine' });
+  const mine = {
+    name: 'mine',
+    type: 'commonjs',
+    scripts: { test: 'echo "Error: no test specified" && exit 1', start: 'mine' },
+  };
+  const cwd = makeProject(t, {
+    'package.json': JSON.stringify(mine),
+    'tsconfig.json': 'mine',
+    'controllers/HelloController.ts': 'mine',
+  });
   const { code, out } = await runHere(init, [], { cwd });
   assert.equal(code, 0);
   for (const path of ['package.json', 'tsconfig.json', 'controllers/HelloController.ts'])
@@ -84,7 +96,8 @@ test('init depends on the version that runs, where that is an installed one', (t
   const installed = join(cwd, 'node_modules/gatefold');
   mkdirSync(installed, { recursive: true });
   for (const name of readdirSync(ROOT))
-    if (/^(dist|package\.json|examples|deploy|src)$/.test(name)) execFileSync('cp', ['-r', join(ROOT, name), installed]);
+    if (/^(dist|package\.json|examples|deploy|src)$/.test(name))
+      execFileSync('cp', ['-r', join(ROOT, name), installed]);
   const run = (folder: string) => {
     execFileSync(process.execPath, [join(installed, 'dist/cli.js'), 'init', folder], { cwd });
     return readJson(join(cwd, folder, 'package.json')).dependencies.gatefold;

@@ -49,8 +49,14 @@ test('new says what an explicit route takes from the group', async (t) => {
 
 describe('new refuses', () => {
   const taken: Record<string, [files: Record<string, string>, message: RegExp]> = {
-    'a file that is there': [{ 'controllers/UserController.ts': 'mine' }, /UserController\.ts serves that group already/],
-    'a group that another file serves': [{ 'controllers/UserController.js': 'mine' }, /UserController\.js serves that group already/],
+    'a file that is there': [
+      { 'controllers/UserController.ts': 'mine' },
+      /UserController\.ts serves that group already/,
+    ],
+    'a group that another file serves': [
+      { 'controllers/UserController.js': 'mine' },
+      /UserController\.js serves that group already/,
+    ],
     'a name that a folder has': [{ 'controllers/UserController.ts/x': 'mine' }, /there is one already/],
     'a folder that is a file': [{ groups: 'mine' }, /a part of the path is not a folder|there is one already/],
   };

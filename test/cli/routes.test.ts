@@ -93,7 +93,8 @@ test('findShadowed names the requests that an explicit row takes from an operati
 
 test('routes tells every operation, inherited ones and those of other loaders too, with the file of its group', async (t) => {
   const cwd = makeProject(t, {
-    'lib/base.ts': 'interface Row {\n  id: string;\n}\nexport class Base {\n  created(row: Row): Row {\n    return row;\n  }\n}\n',
+    'lib/base.ts':
+      'interface Row {\n  id: string;\n}\nexport class Base {\n  created(row: Row): Row {\n    return row;\n  }\n}\n',
     'controllers/TypedController.ts':
       "import { Base } from '../lib/base.ts';\ntype Id = string;\n\nexport default class TypedController extends Base {\n  index(id: Id): Id {\n    return id;\n  }\n}\n",
     'controllers/PlainController.mjs': 'export default {\n  index() {},\n  native: Math.max,\n  options() {},\n};\n',
@@ -178,7 +179,10 @@ test('routes refuses a folder that is not there', async (t) => {
   rmSync(join(cwd, 'controllers'), { recursive: true });
   const { code, out, err } = await runHere(run, ['--json'], { cwd });
   assert.deepEqual([code, out], [1, '']);
-  assert.equal(err, `gatefold routes: Cannot read the controllers folder ${join(cwd, 'controllers')}: it does not exist\n`);
+  assert.equal(
+    err,
+    `gatefold routes: Cannot read the controllers folder ${join(cwd, 'controllers')}: it does not exist\n`,
+  );
 });
 
 test('routes refuses to guess when code ends the process after it was loaded', async (t) => {
@@ -188,5 +192,8 @@ test('routes refuses to guess when code ends the process after it was loaded', a
   });
   const { code, err } = await runHere(run, [], { cwd });
   assert.equal(code, 1);
-  assert.match(err, /^gatefold routes: Cannot load the controllers in .*: the code ended the process with exit code 4\n$/);
+  assert.match(
+    err,
+    /^gatefold routes: Cannot load the controllers in .*: the code ended the process with exit code 4\n$/,
+  );
 });

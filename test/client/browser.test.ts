@@ -31,7 +31,11 @@ export default class BookController {
 declare const gatefold: typeof GatefoldClient;
 declare class BookController {
   index(query: { title?: string; year?: number }): { query: unknown };
-  created(data: { title: string; cover?: File }): { title: string; cover?: { name: string; size: number }; authorization?: string };
+  created(data: { title: string; cover?: File }): {
+    title: string;
+    cover?: { name: string; size: number };
+    authorization?: string;
+  };
   deleted(): void;
   red(data: { n: number }): Reply<201, { n: number }>;
   patch(): Reply<204>;
@@ -76,7 +80,10 @@ describe('in a page of another origin', { skip: noChromium }, () => {
       const api = gatefold.createClient<{ book: typeof BookController }>(url, { authorization: 'Bearer foreign' });
       const { query } = await api.book.index({ title: 'Tea & more', year: 1900 });
       const { title, authorization } = await api.book.created({ title: 'Tea' });
-      const { cover } = await api.book.created({ title: 'Tea', cover: new File(['PNG'], 'cover.png', { type: 'image/png' }) });
+      const { cover } = await api.book.created({
+        title: 'Tea',
+        cover: new File(['PNG'], 'cover.png', { type: 'image/png' }),
+      });
       return { query, title, authorization, cover };
     }, service.url);
     assert.deepEqual(got, {
@@ -108,7 +115,12 @@ describe('in a page of another origin', { skip: noChromium }, () => {
       const api = gatefold.createClient<{ book: typeof BookController }>(url);
       const error = await api.book.deleted().catch((thrown: GatefoldClient.ApiError) => thrown);
       if (!(error instanceof gatefold.ApiError)) throw new Error('it was not refused');
-      return { status: error.status, code: error.code, id: error.requestId, header: error.response?.headers.get('x-request-id') };
+      return {
+        status: error.status,
+        code: error.code,
+        id: error.requestId,
+        header: error.response?.headers.get('x-request-id'),
+      };
     }, service.url);
     assert.deepEqual([got.status, got.code], [409, 'BOOK_LENT']);
     assert.ok(got.id !== undefined && got.id === got.header);
@@ -126,7 +138,8 @@ describe('in a page of another origin', { skip: noChromium }, () => {
       abort.abort();
       const settled = await Promise.allSettled<unknown>(calls);
       return settled.map(
-        (one) => one.status === 'rejected' && (one.reason instanceof gatefold.ApiError ? one.reason.code : one.reason.name),
+        (one) =>
+          one.status === 'rejected' && (one.reason instanceof gatefold.ApiError ? one.reason.code : one.reason.name),
       );
     }, service.url);
     assert.deepEqual(got, ['AbortError', 'TIMEOUT', 'NETWORK_ERROR']);

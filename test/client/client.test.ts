@@ -1,5 +1,5 @@
-// The typed client in Node: what it sends, byte for byte, and what it makes of what it gets. A server that answers as each
-// test says stands for the service. Types are tested by test/client/types.ts, and a browser by browser.test.ts.
+// The typed client in Node: what it sends, byte for byte, and what it makes of what it gets. A server that answers as
+// each test says stands for the service. Types are tested by test/client/types.ts, and a browser by browser.test.ts.
 import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
@@ -7,7 +7,14 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { buildSync } from 'esbuild';
-import { ApiError, type Call, type CallOptions, type ClientOptions, createClient, type ServerEvent } from '../../src/client.ts';
+import {
+  ApiError,
+  type Call,
+  type CallOptions,
+  type ClientOptions,
+  createClient,
+  type ServerEvent,
+} from '../../src/client.ts';
 
 interface Sent {
   readonly line: string;
@@ -17,9 +24,19 @@ interface Sent {
 
 /** Every operation, of no type: here the wire is tested. */
 type Untyped = Record<'user' | 'order' | 'book' | 'file' | 'feed', Record<Name, Operation>>;
-type Operation = (first?: unknown, second?: CallOptions & { query?: object; slugs?: unknown[]; method?: string }) => Call<unknown>;
+type Operation = (
+  first?: unknown,
+  second?: CallOptions & { query?: object; slugs?: unknown[]; method?: string },
+) => Call<unknown>;
 type Name = 'index' | 'created' | 'red' | 'patch' | 'deleted' | 'find' | 'watch' | Route;
-type Route = 'GET {id}' | 'GET {id}/items/{item}' | 'DELETE {id}' | 'POST {id}/pay' | 'PUT {id}/cover' | 'GET export.csv' | 'GET {path*}';
+type Route =
+  | 'GET {id}'
+  | 'GET {id}/items/{item}'
+  | 'DELETE {id}'
+  | 'POST {id}/pay'
+  | 'PUT {id}/cover'
+  | 'GET export.csv'
+  | 'GET {path*}';
 
 let server: Server;
 let url: string;
@@ -63,7 +80,10 @@ const AT = new Date(0);
 
 describe('createClient sends', () => {
   const rows: Record<string, [use: (api: Untyped) => Promise<unknown>, sent: string]> = {
-    'index as GET, its data as the query': [(api) => api.user.index({ page: 1, all: false }), 'GET /api/user?page=1&all=false'],
+    'index as GET, its data as the query': [
+      (api) => api.user.index({ page: 1, all: false }),
+      'GET /api/user?page=1&all=false',
+    ],
     'lists as repeated keys, nothing for null and undefined': [
       (api) => api.user.index({ tag: ['a b', 'c&d'], gone: undefined, none: null }),
       'GET /api/user?tag=a+b&tag=c%26d',
@@ -74,7 +94,10 @@ describe('createClient sends', () => {
       'POST /api/user {"name":"Ada","at":"1970-01-01T00:00:00.000Z"}',
     ],
     'created without data without a body': [(api) => api.user.created(), 'POST /api/user'],
-    'created with a query beside its body': [(api) => api.user.created({}, { query: { dryRun: true } }), 'POST /api/user?dryRun=true {}'],
+    'created with a query beside its body': [
+      (api) => api.user.created({}, { query: { dryRun: true } }),
+      'POST /api/user?dryRun=true {}',
+    ],
     'red, patch and deleted by their verbs': [
       async (api) => {
         await api.user.red([1]);
@@ -84,10 +107,16 @@ describe('createClient sends', () => {
       'PUT /api/user [1], PATCH /api/user "text", DELETE /api/user?id=7',
     ],
     'any other operation by POST': [(api) => api.user.find({ name: 'x' }), 'POST /api/user/find {"name":"x"}'],
-    'or by the method that is asked for': [(api) => api.user.find({ name: 'x' }, { method: 'GET' }), 'GET /api/user/find?name=x'],
+    'or by the method that is asked for': [
+      (api) => api.user.find({ name: 'x' }, { method: 'GET' }),
+      'GET /api/user/find?name=x',
+    ],
     slugs: [(api) => api.user.find(undefined, { slugs: ['a/b', 7] }), 'POST /api/user/find/a%2Fb/7'],
     'slugs of a verb operation': [(api) => api.user.index({}, { slugs: ['7'] }), 'GET /api/user/7'],
-    'a quoted route': [(api) => api.order['GET {id}/items/{item}']({ path: { id: 7, item: 'ä?' } }), 'GET /api/order/7/items/%C3%A4%3F'],
+    'a quoted route': [
+      (api) => api.order['GET {id}/items/{item}']({ path: { id: 7, item: 'ä?' } }),
+      'GET /api/order/7/items/%C3%A4%3F',
+    ],
     'a quoted route with a query': [
       (api) => api.order['DELETE {id}']({ path: { id: 7 }, query: { force: true } }),
       'DELETE /api/order/7?force=true',
@@ -98,7 +127,10 @@ describe('createClient sends', () => {
     ],
     'a route without captures': [(api) => api.order['GET export.csv'](), 'GET /api/order/export.csv'],
     'a rest of segments': [(api) => api.file['GET {path*}']({ path: { path: 'a b/c' } }), 'GET /api/file/a%20b/c'],
-    'a rest given as a list': [(api) => api.file['GET {path*}']({ path: { path: ['a/b', 'c'] } }), 'GET /api/file/a%2Fb/c'],
+    'a rest given as a list': [
+      (api) => api.file['GET {path*}']({ path: { path: ['a/b', 'c'] } }),
+      'GET /api/file/a%2Fb/c',
+    ],
   };
   for (const [name, [use, expected]] of Object.entries(rows)) {
     test(name, async () => assert.equal(await linesOf(use), expected));
@@ -121,7 +153,10 @@ describe('createClient sends', () => {
 
   test('the headers of the client, of the call, and Authorization, fixed or asked for each time', async () => {
     let asked = 0;
-    const api = client(json({}), { headers: { 'X-App': 'a', 'X-Call': 'a' }, authorization: async () => `Bearer ${++asked}` });
+    const api = client(json({}), {
+      headers: { 'X-App': 'a', 'X-Call': 'a' },
+      authorization: async () => `Bearer ${++asked}`,
+    });
     await api.user.index({}, { headers: { 'X-Call': 'b' } });
     await api.user.index();
     assert.deepEqual(
@@ -142,12 +177,19 @@ describe('createClient sends', () => {
     const form = await new Response(sent[0]?.body as Buffer<ArrayBuffer>, {
       headers: { 'Content-Type': String(sent[0]?.headers['content-type']) },
     }).formData();
-    assert.deepEqual([form.get('title'), form.get('year'), form.getAll('pages').length, form.has('none')], ['Tea', '1900', 2, false]);
+    assert.deepEqual(
+      [form.get('title'), form.get('year'), form.getAll('pages').length, form.has('none')],
+      ['Tea', '1900', 2, false],
+    );
     assert.equal((form.get('pages') as File).name, 'cover.png');
     await api.book['PUT {id}/cover']({ path: { id: 1 }, body: cover });
     await api.book['PUT {id}/cover']({ path: { id: 1 }, body: new Uint8Array([1, 2]) });
     await api.book['PUT {id}/cover']({ path: { id: 1 }, body: new Blob(['stream']).stream() });
-    await api.book['PUT {id}/cover']({ path: { id: 1 }, body: new Uint8Array([3]), headers: { 'content-type': 'image/gif' } });
+    await api.book['PUT {id}/cover']({
+      path: { id: 1 },
+      body: new Uint8Array([3]),
+      headers: { 'content-type': 'image/gif' },
+    });
     assert.deepEqual(
       sent.slice(1).map(({ headers, body }) => [headers['content-type'], body.toString('latin1')]),
       [
@@ -164,18 +206,25 @@ describe('createClient gives', () => {
   test('JSON as a value, of any JSON type', async () => {
     assert.deepEqual(await client(json({ a: [1] })).user.index(), { a: [1] });
     assert.deepEqual(
-      await client((response) => response.writeHead(201, { 'Content-Type': 'application/hal+json' }).end('[1]')).user.index(),
+      await client((response) =>
+        response.writeHead(201, { 'Content-Type': 'application/hal+json' }).end('[1]'),
+      ).user.index(),
       [1],
     );
   });
-  test('nothing for 204', async () => assert.equal(await client((response) => response.writeHead(204).end()).user.deleted(), undefined));
+  test('nothing for 204', async () =>
+    assert.equal(await client((response) => response.writeHead(204).end()).user.deleted(), undefined));
   test('bytes as a Blob', async () => {
-    const blob = await client((response) => response.writeHead(200, { 'Content-Type': 'image/png' }).end('PNG')).user.index();
+    const blob = await client((response) =>
+      response.writeHead(200, { 'Content-Type': 'image/png' }).end('PNG'),
+    ).user.index();
     assert.ok(blob instanceof Blob);
     assert.deepEqual([blob.type, await blob.text()], ['image/png', 'PNG']);
   });
   test('the headers beside the result, or a download as a stream in its place', async () => {
-    const api = client((response) => response.writeHead(201, { 'Content-Type': 'application/json', ETag: '"1"' }).end('{"a":1}'));
+    const api = client((response) =>
+      response.writeHead(201, { 'Content-Type': 'application/json', ETag: '"1"' }).end('{"a":1}'),
+    );
     const call = api.user.created({}) as Call<unknown>;
     assert.equal((await call.response).headers.get('etag'), '"1"');
     assert.deepEqual(await call, { a: 1 });
@@ -205,12 +254,17 @@ describe('a call is refused with', () => {
     const error = await refusal(client(json(envelope, 422)).user.created({}));
     assert.ok(error instanceof ApiError && error instanceof Error);
     const { name, status, code, message, errors, requestId, response } = error;
-    assert.deepEqual([name, status, code, message, requestId], ['ApiError', 422, 'INVALID_DATA', '1 field is wrong', 'r-1']);
+    assert.deepEqual(
+      [name, status, code, message, requestId],
+      ['ApiError', 422, 'INVALID_DATA', '1 field is wrong', 'r-1'],
+    );
     assert.deepEqual(errors, envelope.errors);
     assert.equal(response?.status, 422);
   });
   test('HTTP_502 where a proxy has no envelope', async () => {
-    const { code, errors } = await refusal(client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>')).user.index());
+    const { code, errors } = await refusal(
+      client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>')).user.index(),
+    );
     assert.deepEqual([code, errors], ['HTTP_502', []]);
   });
   test('NETWORK_ERROR where no answer comes, or half of one', async () => {
@@ -224,8 +278,13 @@ describe('a call is refused with', () => {
   });
   test('TIMEOUT, of the client or of the call, for the head and for the body', async () => {
     assert.equal((await refusal(client(() => {}, { timeout: 20 }).user.index())).code, 'TIMEOUT');
-    assert.equal((await refusal(client(() => {}, { timeout: 60_000 }).user.index({}, { timeout: 20 }))).code, 'TIMEOUT');
-    const slow = client((response) => response.writeHead(200, { 'Content-Type': 'application/json' }).write('{'), { timeout: 50 });
+    assert.equal(
+      (await refusal(client(() => {}, { timeout: 60_000 }).user.index({}, { timeout: 20 }))).code,
+      'TIMEOUT',
+    );
+    const slow = client((response) => response.writeHead(200, { 'Content-Type': 'application/json' }).write('{'), {
+      timeout: 50,
+    });
     assert.equal((await refusal(slow.user.index())).code, 'TIMEOUT');
   });
   test('the reason of the signal that was aborted: before, while waiting, while reading', async () => {
@@ -235,10 +294,9 @@ describe('a call is refused with', () => {
     const abort = new AbortController();
     await assert.rejects(client(() => abort.abort(reason)).user.index({}, { signal: abort.signal }), reason);
     const reading = new AbortController();
-    const call = client((response) => response.writeHead(200, { 'Content-Type': 'application/json' }).write('{')).user.index(
-      {},
-      { signal: reading.signal },
-    ) as Call<unknown>;
+    const call = client((response) =>
+      response.writeHead(200, { 'Content-Type': 'application/json' }).write('{'),
+    ).user.index({}, { signal: reading.signal }) as Call<unknown>;
     await call.response;
     setImmediate(() => reading.abort(reason));
     await assert.rejects(call, reason);
@@ -246,7 +304,8 @@ describe('a call is refused with', () => {
 
   test('leaves no listener on the signal of its caller, however it ends', async () => {
     const { signal } = new AbortController();
-    const text = (response: ServerResponse) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: 1\n\n: end\n\n');
+    const text = (response: ServerResponse) =>
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: 1\n\n: end\n\n');
     for (let i = 0; i < 10; i++) {
       await client().user.index({}, { signal });
       await client((response) => response.writeHead(204).end()).user.deleted({}, { signal });
@@ -270,7 +329,8 @@ describe('a call is refused with', () => {
 });
 
 describe('a stream of events', () => {
-  const stream = (response: ServerResponse, text: string) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(text);
+  const stream = (response: ServerResponse, text: string) =>
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(text);
   const events = (api: Untyped, name: 'index' | 'watch' = 'index', options?: CallOptions) =>
     api.feed[name](undefined, options) as Call<AsyncIterable<ServerEvent>>;
 
@@ -348,7 +408,9 @@ describe('a stream of events', () => {
 
   test('ends at 204, as EventSource does', async () => {
     let asked = 0;
-    const api = client((response) => (asked++ === 0 ? stream(response, 'retry: 1\n\n') && response.end() : response.writeHead(204).end()));
+    const api = client((response) =>
+      asked++ === 0 ? stream(response, 'retry: 1\n\n') && response.end() : response.writeHead(204).end(),
+    );
     for await (const _ of await events(api));
     assert.equal(sent.length, 2);
   });

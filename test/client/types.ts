@@ -1,10 +1,13 @@
-// Compiled, never run: what the types of the client let through, and what they refuse. A line that should be refused and
-// compiles fails `npm run typecheck`, as does the other way round.
+// Compiled, never run: what the types of the client let through, and what they refuse. A line that should be refused
+// and compiles fails `npm run typecheck`, as does the other way round.
 import { createClient, type ServerEvent } from '../../src/client.ts';
 import { type ControllerParams, type EventStream, eventStream, Reply } from '../../src/controller.ts';
 
 type Int = number;
-type Params<Path, Query = Record<string, string | string[]>> = ControllerParams<{ path: Path & object; query: Query & object }>;
+type Params<Path, Query = Record<string, string | string[]>> = ControllerParams<{
+  path: Path & object;
+  query: Query & object;
+}>;
 
 interface Item {
   readonly book: string;
@@ -61,10 +64,13 @@ const inferred = {
 };
 declare const settings: { index(): { theme: 'light' | 'dark' }; created(value: string[]): unknown };
 
-const api = createClient<{ order: typeof OrderController; settings: typeof settings; inferred: typeof inferred }>('https://example.com', {
-  authorization: async () => 'Bearer x',
-  timeout: 5000,
-});
+const api = createClient<{ order: typeof OrderController; settings: typeof settings; inferred: typeof inferred }>(
+  'https://example.com',
+  {
+    authorization: async () => 'Bearer x',
+    timeout: 5000,
+  },
+);
 
 /** The two are the same type. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -104,7 +110,8 @@ export async function good(): Promise<void> {
   check<Same<Awaited<ReturnType<(typeof api.order)['POST {id}/send']>>['placed'], string>>();
   check<Same<Awaited<ReturnType<(typeof api.order)['DELETE {id}/items']>>, undefined>>();
   check<Same<Awaited<ReturnType<(typeof api.order)['GET old']>>, undefined>>();
-  for await (const { data, id } of await api.order['GET events']()) check<Same<[typeof data.placed, typeof id], [string, string]>>();
+  for await (const { data, id } of await api.order['GET events']())
+    check<Same<[typeof data.placed, typeof id], [string, string]>>();
   check<Same<Awaited<ReturnType<typeof api.inferred.index>>, { at: string }>>();
   for await (const { data } of await api.inferred.created()) check<Same<typeof data, { total: number }>>();
   const event: ServerEvent<number> = { event: 'message', id: '', data: 1 };

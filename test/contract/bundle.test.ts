@@ -1,4 +1,5 @@
-// The JSON Schema of a library in the document: its own definitions stand among the components, and every reference leads somewhere.
+// The JSON Schema of a library in the document: its own definitions stand among the components, and every reference
+// leads somewhere.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Schema } from '../../src/contract/contract.ts';
@@ -34,7 +35,10 @@ describe('bundle', () => {
     ],
     [
       'a name that a library has made up',
-      { ...object({ a: ref('#/$defs/__schema0') }), $defs: { __schema0: object({ sub: list(ref('#/$defs/__schema0')) }) } },
+      {
+        ...object({ a: ref('#/$defs/__schema0') }),
+        $defs: { __schema0: object({ sub: list(ref('#/$defs/__schema0')) }) },
+      },
       object({ a: ref('#/$defs/x_body') }),
       { x_body: object({ sub: list(ref('#/$defs/x_body')) }) },
     ],
@@ -46,8 +50,16 @@ describe('bundle', () => {
     ],
     [
       'a place within it',
-      { ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }), items: ref('#/properties/a'), not: ref('#/properties/b~1c') },
-      { ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }), items: ref('#/$defs/x_body'), not: ref('#/$defs/x_body2') },
+      {
+        ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }),
+        items: ref('#/properties/a'),
+        not: ref('#/properties/b~1c'),
+      },
+      {
+        ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }),
+        items: ref('#/$defs/x_body'),
+        not: ref('#/$defs/x_body2'),
+      },
       { x_body: { type: 'string' }, x_body2: { type: 'null' } },
     ],
     [
@@ -59,7 +71,12 @@ describe('bundle', () => {
     [
       'a name with a tilde or a slash, in percent-encoding or not',
       {
-        ...object({ a: ref('#/$defs/a~1b'), b: ref('#/$defs/a%7E1b'), c: ref('#/$defs/a%7E0b'), d: ref('#/$defs/a~01b') }),
+        ...object({
+          a: ref('#/$defs/a~1b'),
+          b: ref('#/$defs/a%7E1b'),
+          c: ref('#/$defs/a%7E0b'),
+          d: ref('#/$defs/a~01b'),
+        }),
         $defs: { 'a/b': { type: 'null' }, 'a~b': { type: 'string' }, 'a~1b': { type: 'number' } },
       },
       object({ a: ref('#/$defs/a_1b'), b: ref('#/$defs/a_7E1b'), c: ref('#/$defs/a_7E0b'), d: ref('#/$defs/a_01b') }),
@@ -67,7 +84,10 @@ describe('bundle', () => {
     ],
     [
       'two names of one meaning, which both stay',
-      { ...object({ a: ref('#/$defs/Id'), b: ref('#/$defs/Name') }), $defs: { Id: { type: 'string' }, Name: { type: 'string' } } },
+      {
+        ...object({ a: ref('#/$defs/Id'), b: ref('#/$defs/Name') }),
+        $defs: { Id: { type: 'string' }, Name: { type: 'string' } },
+      },
       object({ a: ref('#/$defs/Id'), b: ref('#/$defs/Name') }),
       { Id: { type: 'string' }, Name: { type: 'string' } },
     ],
@@ -92,7 +112,11 @@ describe('bundle', () => {
       object({ $id: {}, $defs: {}, $ref: {}, enum: ref('#/$defs/A') }),
       object({ $id: {}, $defs: {}, $ref: {}, enum: {} }),
     ],
-    ['what a reference would be relative to', { $id: 'https://example.com/x', $schema: 'x', $anchor: 'a', type: 'null' }, { type: 'null' }],
+    [
+      'what a reference would be relative to',
+      { $id: 'https://example.com/x', $schema: 'x', $anchor: 'a', type: 'null' },
+      { type: 'null' },
+    ],
   ];
   for (const [name, schema, expected, defs = {}] of rows) {
     test(name, () => {
@@ -129,7 +153,9 @@ const CONTROLLER = `
   }`;
 
 test('in the document every reference leads to a component', async (t) => {
-  const api = await startTest({ controllers: `${makeProject(t, { 'controllers/TreeController.mjs': CONTROLLER })}/controllers` });
+  const api = await startTest({
+    controllers: `${makeProject(t, { 'controllers/TreeController.mjs': CONTROLLER })}/controllers`,
+  });
   try {
     const text = await (await api.fetch('/openapi.json')).text();
     const { schemas } = (JSON.parse(text) as { components: { schemas: Record<string, unknown> } }).components;

@@ -36,7 +36,9 @@ const ask = async (command: Parameters<typeof runCommand>[0], argv: string[]) =>
 
 test('routes tells what is checked, or why nothing is', async () => {
   const { json } = await ask(routes, []);
-  const told = (json.routes as { operation: string; path: string; contract?: { checked: string; unchecked?: string } }[])
+  const told = (
+    json.routes as { operation: string; path: string; contract?: { checked: string; unchecked?: string } }[]
+  )
     .filter(({ path }) => path === '/api/user')
     .map(({ operation, contract }) => [operation, contract?.checked || contract?.unchecked]);
   assert.deepEqual(Object.fromEntries(told), {
@@ -75,7 +77,10 @@ describe('explain', () => {
     test(name, async () => {
       const { json } = await ask(explain, argv);
       // What a check refuses has been chosen.
-      assert.deepEqual([json.outcome, json.operation, json.because], [outcome, argv[0] === 'GET' ? 'index' : 'created', because]);
+      assert.deepEqual(
+        [json.outcome, json.operation, json.because],
+        [outcome, argv[0] === 'GET' ? 'index' : 'created', because],
+      );
     });
   }
 });

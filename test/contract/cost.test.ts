@@ -1,5 +1,5 @@
-// Requests and types that are made to be expensive: each has a bound. What is bounded is counted, not timed; where only time can
-// tell, the limit is far above what a slow machine needs and far below what an unbounded one would take.
+// Requests and types that are made to be expensive: each has a bound. What is bounded is counted, not timed; where only
+// time can tell, the limit is far above what a slow machine needs and far below what an unbounded one would take.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createCompilers, createRequestCheck } from '../../src/contract/check/request-check.ts';
@@ -19,7 +19,9 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const module = parseModule(source);
   const { evaluate } = createEvaluator(() => undefined);
   const writer = createSchemaWriter();
-  const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
+  const data = writer.write(
+    evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }),
+  );
   const check = createRequestCheck({
     data,
     optional: false,
@@ -28,7 +30,8 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
     compilers: createCompilers(writer.defs),
     given: {},
   });
-  return (value) => (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
+  return (value) =>
+    (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
 }
 
 const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
@@ -127,7 +130,12 @@ describe('a request that is made to be expensive', () => {
       () => `${'a.'.repeat(5e5)}@b`,
       'must be an email address',
     ],
-    ['a URI of a million characters', '/** @format uri */\ntype T = string;', () => `x${':'.repeat(1e6)} `, 'must be a URI'],
+    [
+      'a URI of a million characters',
+      '/** @format uri */\ntype T = string;',
+      () => `x${':'.repeat(1e6)} `,
+      'must be a URI',
+    ],
     ['a number of a million digits, as text', 'type T = number;', () => '1'.repeat(1e6), 'must be a number'],
     ['prototype keys', 'interface T { constructor: string; toString?: string }', () => ({}), 'is missing'],
   ];
@@ -208,7 +216,9 @@ describe('a request that is made to be expensive', () => {
     const module = parseModule(source);
     const { evaluate } = createEvaluator(() => undefined);
     const writer = createSchemaWriter();
-    const data = writer.write(evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }));
+    const data = writer.write(
+      evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }),
+    );
     const check = createRequestCheck({
       data,
       optional: false,

@@ -18,7 +18,10 @@ function readByTypeScript(comment: string): Read {
   const [comments] = [(file.statements[0] as ts.Statement & { jsDoc?: ts.JSDoc[] }).jsDoc ?? []];
   const doc = comments.at(-1);
   const textOf = (node: ts.JSDoc | ts.JSDocTag) => plain(ts.getTextOfJSDocComment(node.comment) ?? '');
-  return { text: doc === undefined ? '' : textOf(doc), tags: (doc?.tags ?? []).map((tag) => [tag.tagName.text, textOf(tag)]) };
+  return {
+    text: doc === undefined ? '' : textOf(doc),
+    tags: (doc?.tags ?? []).map((tag) => [tag.tagName.text, textOf(tag)]),
+  };
 }
 
 function readByUs(comment: string): Read {
@@ -120,7 +123,9 @@ describe('a comment is read as TypeScript reads it', () => {
 
   test('comments of random pieces', () => {
     const words = 'The name. a@b.c 3 - ^[a-z]+$ ` `` ``` { } * ** " \' \\ <x> [y] @.'.split(' ');
-    const tags = '@minLength @maxLength @pattern @x @remarks @deprecated @é-1 {@link A} {@link A b} {@code @@'.split(/ (?=[@{])/);
+    const tags = '@minLength @maxLength @pattern @x @remarks @deprecated @é-1 {@link A} {@link A b} {@code @@'.split(
+      / (?=[@{])/,
+    );
     const breaks = ['\n', '\n * ', '\n *', '\n\t* ', '\r\n * ', '\n *\n * ', '\n   '];
     const piece = fc.oneof(
       { arbitrary: fc.constantFrom(...words), weight: 4 },
@@ -131,6 +136,9 @@ describe('a comment is read as TypeScript reads it', () => {
     const comment = fc
       .array(fc.tuple(gap, piece), { maxLength: 14 })
       .map((pieces) => `/**${pieces.flat().join('').replaceAll('*/', '')} */`);
-    fc.assert(fc.property(comment, compare), { numRuns: Number(process.env.COMMENTS ?? 3000), seed: Number(process.env.SEED ?? 5) });
+    fc.assert(fc.property(comment, compare), {
+      numRuns: Number(process.env.COMMENTS ?? 3000),
+      seed: Number(process.env.SEED ?? 5),
+    });
   });
 });

@@ -28,7 +28,10 @@ test('the first controller of CONTRACTS.md answers as the page says', async () =
     assert.equal(refused.status, 422);
     assert.deepEqual({ ...refused.body, timestamp: 0, request_id: '' }, { ...said, timestamp: 0, request_id: '' });
     const user = { name: 'Ada', email: 'ada@example.com', role: 'admin' };
-    assert.deepEqual(await ask(JSON.stringify({ ...user, isAdmin: true })), { status: 200, body: { user, dryRun: true } });
+    assert.deepEqual(await ask(JSON.stringify({ ...user, isAdmin: true })), {
+      status: 200,
+      body: { user, dryRun: true },
+    });
     assert.deepEqual(await (await fetch(`${service.url}/api/user?page=3`)).json(), { page: 3 });
   } finally {
     await service.close();

@@ -1,5 +1,6 @@
-// Each operation of run time is found in the source, whichever way it is written: then its annotations are the check. One that is not
-// found refuses a TypeScript file, and is named in a script. An operation without types is unchecked, and named as such.
+// Each operation of run time is found in the source, whichever way it is written: then its annotations are the check.
+// One that is not found refuses a TypeScript file, and is named in a script. An operation without types is unchecked,
+// and named as such.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +28,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "const { Map } = await import('./HERE/a.ts');\nexport default class A extends Map {}\n// a.ts\n%E%export class Map { created(data: User) { return data; } }",
       'an awaited import, exported':
         "const { Impl } = await import('./HERE/a.ts');\nexport default Impl;\n// a.ts\n%E%export class Impl { created(data: User) { return data; } }",
-      'a class expression as an ancestor': '%U%export default class extends class { created(data: User) { return data; } } {}',
+      'a class expression as an ancestor':
+        '%U%export default class extends class { created(data: User) { return data; } } {}',
       'a field of a class over an inherited method':
         '%U%class Base { created(data: unknown) { return data; } }\nexport default class A extends Base { created = (data: User) => data; }',
       'a name that is put together':
@@ -64,18 +66,23 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "import create from './HERE/a.ts';\nconst wrap = (f) => (...all) => f(...all);\nexport default { created: wrap(create) };\n// a.ts\n%U%export default async (data: User) => data;",
       'handler const alias 2':
         '%U%const create = (data: User) => data;\nconst alias = create;\nconst beta = alias;\nexport default { created: beta.bind(null) };',
-      'handler assigned again': '%U%let create = (data) => data;\ncreate = (data: User) => data;\nexport default { created: create };',
+      'handler assigned again':
+        '%U%let create = (data) => data;\ncreate = (data: User) => data;\nexport default { created: create };',
       'handler destructured renamed':
         '%U%const ops = { make: (data: User) => data };\nconst { make: created } = ops;\nexport default { created };',
-      'handler fromEntries': "%U%const create = (data: User) => data;\nexport default Object.fromEntries([['created', create]]);",
-      'handler class static': '%U%class H { static make(data: User) { return data; } }\nexport default { created: H.make };',
-      'handler of a prototype': '%U%class H { make(data: User) { return data; } }\nexport default { created: H.prototype.make };',
+      'handler fromEntries':
+        "%U%const create = (data: User) => data;\nexport default Object.fromEntries([['created', create]]);",
+      'handler class static':
+        '%U%class H { static make(data: User) { return data; } }\nexport default { created: H.make };',
+      'handler of a prototype':
+        '%U%class H { make(data: User) { return data; } }\nexport default { created: H.prototype.make };',
       'inline iife': '%U%export default { created: (() => (data: User) => data)() };',
       'wrap arrow plus name':
         '%U%const once = (o, f) => f;\nconst create = (data: User) => data;\nexport default { created: once((x) => x, create) };',
       'compose from lib':
         "import { pipe } from './HERE/p.ts';\nimport { create as c } from './HERE/a.ts';\nexport default { created: pipe(c) };\n// p.ts\nexport const pipe = (...fs) => (data, params) => fs.reduce((d, f) => f(d, params), data);\n// a.ts\n%U%export const create = (data: User) => data;",
-      'duplicate methods': '%U%export default class A { created(data) { return data; } created(data: User) { return data; } }',
+      'duplicate methods':
+        '%U%export default class A { created(data) { return data; } created(data: User) { return data; } }',
       'duplicate computed':
         "%U%const k = 'created';\nexport default class A { created(data) { return data; } [k](data: User) { return data; } }",
       'computed concat method': "%U%export default class A { ['cre' + 'ated'](data: User) { return data; } }",
@@ -91,7 +98,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "const ns = await import('./HERE/a.ts');\nexport default { created: ns.create };\n// a.ts\n%U%export const create = (data: User) => data;",
       'spread of an awaited import':
         "export default { ...(await import('./HERE/a.ts')) };\n// a.ts\n%U%const create = (data: User) => data;\nexport { create as created };",
-      'overloads impl untyped': '%U%export default class A { created(data: User): User\n created(data) { return data } }',
+      'overloads impl untyped':
+        '%U%export default class A { created(data: User): User\n created(data) { return data } }',
       'a method with types, hidden by one without':
         '%U%const base = { created(data) { return data; } };\nexport default { created(data: User) { return data; }, ...base };',
       'factory typed deps':
@@ -104,7 +112,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%P%%H%type Handler = (data: unknown, params: ControllerParams) => unknown;\nconst audit = (f: Handler): Handler => async (data, params) => { return await f(data, params); };\nfunction create(data: unknown) { return data; }\nexport default { created: audit(create) };',
       'wrapped by imported':
         "%P%%H%import { audit } from './HERE/audit.ts';\nfunction create(data: unknown) { return data; }\nexport default { created: audit(create) };\n// audit.ts\ntype Handler = (data: unknown, params: unknown) => unknown;\nfunction log(line: string) { return line; }\nexport function audit(f: Handler): Handler { return async (data, params) => { log('x'); return await f(data, params); }; }",
-      bound: '%P%%H%function create(this: object, data: unknown) { return data; }\nexport default { created: create.bind({}) };',
+      bound:
+        '%P%%H%function create(this: object, data: unknown) { return data; }\nexport default { created: create.bind({}) };',
       'spread import':
         "%P%import { ops } from './HERE/ops.ts';\nexport default { ...ops, index() { return 1; } };\n// ops.ts\n%H%export const ops = { created(data: unknown) { return clean(data as Row); } };",
       'service with same method typed, factory':
@@ -123,7 +132,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%U%const a = { created(data: unknown) { return data; } };\nconst b = { created(data: User) { return data; } };\nexport default a && b;',
       'one object of two, on a line of its own':
         '%U%const a = { created(data: unknown) { return data; } };\nconst b = { created(data: User) { return data; } };\nexport default a\n  && b;',
-      'a variable': '%U%let created = (data: unknown) => data;\ncreated = (data: User) => data;\nexport default { created };',
+      'a variable':
+        '%U%let created = (data: unknown) => data;\ncreated = (data: User) => data;\nexport default { created };',
       'a name computed by code, behind it':
         "%U%const key = () => 'created';\nexport default { created(data: unknown) { return data; }, [key()]: (data: User) => data };",
       'a name computed by code, behind it in a class':
@@ -132,9 +142,11 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         'import { name } from \'shop\';\nclass Base { created(data: unknown) { return data; } }\nexport default class A extends Base { [name](data: { a: string }) { return data; } }\n// node_modules/shop/index.js\nexport const name = \'created\';\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
       'a base class made by a call':
         '%U%const Creates = (Base: new () => object) => class extends Base { created(data: User) { return data; } };\nexport default class A extends Creates(Object) {}',
-      'a prototype of its own': '%U%const base = { created(data: User) { return data; } };\nexport default { __proto__: base };',
+      'a prototype of its own':
+        '%U%const base = { created(data: User) { return data; } };\nexport default { __proto__: base };',
       'Object.create': '%U%const base = { created(data: User) { return data; } };\nexport default Object.create(base);',
-      'an instantiation expression': '%U%class Crud<T> { created(data: T) { return data; } }\nexport default Crud<User>;',
+      'an instantiation expression':
+        '%U%class Crud<T> { created(data: T) { return data; } }\nexport default Crud<User>;',
       'a function out of a package':
         'import { created } from \'shop\';\nexport default { created };\n// node_modules/shop/index.js\nexport const created = (data) => data;\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
     },
@@ -166,8 +178,10 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
       'inline async paren': '%U%export default { created: (async (data: User) => data) };',
       'duplicate object': '%U%export default { created(data) { return data; }, created: (data: User) => data };',
-      'duplicate object computed template': '%U%export default { created(data) { return data; }, [`created`]: (data: User) => data };',
-      'computed enum obj arrow': "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
+      'duplicate object computed template':
+        '%U%export default { created(data) { return data; }, [`created`]: (data: User) => data };',
+      'computed enum obj arrow':
+        "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
       'computed imported name':
         "import { K, type User } from './HERE/k.ts';\nexport default { [K]: async (data: User) => data };\n// k.ts\n%E%export const K = 'created';",
       'handlers dir named by file':
@@ -182,28 +196,35 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         '%U%const u = `//`; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
       'regex slashes hide method':
         '%U%const u = /[//]/; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
-      'a parenthesis in a comment': '%U%export default class XController { created( // 1) what to make\n data: User) { return data; } }',
-      'a parenthesis in a string': "export default class XController { created({ name = ')' }: { name?: string }) { return name; } }",
-      'a name with an escape': '%U%// created(data)\nexport default class XController { cre\\u0061ted(data: User) { return data; } }',
+      'a parenthesis in a comment':
+        '%U%export default class XController { created( // 1) what to make\n data: User) { return data; } }',
+      'a parenthesis in a string':
+        "export default class XController { created({ name = ')' }: { name?: string }) { return name; } }",
+      'a name with an escape':
+        '%U%// created(data)\nexport default class XController { cre\\u0061ted(data: User) { return data; } }',
       'another function of its name':
         '%U%function created(data: unknown) { return data; }\nexport default class XController { index() { return created(1); } created(data: User) { return data; } }',
       'a class of another file, exported again':
         "export { default } from './HERE/a.ts';\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
       'type parameters':
         '%U%export default class XController { created<T extends string>(data: User, _?: unknown) { const t = "" as T; return [data, t]; } }',
-      'a type parameter with a constraint': '%U%export default class XController { created<T extends User>(data: T) { return data; } }',
+      'a type parameter with a constraint':
+        '%U%export default class XController { created<T extends User>(data: T) { return data; } }',
       'a type parameter that hides a type of the file':
         'interface Data { n?: unknown }\nexport default class XController { created<Data extends { n: number }>(data: Data) { return data; } }',
       'a default': "export default class XController { created(data: { a: string } = { a: 'x' }) { return data; } }",
-      'a parameter called this': '%U%export default class XController { created(this: unknown, data: User) { return data; } }',
+      'a parameter called this':
+        '%U%export default class XController { created(this: unknown, data: User) { return data; } }',
       'an instance': '%U%class A { created(data: User) { return data; } }\nexport default new A();',
-      'an instance of a class without a name': '%U%export default new (class { created(data: User) { return data; } })();',
+      'an instance of a class without a name':
+        '%U%export default new (class { created(data: User) { return data; } })();',
       'a class in brackets': '%U%export default (class A { created(data: User) { return data; } });',
       'an object that is frozen, and satisfies':
         '%U%export default Object.freeze({ created(data: User) { return data; } } satisfies object) as object;',
       'all that another file exports':
         "export * as default from './HERE/a.ts';\n// a.ts\n%U%export function created(data: User) { return data; }",
-      'a function of an object': '%U%const all = { make(data: User) { return data; } };\nexport default { created: all.make };',
+      'a function of an object':
+        '%U%const all = { make(data: User) { return data; } };\nexport default { created: all.make };',
       'a symbol beside it':
         '%U%const tag = Symbol();\nexport default class A { created(data: User) { return data; } [tag]() {} [Symbol.dispose]() {} }',
       'a key out of a package beside it':
@@ -222,18 +243,22 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "import * as b from './HERE/b.ts';\nexport default { created: b.create };\n// b.ts\n%U%export const create = (data: User) => data;",
       'two tags on a line':
         "export default class A { /** @param {unknown} _ @param {import('gatefold').ControllerParams<{ query: { a: number } }>} params */ created(_, params) { return params; } }",
-      '@type inline param': 'export default class A { created(/** @type {{ name: string, age: number }} */ data) { return data; } }',
-      '@type inline param arrow': 'export default { created: (/** @type {{ name: string, age: number }} */ data) => data };',
+      '@type inline param':
+        'export default class A { created(/** @type {{ name: string, age: number }} */ data) { return data; } }',
+      '@type inline param arrow':
+        'export default { created: (/** @type {{ name: string, age: number }} */ data) => data };',
       '@type inline arrow noparen body':
         'export default { created: (/** @type {{ name: string, age: number }} */ data) => { return data; } };',
-      'type after name': 'export default class A { /** @param data {{ name: string, age: number }} */ created(data) { return data; } }',
+      'type after name':
+        'export default class A { /** @param data {{ name: string, age: number }} */ created(data) { return data; } }',
       'second doc':
         'export default class A { /** @param {{ name: string, age: number }} data */\n /** other */ created(data) { return data; } }',
     },
     mjs: {
       'JSDoc and a comment behind it':
         'export default class XController { /** @param {{ name: string }} data */\n// as it is\ncreated(data) { return data; } }',
-      'JSDoc of a constant': '/** @param {{ name: string }} data */\nconst create = (data) => data;\nexport default { created: create };',
+      'JSDoc of a constant':
+        '/** @param {{ name: string }} data */\nconst create = (data) => data;\nexport default { created: create };',
     },
   },
   unchecked: {
@@ -276,7 +301,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         'const other = function (data: { a: string }) { return data; };\nvoid other;\nexport default { created: (data) => { return data; } };',
       'beside a method that begins like it':
         'class Other { created(data: { a: string }) { return data; } }\nvoid Other;\nexport default class A { created(data: unknown) { return [data, String(data)]; } }',
-      'all arguments': 'export default { created(...all: unknown[]) { return all[0]; }, red: (data: unknown) => data };',
+      'all arguments':
+        'export default { created(...all: unknown[]) { return all[0]; }, red: (data: unknown) => data };',
       'wrapped class methods':
         "%P%%H%class A { created(data: unknown) { return data; } }\nfor (const name of ['created'] as const) { const own = A.prototype[name]; A.prototype[name] = async function (this: A, data: unknown) { return own.call(this, data); }; }\nexport default A;",
       'override typed base by untyped':
@@ -371,11 +397,15 @@ for (const kind of Object.keys(ROWS)) {
         const { error, at } = loads.find(({ group }) => group === `W${i}`) ?? {};
         const group = error === undefined ? await groups.find(`w${i}`) : undefined;
         const isChecked = group?.operations.get('created')?.check !== undefined;
-        const isRefused = /created(?: is an operation whose types are not found| is overloaded|: @(?:overload|type) of)/.test(error ?? '');
+        const isRefused =
+          /created(?: is an operation whose types are not found| is overloaded|: @(?:overload|type) of)/.test(
+            error ?? '',
+          );
         assert.equal(isRefused ? 'refused' : (error ?? (isChecked ? 'checked' : 'unchecked')), expected);
         if (isRefused) assert.match(at ?? '', /Controller\.m?[jt]s:\d+$/);
         // The commands and the start name what is not checked.
-        if (expected === 'unchecked') assert.match(group?.contract.operations.get('created')?.unchecked ?? '', /^(?:its|it|static) /);
+        if (expected === 'unchecked')
+          assert.match(group?.contract.operations.get('created')?.unchecked ?? '', /^(?:its|it|static) /);
       });
     }
   });

@@ -75,7 +75,10 @@ describe('a private or protected method is no operation', () => {
       'in odd spellings',
       `export default class XController { index() { return 1; }\n private\n secret() ${LEAK}\n private async updated() ${LEAK}\n private /* x */ deleted() ${LEAK}\n private "created"() ${LEAK}\n private ["red"]() ${LEAK} }`,
     ],
-    ['with an escape in its name', `export default class XController { index() { return 1; } private \\u0073ecret() ${LEAK} }`],
+    [
+      'with an escape in its name',
+      `export default class XController { index() { return 1; } private \\u0073ecret() ${LEAK} }`,
+    ],
     [
       'with a constant for its name',
       `const k = 'secret' as const;\nexport default class XController { index() { return 1; } private [k]() ${LEAK} }`,
@@ -89,7 +92,10 @@ describe('a private or protected method is no operation', () => {
       'in a class that a function makes',
       `const make = () => class { index() { return 1; } private secret() ${LEAK} };\nexport default make();`,
     ],
-    ['in an instance made in place', `export default new (class N { index() { return 1; } private secret() ${LEAK} })();`],
+    [
+      'in an instance made in place',
+      `export default new (class N { index() { return 1; } private secret() ${LEAK} })();`,
+    ],
     [
       'in a class that a function of another file makes',
       `import { make } from './lib.ts';\nexport default make();`,
@@ -143,7 +149,10 @@ describe('a private or protected method is no operation', () => {
 
   test('and what is public in an ancestor of a controller with marks still is one', async () => {
     mkdirSync(join(dir, 'public'));
-    writeFileSync(join(dir, 'public', 'lib.ts'), 'export class Crud { index() { return 1; } updated() { return 2; } private secret() {} }');
+    writeFileSync(
+      join(dir, 'public', 'lib.ts'),
+      'export class Crud { index() { return 1; } updated() { return 2; } private secret() {} }',
+    );
     writeFileSync(
       join(dir, 'public', 'XController.ts'),
       `import { Crud } from './lib.ts';\nexport default class XController extends Crud { created() { return 3; } private own() {} }`,

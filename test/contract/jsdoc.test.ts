@@ -1,5 +1,5 @@
-// The types of scripts: what a form of JSDoc takes over HTTP is what TypeScript's checker says of the same file, or the form
-// refuses the file.
+// The types of scripts: what a form of JSDoc takes over HTTP is what TypeScript's checker says of the same file, or the
+// form refuses the file.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +29,11 @@ interface Row {
   readonly refused?: RegExp;
 }
 
-const of = (form: string, more: Omit<Row, 'form'> = {}): Row => ({ form, doc: `/** @param {${form}} data */`, ...more });
+const of = (form: string, more: Omit<Row, 'form'> = {}): Row => ({
+  form,
+  doc: `/** @param {${form}} data */`,
+  ...more,
+});
 const not = (form: string, refused: RegExp, more: Omit<Row, 'form'> = {}): Row => of(form, { refused, ...more });
 const typedef = (form: string, before: string, more: Omit<Row, 'form'> = {}): Row => ({
   form,
@@ -38,7 +42,8 @@ const typedef = (form: string, before: string, more: Omit<Row, 'form'> = {}): Ro
   ...more,
 });
 const docs = (form: string, doc: string, more: Omit<Row, 'form'> = {}): Row => ({ form, doc, ...more });
-const UNKNOWN = /Controller\.mjs:\d+: created\(data\): the type \{.*\} is not understood; write unknown and check it yourself$/;
+const UNKNOWN =
+  /Controller\.mjs:\d+: created\(data\): the type \{.*\} is not understood; write unknown and check it yourself$/;
 
 const ROWS: readonly Row[] = [
   of('string'),
@@ -118,17 +123,25 @@ const ROWS: readonly Row[] = [
   docs('behind text on one line', '/** Makes one. @param {string} data @returns {string} */'),
   docs('with text, and braces and quotes in it', '/** @param {{ "a}": string }} data - the {data} isn\'t long */'),
   docs('two comments', '/** @param {string} data */\n  /** Makes one. */', { differs: 'comments' }),
-  docs('a @callback above it', '/**\n   * @callback Handler\n   * @param {number} a\n   */\n  /** @param {string} data */'),
+  docs(
+    'a @callback above it',
+    '/**\n   * @callback Handler\n   * @param {number} a\n   */\n  /** @param {string} data */',
+  ),
   docs('@type of the parameter', '', { params: '/** @type {string} */ data' }),
   docs('@type of the parameter, on its own line', '', { params: '/** @type {?Number} the data */\n    data' }),
   docs('@type of the parameter, without braces', '', { params: '/** @type string */ data' }),
   docs('a pattern', '/** @param {{ a: string }} options */', { params: '{ a }' }),
-  docs('fields of a pattern', '/**\n   * @param {Object} options\n   * @param {string} options.a\n   */', { params: '{ a }' }),
+  docs('fields of a pattern', '/**\n   * @param {Object} options\n   * @param {string} options.a\n   */', {
+    params: '{ a }',
+  }),
   docs(
     'fields',
     '/**\n   * @param {Object} data - it\n   * @param {string} data.a - its a\n   * @param {number} [data.b=1] - its b\n   */',
   ),
-  docs('fields of object', '/**\n   * @param {object} data\n   * @param {string} data.a\n   * @param {number=} data.b\n   */'),
+  docs(
+    'fields of object',
+    '/**\n   * @param {object} data\n   * @param {string} data.a\n   * @param {number=} data.b\n   */',
+  ),
   docs(
     'fields of fields',
     '/**\n   * @param {Object} data\n   * @param {Object} data.a\n   * @param {string} data.a.b\n   * @param {Object} [data.c]\n   * @param {?number} data.c.d\n   */',
@@ -148,11 +161,17 @@ const ROWS: readonly Row[] = [
     refused: /created: @type of an operation is not read: write @param$/,
   }),
   docs('a @type without braces', '/** @type Handler */', { refused: /@type of an operation is not read/ }),
-  docs('an @overload', '/**\n   * @overload\n   * @param {string} data\n   */', { refused: /@overload of an operation is not read/ }),
-  docs('a @template', '/**\n   * @template T\n   * @param {T} data\n   */', { refused: /@template of an operation is not read/ }),
+  docs('an @overload', '/**\n   * @overload\n   * @param {string} data\n   */', {
+    refused: /@overload of an operation is not read/,
+  }),
+  docs('a @template', '/**\n   * @template T\n   * @param {T} data\n   */', {
+    refused: /@template of an operation is not read/,
+  }),
   docs('no parameter', '/** @param {string} date */', { refused: /@param date is no parameter of the operation$/ }),
   docs('no name', '/** @param {string} */', { refused: /@param without a name is no parameter of the operation$/ }),
-  docs('two types', '/** @param {string} data\n   * @param {number} data */', { refused: /@param data stands here twice: write one$/ }),
+  docs('two types', '/** @param {string} data\n   * @param {number} data */', {
+    refused: /@param data stands here twice: write one$/,
+  }),
   docs('two types, one of the parameter', '/** @param {string} data */', {
     params: '/** @type {number} */ data',
     refused: /@param data has a type already/,
@@ -175,7 +194,10 @@ const ROWS: readonly Row[] = [
   docs('an entry of no list', '/** @param {Object} data\n   * @param {string} data[].a */', {
     refused: /@param data\[\]\.a: data is no list: write \{Object\[\]\} data/,
   }),
-  docs('a type that is not understood, in a parameter', '', { params: '/** @type {string, number} */ data', refused: UNKNOWN }),
+  docs('a type that is not understood, in a parameter', '', {
+    params: '/** @type {string, number} */ data',
+    refused: UNKNOWN,
+  }),
 
   typedef('@typedef of a type', '/** @typedef {{ a: string }} A */'),
   typedef(
@@ -189,12 +211,18 @@ const ROWS: readonly Row[] = [
     '@typedef with fields of fields',
     '/**\n * @typedef {Object} A\n * @property {Object} a\n * @property {string} a.b\n * @property {Object[]} c\n * @property {number} c[].d\n */',
   ),
-  typedef('@typedef with a template', '/**\n * @template T\n * @typedef {{ page: T[] }} Page\n */\n/** @typedef {Page<string>} A */'),
+  typedef(
+    '@typedef with a template',
+    '/**\n * @template T\n * @typedef {{ page: T[] }} Page\n */\n/** @typedef {Page<string>} A */',
+  ),
   typedef(
     '@typedef with two templates',
     '/**\n * @template {string} K, V - text\n * @template W\n * @typedef {{ k: K, v: V, w?: W }} M\n */\n/** @typedef {M<"a", number, Boolean>} A */',
   ),
-  typedef('@typedef that is recursive', '/**\n * @typedef {Object} A\n * @property {string} a\n * @property {A[]} [next]\n */'),
+  typedef(
+    '@typedef that is recursive',
+    '/**\n * @typedef {Object} A\n * @property {string} a\n * @property {A[]} [next]\n */',
+  ),
   typedef('@typedef with a dotted name', '/** @typedef {string} Shop.Id */\n/** @typedef {{ id: Shop.Id }} A */'),
   typedef('@typedef with a name beyond ASCII', '/** @typedef {string} Größe */\n/** @typedef {{ a: Größe }} A */'),
   typedef(
@@ -213,15 +241,23 @@ const ROWS: readonly Row[] = [
   typedef('@import', "/** @import { B as A } from './types.ts' */"),
   typedef('@import over lines', "/**\n * @import {\n *   B as A,\n * } from './types.ts'\n */"),
   typedef('import()', "/** @typedef {import('./types.ts').B} A */"),
-  typedef('@typedef with a field twice', '/** @typedef {Object} A\n * @property {string} a\n * @property {number} a */', {
-    refused: /@property a stands here twice/,
+  typedef(
+    '@typedef with a field twice',
+    '/** @typedef {Object} A\n * @property {string} a\n * @property {number} a */',
+    {
+      refused: /@property a stands here twice/,
+    },
+  ),
+  typedef('@typedef twice', '/** @typedef {string} A */\n/** @typedef {number} A */', {
+    refused: /@typedef A stands in this file twice/,
   }),
-  typedef('@typedef twice', '/** @typedef {string} A */\n/** @typedef {number} A */', { refused: /@typedef A stands in this file twice/ }),
   typedef('@typedef of a type with fields', '/** @typedef {string} A\n * @property {string} a */', {
     refused: /@property a is a field of what is no Object/,
   }),
   typedef('@callback', '/** @callback A\n * @param {string} a */', { refused: /there is no type A here/ }),
-  typedef('@enum', '/** @enum {string} */\nconst A = { B: "b" };', { refused: /A is a value and no type|there is no type A here/ }),
+  typedef('@enum', '/** @enum {string} */\nconst A = { B: "b" };', {
+    refused: /A is a value and no type|there is no type A here/,
+  }),
 ];
 
 const OPTIONS: ts.CompilerOptions = {
@@ -264,7 +300,9 @@ describe('a form of JSDoc', () => {
 
   function typeOf(from: ts.Program, i: number): ts.Type {
     const file = from.getSourceFile(join(service.dir, `${nameOf(i)}.mjs`)) as ts.SourceFile;
-    const declared = file.statements.find(ts.isClassDeclaration)?.members.find(ts.isMethodDeclaration) as ts.MethodDeclaration;
+    const declared = file.statements
+      .find(ts.isClassDeclaration)
+      ?.members.find(ts.isMethodDeclaration) as ts.MethodDeclaration;
     return from.getTypeChecker().getTypeAtLocation(declared.parameters[0] as ts.ParameterDeclaration);
   }
 
@@ -283,7 +321,8 @@ describe('a form of JSDoc', () => {
     test(`${form} takes what tsc takes`, async () => {
       const checker = program.getTypeChecker();
       const type = typeOf(program, i);
-      const literals = program.getSourceFile(join(service.dir, 'values.ts'))?.statements.filter(ts.isTypeAliasDeclaration) ?? [];
+      const literals =
+        program.getSourceFile(join(service.dir, 'values.ts'))?.statements.filter(ts.isTypeAliasDeclaration) ?? [];
       const reasons = new Set<string>();
       for (const [j, value] of (values[i] as unknown[]).entries()) {
         const literal = literals.find(({ name }) => name.text === `V${i}_${j}`) as ts.TypeAliasDeclaration;
@@ -333,7 +372,13 @@ describe('the comment of an operation counts wherever TypeScript reads one', () 
   for (const [i, name] of Object.keys(rows).entries()) {
     test(name, async () => {
       const send = async (body: string): Promise<number> =>
-        (await fetch(`${service.url}/api/row${i}`, { method: 'POST', body, headers: { 'Content-Type': 'application/json' } })).status;
+        (
+          await fetch(`${service.url}/api/row${i}`, {
+            method: 'POST',
+            body,
+            headers: { 'Content-Type': 'application/json' },
+          })
+        ).status;
       assert.deepEqual([await send('{"a":"x"}'), await send('{"a":1}')], [200, 422]);
     });
   }

@@ -63,8 +63,14 @@ describe('what an operation gets', () => {
 
 test('the document does not require such a body', async (t) => {
   const dir = createFolder(t, CONTROLLERS);
-  const document = createDocument(await createGroups({ dir, log }).all(), { title: 'x', version: '1', description: undefined });
-  const { paths } = document as unknown as { paths: Record<string, Record<string, { requestBody?: { required?: boolean } }>> };
+  const document = createDocument(await createGroups({ dir, log }).all(), {
+    title: 'x',
+    version: '1',
+    description: undefined,
+  });
+  const { paths } = document as unknown as {
+    paths: Record<string, Record<string, { requestBody?: { required?: boolean } }>>;
+  };
   assert.equal(paths['/api/x']?.post?.requestBody?.required, false);
   assert.equal(paths['/api/x/firm']?.post?.requestBody?.required, true);
 });

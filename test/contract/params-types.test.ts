@@ -1,5 +1,5 @@
-// The type of the second argument: `ControllerParams` is an interface like any other, and however it is refined, the path and the
-// query that it says are checked.
+// The type of the second argument: `ControllerParams` is an interface like any other, and however it is refined, the
+// path and the query that it says are checked.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, startService } from '../support/service.ts';
@@ -54,7 +54,9 @@ export default class {
 export type { HttpError } from 'gatefold';
 export default class { created(data: Params) { return { data }; } }`;
   const own = { 'own.ts': 'export interface Params { n: number }', 'NamedController.ts': named };
-  service = await startService({ controllers: { ...OTHER_FILE, ...own, ...Object.fromEntries(groups), 'PathController.ts': path } });
+  service = await startService({
+    controllers: { ...OTHER_FILE, ...own, ...Object.fromEntries(groups), 'PathController.ts': path },
+  });
 });
 after(() => service.close());
 
@@ -67,7 +69,8 @@ describe('a query', () => {
   for (const [name, type] of Object.entries(QUERIES)) {
     test(type, async () => {
       assert.deepEqual(await ask(`${name}?mode=fast&page=2&role=admin`), [200, { query: { mode: 'fast', page: 2 } }]);
-      for (const query of ['mode=bad', 'mode=fast&page=x', '']) assert.equal((await ask(`${name}?${query}`))[0], 422, query);
+      for (const query of ['mode=bad', 'mode=fast&page=x', ''])
+        assert.equal((await ask(`${name}?${query}`))[0], 422, query);
     });
   }
 });

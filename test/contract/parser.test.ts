@@ -1,5 +1,5 @@
-// Our parser against TypeScript's own, declaration by declaration, on this repository, on what is installed beside it, and on
-// syntax that misleads.
+// Our parser against TypeScript's own, declaration by declaration, on this repository, on what is installed beside it,
+// and on syntax that misleads.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,5 @@
-// Which patterns are taken, what they are counted to cost, and what is said of those that are refused. The rules stand in pattern.ts.
+// Which patterns are taken, what they are counted to cost, and what is said of those that are refused. The rules stand
+// in pattern.ts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -17,7 +18,11 @@ describe('a pattern is taken, and its repetitions can end in so many other ways'
     ['^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(?:-[\\w.-]+)?(?:\\+[\\w.-]+)?$', [], '1.2.3-rc.1+5'],
     ['^\\d{1,3}(?:\\.\\d{1,3}){3}$', [], '127.0.0.1'],
     ['^([0-9]{1,3}\\.){3}[0-9]{1,3}$', [], '127.0.0.1'],
-    ['^(?:(?:25[0-5]|2[0-4]\\d|[01]?\\d\\d?)\\.){3}(?:25[0-5]|2[0-4]\\d|[01]?\\d\\d?)$', [1, 2, 1, 2, 1, 2, 1, 2], '255.249.9.10'],
+    [
+      '^(?:(?:25[0-5]|2[0-4]\\d|[01]?\\d\\d?)\\.){3}(?:25[0-5]|2[0-4]\\d|[01]?\\d\\d?)$',
+      [1, 2, 1, 2, 1, 2, 1, 2],
+      '255.249.9.10',
+    ],
     ['^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$', [N], 'ada@example.com'],
     ['^[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+$', [], 'ada@example.co.uk'],
     ['^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$', [1, N], 'api.a-b.example'],
@@ -136,7 +141,8 @@ describe('a pattern is refused with its reason', () => {
   }
 });
 
-test('a digit behind an escaped backslash is no reference', () => assert.equal(checkPattern('^\\\\1[\\\\k]$'), undefined));
+test('a digit behind an escaped backslash is no reference', () =>
+  assert.equal(checkPattern('^\\\\1[\\\\k]$'), undefined));
 
 describe('what a text is counted to cost', () => {
   const rows: [pattern: string, length: number, steps: number][] = [
@@ -155,7 +161,9 @@ describe('what a text is counted to cost', () => {
 
 /** Rounds of one to four parts, each of them a set of characters with or without a repetition. */
 function* rounds(): Generator<Round> {
-  const parts = ['a', 'b', '[ab]', '-'].flatMap((set) => ['', '*'].map((sign) => ({ set, isMany: sign === '*', text: set + sign })));
+  const parts = ['a', 'b', '[ab]', '-'].flatMap((set) =>
+    ['', '*'].map((sign) => ({ set, isMany: sign === '*', text: set + sign })),
+  );
   for (
     let made: Round[] = parts.map((part) => [part]);
     made[0]?.length !== 5;
@@ -177,7 +185,8 @@ function hasTwoWays(round: Round): boolean {
     }
     return places;
   });
-  const meet = (i: number, j: number) => [...'ab-'].some((char) => round[i]?.set.includes(char) && round[j]?.set.includes(char));
+  const meet = (i: number, j: number) =>
+    [...'ab-'].some((char) => round[i]?.set.includes(char) && round[j]?.set.includes(char));
   const seen = new Set<string>();
   const pairs = next.flatMap((places) => places.flatMap((i, at) => places.slice(at + 1).map((j) => [i, j] as const)));
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
@@ -220,7 +229,8 @@ const one = ([text, set]: readonly [string, string]): Matcher => ({
 const inOrder = (parts: readonly Matcher[]): Matcher => ({
   text: parts.map(({ text }) => text).join(''),
   match: (given, from, step, then) => {
-    const next = (i: number, at: number): boolean => parts[i]?.match(given, at, step, (end) => next(i + 1, end)) ?? then(at);
+    const next = (i: number, at: number): boolean =>
+      parts[i]?.match(given, at, step, (end) => next(i + 1, end)) ?? then(at);
     return next(0, from);
   },
 });
@@ -243,7 +253,15 @@ const repeated = ({ text, match }: Matcher, [sign, min, max]: readonly [string, 
 const character = fc
   .constantFrom(...(['a a', 'b b', '- -', '[ab] ab', '[a-] a-', '[b-] b-', '. abc-!'] as const))
   .map((pair) => one(pair.split(' ') as [string, string]));
-const sign = fc.constantFrom(['*', 0, N], ['+', 1, N], ['?', 0, 1], ['{1,3}', 1, 3], ['{0,4}', 0, 4], ['{2}', 2, 2], ['{2,}', 2, N]);
+const sign = fc.constantFrom(
+  ['*', 0, N],
+  ['+', 1, N],
+  ['?', 0, 1],
+  ['{1,3}', 1, 3],
+  ['{0,4}', 0, 4],
+  ['{2}', 2, 2],
+  ['{2,}', 2, N],
+);
 const { pattern } = fc.letrec<{ part: Matcher; pattern: Matcher }>((tie) => ({
   pattern: fc.array(tie('part'), { minLength: 1, maxLength: 4 }).map(inOrder),
   part: fc.oneof(

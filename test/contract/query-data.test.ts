@@ -1,5 +1,5 @@
-// Where `data` is the query's: a body that comes all the same, over a real socket. Whatever `data` is, it has gone through the check
-// that its signature promises.
+// Where `data` is the query's: a body that comes all the same, over a real socket. Whatever `data` is, it has gone
+// through the check that its signature promises.
 import assert from 'node:assert/strict';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { after, before, describe, test } from 'node:test';
@@ -93,7 +93,10 @@ const BODIES: readonly [name: string, body: Sent][] = [
   ['JSON without a type', sent(EVIL)],
   ['JSON in chunks', { body: EVIL, headers: { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' } }],
   ['a form', sent('page=x&role=admin', 'application/x-www-form-urlencoded')],
-  ['a form in parts', sent('--b\r\nContent-Disposition: form-data; name="page"\r\n\r\nx\r\n--b--\r\n', 'multipart/form-data; boundary=b')],
+  [
+    'a form in parts',
+    sent('--b\r\nContent-Disposition: form-data; name="page"\r\n\r\nx\r\n--b--\r\n', 'multipart/form-data; boundary=b'),
+  ],
   ['text', sent('evil', 'text/plain')],
 ];
 const IMAGE = sent('evil', 'image/png');
@@ -101,13 +104,17 @@ const IMAGE = sent('evil', 'image/png');
 /** What the operation got, or the mistakes of the request. */
 async function ask(verb: string, path: string, { body, headers }: Partial<Sent> = {}): Promise<unknown> {
   const { status, text } = await new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
-    const asking = request(`${service.url}/api/${path}`, { method: verb, agent: false, ...(headers && { headers }) }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8').on('data', (piece: string) => {
-        text += piece;
-      });
-      answer.on('end', () => resolve({ status: answer.statusCode, text }));
-    });
+    const asking = request(
+      `${service.url}/api/${path}`,
+      { method: verb, agent: false, ...(headers && { headers }) },
+      (answer) => {
+        let text = '';
+        answer.setEncoding('utf8').on('data', (piece: string) => {
+          text += piece;
+        });
+        answer.on('end', () => resolve({ status: answer.statusCode, text }));
+      },
+    );
     asking.on('error', reject);
     asking.end(body);
   });
@@ -154,7 +161,10 @@ describe('with a schema for the query, and none for the body', () => {
 
   for (const path of ['named', 'route/head', 'named/find', 'route/list']) {
     test(`HEAD ${path}: as GET`, async () => {
-      assert.deepEqual([await ask('HEAD', `${path}?page=3`, JSON_BODY), await ask('HEAD', `${path}?page=x`, FITTING)], [200, 422]);
+      assert.deepEqual(
+        [await ask('HEAD', `${path}?page=3`, JSON_BODY), await ask('HEAD', `${path}?page=x`, FITTING)],
+        [200, 422],
+      );
     });
   }
 

@@ -1,5 +1,5 @@
-// Controllers that do not load, because a request type says something that is not understood: place and reason. And what is only
-// left undocumented.
+// Controllers that do not load, because a request type says something that is not understood: place and reason. And
+// what is only left undocumented.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,9 @@ before(() => {
 after(() => rmSync(dir, { recursive: true, force: true }));
 
 let count = 0;
-async function load(files: Readonly<Record<string, string>>): Promise<{ load: GroupLoad; groups: ReturnType<typeof createGroups> }> {
+async function load(
+  files: Readonly<Record<string, string>>,
+): Promise<{ load: GroupLoad; groups: ReturnType<typeof createGroups> }> {
   const path = join(dir, String(count++));
   mkdirSync(path);
   for (const [name, source] of Object.entries(files)) writeFileSync(join(path, name), source);
@@ -107,7 +109,11 @@ describe('a request type that is not understood refuses the file', () => {
       { 'types.ts': 'export interface A { a: string }' },
     ],
     ['a type that grows without end', operation('G<string>', 'interface G<T> { a?: G<T[]> }'), /grows without end/],
-    ['a class with private members', operation('C', 'class C { a: string = ""; private b: number = 1 }'), /private members/],
+    [
+      'a class with private members',
+      operation('C', 'class C { a: string = ""; private b: number = 1 }'),
+      /private members/,
+    ],
     ['a Buffer', operation('Buffer'), /Buffer/],
     [
       'rest arguments',
@@ -154,7 +160,8 @@ describe('a request type that is not understood refuses the file', () => {
       "import { Crud } from './crud.ts';\nexport default class XController extends Crud(Object) { index() { return 1; } }",
       /created is an operation whose types are not found/,
       {
-        'crud.ts': 'export const Crud = (Base: ObjectConstructor) => class extends Base { created(data: { a: string }) { return data; } };',
+        'crud.ts':
+          'export const Crud = (Base: ObjectConstructor) => class extends Base { created(data: { a: string }) { return data; } };',
       },
     ],
     [
@@ -258,14 +265,26 @@ describe('a request type that is not understood refuses the file', () => {
       operation('A', "interface A {\n  /** @maxLength 1 */\n  a: 'x' | 'y' }"),
       /@maxLength is for strings/,
     ],
-    ['a tag on an interface', operation('A', '/** @minLength 1 */\ninterface A { a: string }'), /@minLength can have no effect here/],
-    ['a tag without its value', operation('A', 'interface A {\n  /** @minLength */\n  a: string }'), /@minLength needs a value$/],
+    [
+      'a tag on an interface',
+      operation('A', '/** @minLength 1 */\ninterface A { a: string }'),
+      /@minLength can have no effect here/,
+    ],
+    [
+      'a tag without its value',
+      operation('A', 'interface A {\n  /** @minLength */\n  a: string }'),
+      /@minLength needs a value$/,
+    ],
     [
       'a tag with an odd value',
       operation('A', 'interface A {\n  /** @maxLength ten */\n  a: string }'),
       /@maxLength ten: the value must be a number/,
     ],
-    ['a format that is not known', operation('A', 'interface A {\n  /** @format phone */\n  a: string }'), /the format phone is not known/],
+    [
+      'a format that is not known',
+      operation('A', 'interface A {\n  /** @format phone */\n  a: string }'),
+      /the format phone is not known/,
+    ],
     [
       'a pattern with nested repetitions',
       operation('A', 'interface A {\n  /** @pattern ^(a+)+$ */\n  a: string }'),
@@ -308,7 +327,9 @@ describe('a request type that is not understood refuses the file', () => {
     ],
   ];
   for (const [name, source, expected] of scripts) {
-    test(name, async () => assert.match((await load({ 'XController.mjs': source })).load.error ?? 'it loaded', expected));
+    test(name, async () =>
+      assert.match((await load({ 'XController.mjs': source })).load.error ?? 'it loaded', expected),
+    );
   }
 });
 
@@ -369,13 +390,21 @@ describe('what says nothing about a request loads as ever', () => {
       'XController.ts',
       'const make = () => class { index() { return 1; } };\nexport default make();',
     ],
-    ['the same in a script', 'XController.mjs', 'const make = () => ({ created(data) { return data; } });\nexport default make();'],
+    [
+      'the same in a script',
+      'XController.mjs',
+      'const make = () => ({ created(data) { return data; } });\nexport default make();',
+    ],
     [
       'a script with JSDoc for people',
       'XController.mjs',
       'export default class XController {\n /** Makes one.\n * @param data what to make\n * @param {*} params */\n created(data, params) { return [data, params]; } }',
     ],
-    ['functions from elsewhere', 'XController.mjs', "import { index } from './fns.mjs';\nexport default { index, created: index };"],
+    [
+      'functions from elsewhere',
+      'XController.mjs',
+      "import { index } from './fns.mjs';\nexport default { index, created: index };",
+    ],
     [
       'a spread of what takes nothing',
       'XController.ts',
@@ -397,7 +426,11 @@ describe('what says nothing about a request loads as ever', () => {
 
 test('a file that is read for its types is read again when it has changed', () => {
   const path = join(dir, 'changing.ts');
-  const { read } = createTypeFiles({ textOf: (path) => readFileSync(path, 'utf8'), resolve: () => undefined, remember: () => {} });
+  const { read } = createTypeFiles({
+    textOf: (path) => readFileSync(path, 'utf8'),
+    resolve: () => undefined,
+    remember: () => {},
+  });
   writeFileSync(path, 'export interface A { a: 1 }');
   assert.equal(read(path), read(path));
   writeFileSync(path, 'export interface Other { a: 1 }');
@@ -419,7 +452,9 @@ test('files that are read for their types alone belong to what is watched, and s
   for (const specifier of ['./later.ts', './later.js', './later']) {
     const missing = await load({ 'XController.ts': operation('A', `import type { A } from '${specifier}';`) });
     assert.match(missing.load.error ?? '', /A is imported from \.\/later.*, which is not found/);
-    const isWatched = missing.groups.closure().some(({ path, fingerprint }) => path.endsWith('later.ts') && fingerprint === 'absent');
+    const isWatched = missing.groups
+      .closure()
+      .some(({ path, fingerprint }) => path.endsWith('later.ts') && fingerprint === 'absent');
     assert.ok(isWatched, specifier);
   }
 });

@@ -1,5 +1,5 @@
-// Requests that are checked by the types of their operations, over a real socket: what is let in, what it becomes, and what a
-// client reads when something is wrong.
+// Requests that are checked by the types of their operations, over a real socket: what is let in, what it becomes, and
+// what a client reads when something is wrong.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, startService } from '../support/service.ts';
@@ -150,7 +150,8 @@ async function ask(
   type = 'application/json',
 ): Promise<{ status: number; body: Record<string, unknown> }> {
   const isText = typeof body === 'string';
-  const init = body === undefined ? {} : { body: body instanceof FormData ? body : isText ? body : JSON.stringify(body) };
+  const init =
+    body === undefined ? {} : { body: body instanceof FormData ? body : isText ? body : JSON.stringify(body) };
   const headers = body === undefined || body instanceof FormData ? {} : { 'Content-Type': type };
   const response = await fetch(`${service.url}/api/${path}`, { method, headers, ...init });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
@@ -169,13 +170,24 @@ describe('what fits is let in, and becomes what its type says', () => {
       ['POST', 'user', { ...USER, seen: '2026-01-02T03:04:05+01:00' }],
       { data: { ...USER, seen: '2026-01-02T02:04:05.000Z' }, isDate: true, dryRun: null },
     ],
-    ['params.query beside a body', ['POST', 'user?dryRun=true&other=1', USER], { data: USER, isDate: false, dryRun: true }],
+    [
+      'params.query beside a body',
+      ['POST', 'user?dryRun=true&other=1', USER],
+      { data: USER, isDate: false, dryRun: true },
+    ],
     [
       'a query',
       ['GET', 'user?page=2&on=false&role=user&tag=a&ratio=0.5&since=2026-01-02T03:04:05Z'],
-      { query: { page: 2, on: false, role: 'user', tag: ['a'], ratio: 0.5, since: '2026-01-02T03:04:05.000Z' }, isDate: true },
+      {
+        query: { page: 2, on: false, role: 'user', tag: ['a'], ratio: 0.5, since: '2026-01-02T03:04:05.000Z' },
+        isDate: true,
+      },
     ],
-    ['a list of several', ['GET', 'user?tag=a&tag=b&ratio=auto'], { query: { tag: ['a', 'b'], ratio: 'auto' }, isDate: false }],
+    [
+      'a list of several',
+      ['GET', 'user?tag=a&tag=b&ratio=auto'],
+      { query: { tag: ['a', 'b'], ratio: 'auto' }, isDate: false },
+    ],
     ['a record keeps its fields', ['PUT', 'user', { a: 1, b: 2 }], { a: 1, b: 2 }],
     ['a union by its tag', ['PATCH', 'user', { kind: 'square', side: 2, r: 1 }], { kind: 'square', side: 2 }],
     ['a union without: what any part declares is kept', ['DELETE', 'user', { a: 'x', b: 1, c: 2 }], { a: 'x', b: 1 }],
@@ -183,7 +195,11 @@ describe('what fits is let in, and becomes what its type says', () => {
     [
       'a form',
       ['POST', 'user?', 'name=Ada&email=ada@example.com&role=user&age=36&tags=x', 'application/x-www-form-urlencoded'],
-      { data: { name: 'Ada', email: 'ada@example.com', age: 36, role: 'user', tags: ['x'] }, isDate: false, dryRun: null },
+      {
+        data: { name: 'Ada', email: 'ada@example.com', age: 36, role: 'user', tags: ['x'] },
+        isDate: false,
+        dryRun: null,
+      },
     ],
     ['a union that is part of itself', ['POST', 'user/nest', { list: [1, ['a', [2]]] }], { list: [1, ['a', [2]]] }],
     ['a path', ['GET', 'order/7'], { id: 7 }],
@@ -228,10 +244,18 @@ describe('what does not fit is 422, and nothing has run', () => {
     ],
     ['no body at all', ['POST', 'user', 'null'], ['body  must be an object']],
     ['a list instead', ['POST', 'user', [USER]], ['body  must be an object']],
-    ['a nested field', ['POST', 'user', { ...USER, address: { street: 1, zip: 'z' } }], ['body /address/street must be a string']],
+    [
+      'a nested field',
+      ['POST', 'user', { ...USER, address: { street: 1, zip: 'z' } }],
+      ['body /address/street must be a string'],
+    ],
     ['an entry of a list', ['POST', 'user', { ...USER, tags: ['a', 1] }], ['body /tags/1 must be a string']],
     ['a body is not coerced', ['POST', 'user', { ...USER, age: '36' }], ['body /age must be a whole number']],
-    ['a text that is too long', ['POST', 'user', { ...USER, name: 'a'.repeat(11) }], ['body /name must have at most 10 characters']],
+    [
+      'a text that is too long',
+      ['POST', 'user', { ...USER, name: 'a'.repeat(11) }],
+      ['body /name must have at most 10 characters'],
+    ],
     [
       'formats',
       ['POST', 'user', { ...USER, email: 'ada@', born: '2026-02-30', seen: 'now', id: 'x' }],
@@ -242,7 +266,11 @@ describe('what does not fit is 422, and nothing has run', () => {
         'body /id must be a UUID',
       ],
     ],
-    ['an enumeration of constants', ['POST', 'user', { ...USER, size: 'xl' }], ['body /size must be one of "s", "m", "l"']],
+    [
+      'an enumeration of constants',
+      ['POST', 'user', { ...USER, size: 'xl' }],
+      ['body /size must be one of "s", "m", "l"'],
+    ],
     [
       'body and query at once',
       ['POST', 'user?dryRun=yes&limit=x', { ...USER, name: 1 }],
@@ -251,7 +279,11 @@ describe('what does not fit is 422, and nothing has run', () => {
     [
       'a query',
       ['GET', 'user?page=two&on=1&role=x'],
-      ['query /page must be a whole number', 'query /on must be true or false', 'query /role must be "admin" or "user"'],
+      [
+        'query /page must be a whole number',
+        'query /on must be true or false',
+        'query /role must be "admin" or "user"',
+      ],
     ],
     ['one value, given twice', ['GET', 'user?page=1&page=2'], ['query /page must be a whole number']],
     ['a record', ['PUT', 'user', { a: 1, 'b/c~d': 'x' }], ['body /b~1c~0d must be a number']],
@@ -263,7 +295,11 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['POST', 'user/nest', { list: [1, [true]] }],
       ['body /list/1/0 must be a number or a string or a list'],
     ],
-    ['the bytes of a body where an object is declared', ['POST', 'user/scan', 'GIF', 'image/png'], ['body  must be an object']],
+    [
+      'the bytes of a body where an object is declared',
+      ['POST', 'user/scan', 'GIF', 'image/png'],
+      ['body  must be an object'],
+    ],
     [
       'a file where an object is declared',
       ['POST', 'user/sort', formOf({ meta: new File(['x'], 'evil.html') })],
@@ -276,14 +312,22 @@ describe('what does not fit is 422, and nothing has run', () => {
     ['a function in an object', ['PUT', 'object', { on: 'true' }], ['body /on must be true or false']],
     ['a generic base class', ['POST', 'item', { id: 1 }], ['body /id must be a string', 'body /price is missing']],
     ['a generic base class, in part', ['POST', 'item/updated', { price: 'x' }], ['body /price must be a number']],
-    ['a constraint on the fields of a record', ['POST', 'user/updated', { a: 2, b: 1 }], ['body /b must be at least 2']],
+    [
+      'a constraint on the fields of a record',
+      ['POST', 'user/updated', { a: 2, b: 1 }],
+      ['body /b must be at least 2'],
+    ],
     ['a constraint on a typedef', ['PATCH', 'script', '"A1"'], ['body  must match ^[a-z]+$']],
     [
       'a constraint on a property of a typedef',
       ['POST', 'script', { name: 'a', role: 'user', count: 0 }],
       ['body /count must be at least 1'],
     ],
-    ['JSDoc', ['POST', 'script', { name: 1, role: 'root' }], ['body /name must be a string', 'body /role must be "admin" or "user"']],
+    [
+      'JSDoc',
+      ['POST', 'script', { name: 1, role: 'root' }],
+      ['body /name must be a string', 'body /role must be "admin" or "user"'],
+    ],
     [
       'a form',
       ['POST', 'user', 'name=Ada&email=x&role=user&age=old', 'application/x-www-form-urlencoded'],
@@ -296,7 +340,11 @@ describe('what does not fit is 422, and nothing has run', () => {
       Array.from({ length: 50 }, (_, i) => `body /${i} no`),
     ],
     ['a schema that has issues and tells none', ['POST', 'library/free', {}], ['body  is not what it should be']],
-    ['a query does not stand in for the body of a library’s schema', ['POST', 'library/updated'], ['query /n no number']],
+    [
+      'a query does not stand in for the body of a library’s schema',
+      ['POST', 'library/updated'],
+      ['query /n no number'],
+    ],
   ];
   for (const [name, request, expected] of rows) {
     test(name, async () => {
@@ -325,14 +373,21 @@ describe('what does not fit is 422, and nothing has run', () => {
     });
     assert.equal((await ask('POST', 'library/lateOne', {})).status, 503);
     open();
-    while (!service.lines.some(({ event }) => event === 'operation-finished-late')) await new Promise((later) => setTimeout(later, 5));
+    while (!service.lines.some(({ event }) => event === 'operation-finished-late'))
+      await new Promise((later) => setTimeout(later, 5));
     assert.equal(shared.lateOneRan, undefined);
   });
 
   test('no value of the client is echoed, and there are at most 50 mistakes', async () => {
     const secret = 'hunter2-hunter2';
     const tags = Array.from({ length: 500 }, () => ({ secret }));
-    const { body } = await ask('POST', 'user?dryRun=x&limit=x', { ...USER, name: { secret }, role: secret, tags, seen: secret });
+    const { body } = await ask('POST', 'user?dryRun=x&limit=x', {
+      ...USER,
+      name: { secret },
+      role: secret,
+      tags,
+      seen: secret,
+    });
     assert.ok(!JSON.stringify(body).includes(secret));
     assert.equal((body.errors as unknown[]).length, 50);
   });

@@ -43,7 +43,11 @@ let groups: Groups;
 before(() => {
   dir = mkdtempSync(join(tmpdir(), 'gatefold-results-'));
   writeFileSync(join(dir, 'UserController.ts'), SOURCE);
-  groups = createGroups({ dir, log: silent, onResult: ({ operation, pointer, message }) => told.push([operation, pointer, message]) });
+  groups = createGroups({
+    dir,
+    log: silent,
+    onResult: ({ operation, pointer, message }) => told.push([operation, pointer, message]),
+  });
 });
 after(() => rmSync(dir, { recursive: true, force: true }));
 

@@ -8,7 +8,11 @@ declare const user: StandardSchema<{ name: string }, NewUser>;
 declare const other: StandardSchema<{ age: string }, { age: number }>;
 
 export class UserController {
-  static operations: Operations<UserController> = { created: { body: user, status: 201 }, index: { query: other }, '*': { timeout: 5000 } };
+  static operations: Operations<UserController> = {
+    created: { body: user, status: 201 },
+    index: { query: other },
+    '*': { timeout: 5000 },
+  };
   created(data: NewUser) {
     return data;
   }

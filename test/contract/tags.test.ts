@@ -1,5 +1,5 @@
-// What tags and decorators say about a value: a constraint is checked, wherever TypeScript reads its tag; one that nothing reads,
-// or that another library reads, refuses the file; all others are remarks.
+// What tags and decorators say about a value: a constraint is checked, wherever TypeScript reads its tag; one that
+// nothing reads, or that another library reads, refuses the file; all others are remarks.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,14 +13,20 @@ import { type Service, startService } from '../support/service.ts';
 
 const inClass = (type: string, declared = ''): string =>
   `${declared}\nexport default class XController {\n  created(data: ${type}) { return data; }\n}\n`;
-const field = (comment: string, type = 'string'): string => inClass('A', `interface A {\n  ${comment}\n  name: ${type};\n}`);
+const field = (comment: string, type = 'string'): string =>
+  inClass('A', `interface A {\n  ${comment}\n  name: ${type};\n}`);
 const inScript = (comment: string, before = ''): string =>
   `${before}\nexport default class XController {\n  ${comment}\n  created(data) { return data; }\n}\n`;
 
 describe('a constraint is checked where TypeScript reads its tag', () => {
   const rows: [name: string, source: string, good: unknown, bad: unknown, file?: string][] = [
     ['behind text on one line', field('/** The name. @minLength 3 */'), { name: 'abc' }, { name: 'ab' }],
-    ['behind text on a later line', field('/**\n * The name.\n * As it is. @minLength 3\n */'), { name: 'abc' }, { name: 'ab' }],
+    [
+      'behind text on a later line',
+      field('/**\n * The name.\n * As it is. @minLength 3\n */'),
+      { name: 'abc' },
+      { name: 'ab' },
+    ],
     ['behind a dash', field('/** The name - @minLength 3 */'), { name: 'abc' }, { name: 'ab' }],
     ['two on one line, the first', field('/** @minLength 2 @maxLength 3 */'), { name: 'ab' }, { name: 'a' }],
     ['two on one line, the second', field('/** @minLength 2 @maxLength 3 */'), { name: 'abc' }, { name: 'abcd' }],
@@ -29,7 +35,12 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
     ['of an exported alias', inClass('A', '/** The name. @minLength 3 */\nexport type A = string;'), 'abc', 'ab'],
     ['before a line comment', field('/** @minLength 3 */\n  // as it is'), { name: 'abc' }, { name: 'ab' }],
     ['before another comment', field('/** @minLength 3 */ /** The name. */'), { name: 'abc' }, { name: 'ab' }],
-    ['within a type', inClass('{ a?: 1; /** The name. @minLength 3 */ name: string }'), { name: 'abc' }, { name: 'ab' }],
+    [
+      'within a type',
+      inClass('{ a?: 1; /** The name. @minLength 3 */ name: string }'),
+      { name: 'abc' },
+      { name: 'ab' },
+    ],
     ['behind a modifier', inClass('{ readonly /** @minLength 3 */ name: string }'), { name: 'abc' }, { name: 'ab' }],
     [
       'a field of a class',
@@ -44,12 +55,21 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
     ['a pattern with an at sign', field('/** @pattern ^\\S+ \\x40\\S+$ */'), { name: 'a @b' }, { name: 'a b' }],
     [
       'of a @property',
-      inScript('/** @param {A} data */', '/**\n * @typedef {object} A\n * @property {string} name - The name. @minLength 3\n */'),
+      inScript(
+        '/** @param {A} data */',
+        '/**\n * @typedef {object} A\n * @property {string} name - The name. @minLength 3\n */',
+      ),
       { name: 'abc' },
       { name: 'ab' },
       'mjs',
     ],
-    ['of a @typedef', inScript('/** @param {A} data */', '/** @typedef {string} A - The name. @minLength 3 */'), 'abc', 'ab', 'mjs'],
+    [
+      'of a @typedef',
+      inScript('/** @param {A} data */', '/** @typedef {string} A - The name. @minLength 3 */'),
+      'abc',
+      'ab',
+      'mjs',
+    ],
     [
       'of a @typedef with its type in another tag',
       inScript('/** @param {A} data */', '/**\n * @typedef A\n * @type {string}\n * @minLength 3\n */'),
@@ -88,7 +108,9 @@ before(() => {
 });
 after(() => rmSync(dir, { recursive: true, force: true }));
 
-async function load(files: Readonly<Record<string, string>>): Promise<{ error: string; describe: () => Promise<unknown> }> {
+async function load(
+  files: Readonly<Record<string, string>>,
+): Promise<{ error: string; describe: () => Promise<unknown> }> {
   const path = join(dir, String(count++));
   mkdirSync(path);
   for (const [name, source] of Object.entries(files)) writeFileSync(join(path, name), source);
@@ -98,7 +120,8 @@ async function load(files: Readonly<Record<string, string>>): Promise<{ error: s
   return { error: failed?.error ?? 'it loaded', describe: async () => (await groups.find('x'))?.contract };
 }
 
-const IDLE = /: @minLength can have no effect here: write it in the comment before a property or a type alias(?:, on a line of its own)?$/;
+const IDLE =
+  /: @minLength can have no effect here: write it in the comment before a property or a type alias(?:, on a line of its own)?$/;
 
 describe('a constraint that nothing reads refuses the file', () => {
   const rows: [name: string, source: string, expected?: RegExp][] = [
@@ -121,10 +144,16 @@ describe('a constraint that nothing reads refuses the file', () => {
     ['before a named item of a tuple', inClass('[/** @minLength 3 */ name: string]')],
     ['before the type of an alias', inClass('A', 'type A = /** @minLength 3 */ string;')],
     ['within the head of an alias', inClass('A', 'type /** @minLength 3 */ A = string;')],
-    ['between export and its alias, below another', inClass('A', '/** A. */\nexport /** @minLength 3 */ type A = string;')],
+    [
+      'between export and its alias, below another',
+      inClass('A', '/** A. */\nexport /** @minLength 3 */ type A = string;'),
+    ],
     ['behind a type', inClass('{ name: string /** @minLength 3 */ }')],
     ['behind a type, before a semicolon', inClass('A', 'interface A {\n  name: string /** @minLength 3 */;\n}')],
-    ['behind a field on its line', inClass('A', 'interface A {\n  name: string; /** @minLength 3 */\n  age: number;\n}')],
+    [
+      'behind a field on its line',
+      inClass('A', 'interface A {\n  name: string; /** @minLength 3 */\n  age: number;\n}'),
+    ],
     ['behind a type of an interface', inClass('A', 'interface A { name: string /** @minLength 3 */ }')],
     [
       'behind a field on its line, above a comment',
@@ -138,13 +167,26 @@ describe('a constraint that nothing reads refuses the file', () => {
     ['before the type of a constant', inClass('typeof A', "const A: /** @minLength 3 */ string = 'a';")],
     ['behind the last field', inClass('A', 'interface A {\n  name: string;\n  /** @minLength 3 */\n}')],
     ['behind the last field on its line', inClass('A', 'interface A {\n  name: string; /** @minLength 3 */\n}')],
-    ['behind a bracket on its line', inClass('A', 'interface A { /** @minLength 3 */\n  name: string;\n}'), /, on a line of its own$/],
+    [
+      'behind a bracket on its line',
+      inClass('A', 'interface A { /** @minLength 3 */\n  name: string;\n}'),
+      /, on a line of its own$/,
+    ],
     ['behind an alias on its line', inClass('A', 'type A = string; /** @minLength 3 */\ntype B = A;')],
     ['before the alias behind it', inClass('B', 'type A = string; /** @minLength 3 */\ntype B = A;')],
-    ['behind an alias on its line, without semicolon', inClass('A', 'type A = string /** @minLength 3 */\ntype B = A;')],
-    ['behind an index signature on its line', inClass('A', 'interface A {\n  [name: string]: string; /** @minLength 3 */\n}')],
+    [
+      'behind an alias on its line, without semicolon',
+      inClass('A', 'type A = string /** @minLength 3 */\ntype B = A;'),
+    ],
+    [
+      'behind an index signature on its line',
+      inClass('A', 'interface A {\n  [name: string]: string; /** @minLength 3 */\n}'),
+    ],
     ['before a key', inClass('{ [name: /** @minLength 3 */ string]: string }')],
-    ['within what an interface extends', inClass('B', 'interface A { name: string }\ninterface B extends /** @minLength 3 */ A { b: 1 }')],
+    [
+      'within what an interface extends',
+      inClass('B', 'interface A { name: string }\ninterface B extends /** @minLength 3 */ A { b: 1 }'),
+    ],
     ['before an interface', inClass('A', '/** @minLength 3 */\ninterface A { name: string }')],
     [
       'before the second interface of a name',
@@ -164,13 +206,20 @@ describe('a constraint that nothing reads refuses the file', () => {
       inClass('A', "declare enum A {\n  /** @minLength 3 */\n  B = 'b',\n}"),
       /a value of the enum A is no literal/,
     ],
-    ['before a method of an interface', inClass('A', 'interface A {\n  /** @minLength 3 */\n  name(): string;\n}'), /a method/],
+    [
+      'before a method of an interface',
+      inClass('A', 'interface A {\n  /** @minLength 3 */\n  name(): string;\n}'),
+      /a method/,
+    ],
     ['before a parameter', inClass('string').replace('data:', '/** @minLength 3 */ data:')],
     ['before the type of a parameter', inClass('/** @minLength 3 */ string')],
     ['behind a parameter', inClass('string').replace('data:', 'data /** @minLength 3 */ :')],
     ['before an operation', inClass('string').replace('created', '/** @minLength 3 */\n  created')],
     ['on the class of the controller', inClass('string').replace('export', '/** @minLength 3 */\nexport')],
-    ['behind text before an operation', inClass('string').replace('created', '/** Makes one. @minLength 3 */\n  created')],
+    [
+      'behind text before an operation',
+      inClass('string').replace('created', '/** Makes one. @minLength 3 */\n  created'),
+    ],
     [
       'that another library reads, before an operation',
       inClass('string').replace('created', '/** @isInt data */\n  created'),
@@ -182,7 +231,11 @@ describe('a constraint that nothing reads refuses the file', () => {
       /@isInt is not read here: write Int or @integer$/,
     ],
     ['twice', field('/** @minLength 3 @minLength 4 */'), /@minLength stands here twice: write one$/],
-    ['twice, in two comments', field('/** @minLength 3 */ /** @minLength 4 */'), /@minLength stands here twice: write one$/],
+    [
+      'twice, in two comments',
+      field('/** @minLength 3 */ /** @minLength 4 */'),
+      /@minLength stands here twice: write one$/,
+    ],
   ];
   for (const [name, source, expected = IDLE] of rows) {
     test(name, async () => assert.match((await load({ 'XController.ts': source })).error, expected));
@@ -192,7 +245,10 @@ describe('a constraint that nothing reads refuses the file', () => {
     ['before a @typedef', inScript('/** @param {A} data */', '/** @minLength 3\n * @typedef {string} A */')],
     [
       'behind the @param of a @callback',
-      inScript('/** @param {A} data */', '/** @typedef {string} A\n * @callback B\n * @param {string} c\n * @minLength 3 */'),
+      inScript(
+        '/** @param {A} data */',
+        '/** @typedef {string} A\n * @callback B\n * @param {string} c\n * @minLength 3 */',
+      ),
     ],
     [
       'behind a @typedef of an object',
@@ -200,28 +256,46 @@ describe('a constraint that nothing reads refuses the file', () => {
       /@minLength is for strings/,
     ],
     ['behind a @param', inScript('/** @param {string} data The name. @minLength 3 */')],
-    ['behind a @param of a field', inScript('/** @param {Object} data\n * @param {string} data.name\n * @minLength 3 */')],
+    [
+      'behind a @param of a field',
+      inScript('/** @param {Object} data\n * @param {string} data.name\n * @minLength 3 */'),
+    ],
     ['before a parameter', inScript('').replace('(data)', '(/** @type {string} @minLength 3 */ data)')],
-    ['that another library reads', inScript('/** @param {A} data */', '/** @typedef {number} A\n * @isInt */'), /@isInt is not read here/],
+    [
+      'that another library reads',
+      inScript('/** @param {A} data */', '/** @typedef {number} A\n * @isInt */'),
+      /@isInt is not read here/,
+    ],
   ];
   for (const [name, source, expected = IDLE] of scripts) {
     test(`${name}, in a script`, async () => assert.match((await load({ 'XController.mjs': source })).error, expected));
   }
 
   const silentRows: [name: string, source: string][] = [
-    ['in a type that no operation uses', inClass('A', 'type A = string;\ninterface B { name: /** @minLength 3 */ string }')],
+    [
+      'in a type that no operation uses',
+      inClass('A', 'type A = string;\ninterface B { name: /** @minLength 3 */ string }'),
+    ],
     ['in the type of a result', inClass('string').replace(')', '): { name: /** @minLength 3 */ string }')],
-    ['in code', inClass('string').replace('return data;', 'const a: /** @minLength 3 */ string = data; return { /** @minLength 3 */ a };')],
+    [
+      'in code',
+      inClass('string').replace(
+        'return data;',
+        'const a: /** @minLength 3 */ string = data; return { /** @minLength 3 */ a };',
+      ),
+    ],
     ['in a text', inClass("'/** @minLength 3 */'")],
     ['as the mark of prettier', inClass('string').replace('export', '/** @format */\nexport')],
     ['in a plain comment', field('/* @minLength 3 */ // @minLength 3')],
   ];
   for (const [name, source] of silentRows) {
-    test(`${name} it does not`, async () => assert.equal((await load({ 'XController.ts': source })).error, 'it loaded'));
+    test(`${name} it does not`, async () =>
+      assert.equal((await load({ 'XController.ts': source })).error, 'it loaded'));
   }
 
   test('of another file only where its type is read', async () => {
-    const types = 'export interface Good { name: string }\nexport interface Bad {\n  name: /** @minLength 3 */ string;\n}\n';
+    const types =
+      'export interface Good { name: string }\nexport interface Bad {\n  name: /** @minLength 3 */ string;\n}\n';
     const using = (type: string) => inClass(type, `import type { ${type} } from './types.ts';`);
     assert.equal((await load({ 'XController.ts': using('Good'), 'types.ts': types })).error, 'it loaded');
     assert.match(
@@ -233,10 +307,16 @@ describe('a constraint that nothing reads refuses the file', () => {
 
 describe('a pattern that would refuse every value refuses the file', () => {
   const rows: [pattern: string, expected: RegExp][] = [
-    ['^[a-z]+$ only small letters', /@pattern \^\[a-z\]\+\$ only small letters: nothing can follow the \$; write text above the tags/],
+    [
+      '^[a-z]+$ only small letters',
+      /@pattern \^\[a-z\]\+\$ only small letters: nothing can follow the \$; write text above the tags/,
+    ],
     ['^[a-z]+$. Only small letters', /nothing can follow the \$/],
     ['^a$|^b$ or so', /nothing can follow the \$/],
-    ['^[a-z]+$\n * only small letters', /@pattern \^\[a-z\]\+\$ only small letters: a tag is one line; write text above the tags$/],
+    [
+      '^[a-z]+$\n * only small letters',
+      /@pattern \^\[a-z\]\+\$ only small letters: a tag is one line; write text above the tags$/,
+    ],
     ['[a-z]+ only small letters', /write text above the tags, and \\x20 for a blank, or end the pattern with \$$/],
     ['/^[a-z]+$/', /write the pattern without slashes and flags/],
     ['/^[a-z]+$/i', /write the pattern without slashes and flags/],
@@ -254,7 +334,10 @@ describe('a pattern that would refuse every value refuses the file', () => {
 
   test('in a script', async () => {
     const typedef = '/** @typedef {object} A\n * @property {string} name @pattern ^\\S+ @example\\.com$ */';
-    assert.match((await load({ 'XController.mjs': inScript('/** @param {A} data */', typedef) })).error, /@example ends it; write \\x40/);
+    assert.match(
+      (await load({ 'XController.mjs': inScript('/** @param {A} data */', typedef) })).error,
+      /@example ends it; write \\x40/,
+    );
   });
 
   test('text behind or below any other constraint refuses it too', async () => {
@@ -263,7 +346,8 @@ describe('a pattern that would refuse every value refuses the file', () => {
       ['/** @minLength 3\n * The name. */', /@minLength 3 The name\.: a tag is one line; write text above the tags$/],
       ['/** @integer The number. */', /@integer takes no value; write text above the tags$/],
     ];
-    for (const [comment, expected] of rows) assert.match((await load({ 'XController.ts': field(comment) })).error, expected);
+    for (const [comment, expected] of rows)
+      assert.match((await load({ 'XController.ts': field(comment) })).error, expected);
   });
 });
 
@@ -355,7 +439,8 @@ describe('a tag', () => {
     '@interface',
   ];
   for (const tag of passes) {
-    test(`${tag} loads`, async () => assert.equal((await load({ 'XController.ts': field(`/** ${tag} */`) })).error, 'it loaded'));
+    test(`${tag} loads`, async () =>
+      assert.equal((await load({ 'XController.ts': field(`/** ${tag} */`) })).error, 'it loaded'));
   }
 
   test('@type in a script stays a type', async () => {
@@ -371,12 +456,20 @@ describe('a tag', () => {
       ["@default 'two'", { default: 'two' }],
       ['@default "two"', { default: 'two' }],
       ['@default [1, 2]', { default: [1, 2] }],
-      ['The name. @default 2 or so @example a @example 1', { default: '2 or so', examples: ['a', 1], description: 'The name.' }],
-      ['The name. @maxLength 5 */ /** @title Name', { description: 'The name.', title: 'Name', maxLength: 5, type: 'string' }],
+      [
+        'The name. @default 2 or so @example a @example 1',
+        { default: '2 or so', examples: ['a', 1], description: 'The name.' },
+      ],
+      [
+        'The name. @maxLength 5 */ /** @title Name',
+        { description: 'The name.', title: 'Name', maxLength: 5, type: 'string' },
+      ],
       ['@description The name. @title Name', { description: 'The name.', title: 'Name' }],
     ];
     for (const [comment, expected] of rows) {
-      const { describe } = await load({ 'XController.ts': field(`/** ${comment} */`, 'type' in expected ? 'string' : 'any') });
+      const { describe } = await load({
+        'XController.ts': field(`/** ${comment} */`, 'type' in expected ? 'string' : 'any'),
+      });
       const { defs } = (await describe()) as { defs: Record<string, { properties: Record<string, unknown> }> };
       assert.deepEqual({ ...(defs.A?.properties.name as object) }, expected);
     }
@@ -406,7 +499,11 @@ describe('a decorator', () => {
   const rows: [name: string, member: string, decorator: string][] = [
     ['of a field', '@IsEmail() email!: string;', '@IsEmail'],
     ['of an optional field, without a call', '@IsEmail email?: string;', '@IsEmail'],
-    ['with arguments and another', "@v.Matches(/^a/, { message: 'b' })\n  @IsEmail()\n  readonly email: string = '';", '@v.Matches'],
+    [
+      'with arguments and another',
+      "@v.Matches(/^a/, { message: 'b' })\n  @IsEmail()\n  readonly email: string = '';",
+      '@v.Matches',
+    ],
     ['made by an expression', '@(v.of(1)) email!: string;', '@(…)'],
     ['of a field without a type', "@IsEmail() email = '';", '@IsEmail'],
     ['of an accessor', '@IsEmail() accessor email: string;', '@IsEmail'],
@@ -421,7 +518,10 @@ describe('a decorator', () => {
   }
 
   test('of a parameter that declares a field refuses it too', async () => {
-    assert.match((await load(dto('constructor(@IsEmail() readonly email: string) {}'))).error, /a class whose constructor declares fields/);
+    assert.match(
+      (await load(dto('constructor(@IsEmail() readonly email: string) {}'))).error,
+      /a class whose constructor declares fields/,
+    );
   });
 
   test('of a type that is a result, or that is not read, does not', async () => {

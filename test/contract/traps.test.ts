@@ -1,5 +1,5 @@
-// Syntax that misleads a parser. Each row ends with a method that must still be found, and TypeScript's own parser must see the same
-// members with the same types.
+// Syntax that misleads a parser. Each row ends with a method that must still be found, and TypeScript's own parser must
+// see the same members with the same types.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -92,7 +92,10 @@ describe('the members of a class', () => {
       const own = parseModule(source).declarations.get('A')?.[0]?.members ?? [];
       assert.deepEqual(
         own.map((one) => one.name),
-        [...(members === ' a' ? ['', 'a'] : members === 'a b 1 16' ? ['a b', '1', '16'] : members.split(' ')), 'created'],
+        [
+          ...(members === ' a' ? ['', 'a'] : members === 'a b 1 16' ? ['a b', '1', '16'] : members.split(' ')),
+          'created',
+        ],
       );
       const theirs = outlineOfTypeScript('a.ts', source);
       assert.ok(theirs !== undefined, 'TypeScript takes it');
@@ -191,7 +194,11 @@ export class Crud<T extends Entity, U = T> extends Base<T & { version: number },
     ],
     'a generic base class': [
       "import { Crud } from './crud.ts';\ninterface Item { id: string; price: number }\nexport default class XController extends Crud<Item> {}",
-      { created: 'data { price, version }', patch: 'data list of { id?, price?, version? }', red: 'data { id, price }' },
+      {
+        created: 'data { price, version }',
+        patch: 'data list of { id?, price?, version? }',
+        red: 'data { id, price }',
+      },
     ],
     'a generic base class with both arguments': [
       "import { Crud as Base, type Entity } from './crud.ts';\ninterface Item extends Entity { price: number }\nexport default class XController extends Base<Item, { only: true }> { created(data: { own: string }) { return data as never; } }",
@@ -213,7 +220,10 @@ export class Crud<T extends Entity, U = T> extends Base<T & { version: number },
       'function created(data: string): string; function created(data: number): number; function created(data: unknown): unknown { return data; }\nexport default { created };',
       { created: 'refused' },
     ],
-    'overloads of nothing': ['export default class XController { created(): string; created(): unknown { return 1; } }', { created: '' }],
+    'overloads of nothing': [
+      'export default class XController { created(): string; created(): unknown { return 1; } }',
+      { created: '' },
+    ],
     'a method beside a static one of its name': [
       'export default class XController { static created(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',
       { created: 'data { a }' },

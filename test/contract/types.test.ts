@@ -1,5 +1,5 @@
-// The meaning of types: our checks against TypeScript's checker, value by value. Every difference must have one of the reasons in
-// the table of oracle/types.ts.
+// The meaning of types: our checks against TypeScript's checker, value by value. Every difference must have one of the
+// reasons in the table of oracle/types.ts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,12 +45,15 @@ function judge(results: readonly TypeResult[]): { types: number; values: number 
 test('types written by hand take what TypeScript takes', () => {
   const file = join(SAMPLES, 'samples.ts');
   const declared = readFileSync(file, 'utf8').matchAll(/^export (?:type|interface|class) (A\d+)(?![<\w])/gm);
-  const names = [...new Set([...declared].map(([, name]) => name as string))].filter((name) => name !== 'A059' && name !== 'A062');
+  const names = [...new Set([...declared].map(([, name]) => name as string))].filter(
+    (name) => name !== 'A059' && name !== 'A062',
+  );
   const results = compareTypes(file, names, 30, 42);
   const { types, values } = judge(results);
   assert.ok(types >= 140 && values >= 4500, `${types} types, ${values} values`);
   for (const { name, refused } of results) {
-    if (refused !== undefined || REFUSED[name] !== undefined) assert.match(refused ?? 'understood', REFUSED[name] ?? /^$/, name);
+    if (refused !== undefined || REFUSED[name] !== undefined)
+      assert.match(refused ?? 'understood', REFUSED[name] ?? /^$/, name);
   }
 });
 

@@ -13,7 +13,10 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
   const module = parseModule(/\bT\b/.test(type) ? type : `type T = ${type};`);
   const writer = createSchemaWriter();
   const schema = writer.write(
-    createEvaluator(() => undefined).evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }),
+    createEvaluator(() => undefined).evaluate(
+      { kind: 'name', name: 'T', args: [], at: 0 },
+      { path: 'x.ts', module, params: new Map() },
+    ),
   );
   const check = createCompiler(writer.defs, isText).compile(schema);
   return (value) => {
@@ -103,7 +106,8 @@ describe('a text becomes', () => {
     ['{ kind: 1; a: number } | { kind: 2; b: number }', fields('{"kind":"3"}'), '/kind must be 1 or 2'],
   ];
   for (const [type, text, message] of wrong) {
-    test(`${type} ← ${JSON.stringify(text)}: ${message}`, () => assert.deepEqual(checkOf(type, true)(text).mistakes, [message]));
+    test(`${type} ← ${JSON.stringify(text)}: ${message}`, () =>
+      assert.deepEqual(checkOf(type, true)(text).mistakes, [message]));
   }
 });
 
@@ -177,7 +181,9 @@ describe('of JSON', () => {
     [
       template('#{number}-#{number}'),
       'x'.repeat(200_000),
-      ['must match ^(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+]?\\d{1,2})?--?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d{1,2})?$'],
+      [
+        'must match ^(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+]?\\d{1,2})?--?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d{1,2})?$',
+      ],
     ],
     [`${INT}type T = ${template('v#{Int}.#{Int}')};`, 'v1.2', []],
     [`${INT}type T = ${template('v#{Int}.#{Int}')};`, 'v1.2.5', ['must match ^v-?\\d+\\.-?\\d+$']],
@@ -200,7 +206,11 @@ describe('of JSON', () => {
     [tagged('integer', 'number | null'), 'x', ['must be a whole number or null']],
     [tagged('integer', 'number | null'), 1.5, ['must be a whole number']],
     ['Date', 1, ['must be a date and time like 2026-12-31T23:59:59Z']],
-    ['type D = Date | null;\ntype T = D | number;', true, ['must be a date and time like 2026-12-31T23:59:59Z or null or a number']],
+    [
+      'type D = Date | null;\ntype T = D | number;',
+      true,
+      ['must be a date and time like 2026-12-31T23:59:59Z or null or a number'],
+    ],
     ['{ cover: File | null }', { cover: null }, []],
     ['type F = File | null;\ntype T = F | number;', null, []],
     ['File | null', 'x', ['must be a file or null']],
@@ -220,7 +230,16 @@ describe('of JSON', () => {
     [
       'email',
       ['a@b.de', "o'x+y@a-b.co.uk", `${'a'.repeat(64)}@b.de`],
-      ['a@b', 'a@-b.de', '@b.de', 'a.@b.de', 'a@b..de', `${'a'.repeat(65)}@b.de`, `a@${'b.'.repeat(130)}de`, `abc@${'b.'.repeat(125)}de`],
+      [
+        'a@b',
+        'a@-b.de',
+        '@b.de',
+        'a.@b.de',
+        'a@b..de',
+        `${'a'.repeat(65)}@b.de`,
+        `a@${'b.'.repeat(130)}de`,
+        `abc@${'b.'.repeat(125)}de`,
+      ],
     ],
     [
       'date',
@@ -241,10 +260,18 @@ describe('of JSON', () => {
       ],
     ],
     ['time', ['23:59:59Z', '00:00:00+05:30'], ['23:59:59', '24:00:00Z']],
-    ['uuid', ['123e4567-e89b-12d3-a456-426614174000'], ['123e4567e89b12d3a456426614174000', '{123e4567-e89b-12d3-a456-42661417400}']],
+    [
+      'uuid',
+      ['123e4567-e89b-12d3-a456-426614174000'],
+      ['123e4567e89b12d3a456426614174000', '{123e4567-e89b-12d3-a456-42661417400}'],
+    ],
     ['uri', ['https://a.de/b?c#d', 'urn:isbn:1', 'mailto:a@b.de'], ['a.de', '/b', 'http://a b', 'http://[']],
     ['ipv4', ['127.0.0.1', '255.255.255.255'], ['256.0.0.1', '1.2.3', '01.2.3.4', '1.2.3.4.5']],
-    ['hostname', ['a', 'a-b.de', 'xn--a.de'], ['', '-a', 'a-', 'a..b', 'a_b', `${'a'.repeat(64)}.de`, `${'a.'.repeat(127)}`]],
+    [
+      'hostname',
+      ['a', 'a-b.de', 'xn--a.de'],
+      ['', '-a', 'a-', 'a..b', 'a_b', `${'a'.repeat(64)}.de`, `${'a.'.repeat(127)}`],
+    ],
   ];
   for (const [format, good, bad] of formats) {
     test(`the format ${format}`, () => {
@@ -257,7 +284,12 @@ describe('of JSON', () => {
 
 test('a Date of a valid text is a valid Date', () => {
   const check = checkOf('Date', false);
-  for (const text of ['0000-01-01T00:00:00Z', '2026-01-01t00:00:00.123456789z', '9999-12-31T23:59:59-23:59', '2026-01-01T00:00:00-00:00']) {
+  for (const text of [
+    '0000-01-01T00:00:00Z',
+    '2026-01-01t00:00:00.123456789z',
+    '9999-12-31T23:59:59-23:59',
+    '2026-01-01T00:00:00-00:00',
+  ]) {
     assert.ok(!Number.isNaN((check(text).made as Date).getTime()), text);
   }
 });
@@ -312,8 +344,14 @@ describe('a file is no object', () => {
       for (const isText of [true, false]) {
         for (const value of [file, new Blob(['x'])]) {
           assert.match(checkOf(type, isText)(value).mistakes.join(), /^must be an object/);
-          assert.match(checkOf(`{ meta: ${type} }`, isText)({ meta: value }).mistakes.join(), /^\/meta must be an object/);
-          assert.match(checkOf(`{ meta: (${type}) | null }`, isText)({ meta: value }).mistakes.join(), /^\/meta must be/);
+          assert.match(
+            checkOf(`{ meta: ${type} }`, isText)({ meta: value }).mistakes.join(),
+            /^\/meta must be an object/,
+          );
+          assert.match(
+            checkOf(`{ meta: (${type}) | null }`, isText)({ meta: value }).mistakes.join(),
+            /^\/meta must be/,
+          );
         }
       }
     });
@@ -356,6 +394,9 @@ test('after 50 mistakes nothing more is looked at', () => {
 });
 
 test('a keyword that is not known is an error, and nothing is left unchecked', () => {
-  assert.throws(() => createCompiler({}, false).compile({ type: 'string', contains: {} }), /the keyword contains is not known/);
+  assert.throws(
+    () => createCompiler({}, false).compile({ type: 'string', contains: {} }),
+    /the keyword contains is not known/,
+  );
   assert.throws(() => createCompiler({}, false).compile({ type: 'text' }), /the type text is not known/);
 });

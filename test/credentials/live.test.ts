@@ -1,4 +1,5 @@
-// The table in memory against a file that people and programs change in every way there is. Real files, the real clock of the poll.
+// The table in memory against a file that people and programs change in every way there is. Real files, the real clock
+// of the poll.
 import assert from 'node:assert/strict';
 import {
   chmodSync,
@@ -18,7 +19,15 @@ import { type TestContext, test } from 'node:test';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
 import { createLiveTable } from '../../src/credentials/table/live-table.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
-import { createFolder, createMemoryLog, type MemoryLog, makeRow, tableText, until, writeTable } from '../support/credentials-bench.ts';
+import {
+  createFolder,
+  createMemoryLog,
+  type MemoryLog,
+  makeRow,
+  tableText,
+  until,
+  writeTable,
+} from '../support/credentials-bench.ts';
 
 interface Bench {
   readonly folder: string;
@@ -62,10 +71,22 @@ test('createCredentials refuses to start, with one line, on what cannot be used'
       (folder) => writeFileSync(join(folder, 'production.json'), '{"production":['),
       /^Cannot read .*production\.json: it is not JSON \(15 bytes\)$/,
     ],
-    ['an empty table file', (folder) => writeFileSync(join(folder, 'production.json'), ''), /it is not JSON \(it is empty\)$/],
-    ['a table that is not UTF-8', (folder) => writeFileSync(join(folder, 'production.json'), Buffer.from([0xff])), /it is not UTF-8$/],
+    [
+      'an empty table file',
+      (folder) => writeFileSync(join(folder, 'production.json'), ''),
+      /it is not JSON \(it is empty\)$/,
+    ],
+    [
+      'a table that is not UTF-8',
+      (folder) => writeFileSync(join(folder, 'production.json'), Buffer.from([0xff])),
+      /it is not UTF-8$/,
+    ],
     ['a folder for a table', (folder) => mkdirSync(join(folder, 'production.json')), /it is not a regular file$/],
-    ['links in a circle', (folder) => symlinkSync('production.json', join(folder, 'production.json')), /go round in a circle$/],
+    [
+      'links in a circle',
+      (folder) => symlinkSync('production.json', join(folder, 'production.json')),
+      /go round in a circle$/,
+    ],
     [
       'a torn session key',
       (folder) => writeFileSync(join(folder, 'session.key'), 'short'),
@@ -75,7 +96,11 @@ test('createCredentials refuses to start, with one line, on what cannot be used'
   for (const [name, prepare, message] of rows) {
     const folder = createFolder(t);
     prepare(folder);
-    await assert.rejects(createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() }), { message }, name);
+    await assert.rejects(
+      createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() }),
+      { message },
+      name,
+    );
   }
 });
 
@@ -85,7 +110,10 @@ test('createCredentials refuses to start on a table that it may not read', {
   const folder = createFolder(t);
   writeTable(folder);
   chmodSync(join(folder, 'production.json'), 0);
-  await assert.rejects(createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog() }), /permission denied$/);
+  await assert.rejects(
+    createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog() }),
+    /permission denied$/,
+  );
 });
 
 /** Ways to get a new text into place. */
@@ -268,12 +296,14 @@ test('issueSession: machines that share the setting, or the file as a setting, t
   const one = makeRow();
   const folders = [createFolder(t), createFolder(t), createFolder(t)];
   for (const folder of folders) writeTable(folder, one.row);
-  const [a, b] = (await Promise.all(folders.slice(0, 2).map((folder) => start(t, folder, KEY)))).map(({ credentials }) => credentials) as [
-    Credentials,
-    Credentials,
-  ];
+  const [a, b] = (await Promise.all(folders.slice(0, 2).map((folder) => start(t, folder, KEY)))).map(
+    ({ credentials }) => credentials,
+  ) as [Credentials, Credentials];
   assert.equal(await kindOf(b, a.issueSession(one.id).token), 'row');
-  assert.equal(await kindOf((await start(t, folders[1], `${KEY}!`)).credentials, a.issueSession(one.id).token), 'refused');
+  assert.equal(
+    await kindOf((await start(t, folders[1], `${KEY}!`)).credentials, a.issueSession(one.id).token),
+    'refused',
+  );
   const withFile = (await start(t, folders[2])).credentials;
   const { token } = withFile.issueSession(one.id);
   const text = readFileSync(join(folders[2] as string, 'session.key'), 'utf8').trim();
@@ -291,7 +321,8 @@ test('a session key that is torn while the server runs: session tokens are refus
   for (let i = 0; i < 3; i++) assert.equal((await credentials.identify(token)).kind, 'refused');
   assert.throws(
     () => credentials.issueSession(one.id),
-    (error: Error & { code?: string }) => error.code === 'SESSION_UNAVAILABLE' && /it has 4 characters/.test(String(error.cause)),
+    (error: Error & { code?: string }) =>
+      error.code === 'SESSION_UNAVAILABLE' && /it has 4 characters/.test(String(error.cause)),
   );
   assert.equal(log.lines.filter((line) => line.event === 'session-key-unusable').length, 1);
 });
@@ -322,9 +353,12 @@ test('register writes a row of the owner, and its own worker sees it at once', a
 
 test('register: the same name asked for ten times at once is one row and nine refusals', async (t) => {
   const { credentials } = await start(t);
-  const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => credentials.register({ owner: OWNER, name: 'app' })));
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 10 }, () => credentials.register({ owner: OWNER, name: 'app' })),
+  );
   assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1);
-  for (const outcome of outcomes) if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'ALREADY_REGISTERED');
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'ALREADY_REGISTERED');
 });
 
 test('register: what cannot be stored is 503 with the cause for the log, what no row can hold is 400', async (t) => {
@@ -342,7 +376,8 @@ test('register: what cannot be stored is 503 with the cause for the log, what no
 test('register: a row that somebody removes before the client has its token is 503', async (t) => {
   const { credentials, folder } = await start(t);
   const registering = credentials.register({ owner: OWNER, name: 'app' });
-  // The first change after it, in the queue for the same lock or in the moment after: whichever wins, no token is given for nothing.
+  // The first change after it, in the queue for the same lock or in the moment after: whichever wins, no token is given
+  // for nothing.
   const removing = updateTable(folder, () => {}).then(() => writeTable(folder));
   const outcome = await registering.then(({ token }) => token).catch((error: { code: string }) => error.code);
   await removing;
@@ -352,10 +387,18 @@ test('register: a row that somebody removes before the client has its token is 5
 test('createCredentials asks the clock that it is given', async (t) => {
   const folder = createFolder(t);
   let now = Date.parse('2026-11-21T00:00:00Z');
-  const credentials = await createCredentials({ dataDir: folder, sessionKey: KEY, log: createMemoryLog(), now: () => now });
+  const credentials = await createCredentials({
+    dataDir: folder,
+    sessionKey: KEY,
+    log: createMemoryLog(),
+    now: () => now,
+  });
   t.after(() => credentials.close());
   const { row, token } = await credentials.register({ owner: OWNER, name: 'app' });
-  assert.equal(JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production[0].created_at, '2026-11-21T00:00:00.000Z');
+  assert.equal(
+    JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')).production[0].created_at,
+    '2026-11-21T00:00:00.000Z',
+  );
   const session = credentials.issueSession(row.id);
   assert.equal(session.expiresAt, now / 1000 + 3600);
   now += 3_600_000;

@@ -1,5 +1,6 @@
-// A credential that loses its right to an answer loses the answer: streams that are open when its row is revoked, changes or expires. The
-// table is the service's own, over a real socket. Each wait ends with its event, and a test with the time limit of the run.
+// A credential that loses its right to an answer loses the answer: streams that are open when its row is revoked,
+// changes or expires. The table is the service's own, over a real socket. Each wait ends with its event, and a test
+// with the time limit of the run.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -38,7 +39,10 @@ const CONTROLLER = `
 
 const dir = makeProject(
   { after },
-  { 'controllers/FeedController.mjs': CONTROLLER, 'controllers/SdkController.mjs': CONTROLLER.replaceAll('Feed', 'Sdk') },
+  {
+    'controllers/FeedController.mjs': CONTROLLER,
+    'controllers/SdkController.mjs': CONTROLLER.replaceAll('Feed', 'Sdk'),
+  },
 );
 const data = createFolder({ after });
 const KEY = 'k'.repeat(40);
@@ -77,7 +81,11 @@ interface Open {
 
 async function open(token: string, path = 'feed', method = 'GET'): Promise<Open> {
   const abort = new AbortController();
-  const answer = await fetch(`${api.url}/api/${path}`, { method, signal: abort.signal, headers: { authorization: `Bearer ${token}` } });
+  const answer = await fetch(`${api.url}/api/${path}`, {
+    method,
+    signal: abort.signal,
+    headers: { authorization: `Bearer ${token}` },
+  });
   assert.equal(answer.status, 200, path);
   const pieces = new EventTarget();
   let text = '';
@@ -123,7 +131,11 @@ async function openBystanders(): Promise<{ readonly others: readonly Open[]; cha
 }
 
 describe('an open stream of a credential ends when the row', { concurrency: true }, () => {
-  const changes: readonly [what: string, change: (row: Record<string, unknown>) => Record<string, unknown> | undefined, then: number][] = [
+  const changes: readonly [
+    what: string,
+    change: (row: Record<string, unknown>) => Record<string, unknown> | undefined,
+    then: number,
+  ][] = [
     ['is revoked', (row) => ({ ...row, revoked_at: '2026-01-01T00:00:00Z' }), 401],
     ['is taken out', () => undefined, 401],
     ['is quarantined', (row) => ({ ...row, groups: 7 }), 401],
@@ -149,7 +161,11 @@ describe('an open stream of a credential ends when the row', { concurrency: true
       set(harmless(), ...(changed === undefined ? [] : [changed]));
       const ends = await Promise.all(Object.values(streams).map(({ end }) => end));
       assert.deepEqual(ends, ['whole', 'cut', 'cut', 'cut'], 'an event stream ends between two events, another is cut');
-      assert.match(streams.index.text(), /^retry: 500\n\n(?:data: \d+\n\n)+$/, 'and does not say that it has come to its end');
+      assert.match(
+        streams.index.text(),
+        /^retry: 500\n\n(?:data: \d+\n\n)+$/,
+        'and does not say that it has come to its end',
+      );
       assert.equal(await call(token, 'feed'), then);
       for (const stream of others) await stream.piece();
     });
@@ -201,7 +217,12 @@ describe('an open stream ends by the clock', { concurrency: true }, () => {
   test('when its session is over, and when the row of its session is revoked', async () => {
     const { row, id, token } = await add();
     const log = createMemoryLog();
-    const past = await createCredentials({ dataDir: data, sessionKey: KEY, log, now: () => Date.now() - 3_600_000 + SOON });
+    const past = await createCredentials({
+      dataDir: data,
+      sessionKey: KEY,
+      log,
+      now: () => Date.now() - 3_600_000 + SOON,
+    });
     const present = await createCredentials({ dataDir: data, sessionKey: KEY, log });
     const [brief, long] = [past.issueSession(id).token, present.issueSession(id).token];
     past.close();
@@ -259,7 +280,8 @@ test('the operation hears of it, and so does the log', async () => {
   set({ ...row, revoked_at: 'now' });
   await Promise.all(streams.map(({ end }) => end));
   const lines = api.lines.filter(
-    ({ event, cause, operation }) => event === 'stream-refused' && cause === 'its row is revoked' && operation === 'only',
+    ({ event, cause, operation }) =>
+      event === 'stream-refused' && cause === 'its row is revoked' && operation === 'only',
   );
   assert.equal(lines.length, 2);
   const heard = (globalThis as unknown as { openStreamsAborted: string[] }).openStreamsAborted;

@@ -38,7 +38,11 @@ before(async () => {
   writeFileSync(join(data, 'production.json'), tableText(...Object.values(rows).map(({ row }) => row)));
   const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   credentials = await createCredentials({ dataDir: data, sessionKey: 'k'.repeat(32), log });
-  service = await startService({ controllers: CONTROLLERS, parts: { credentials }, expectedErrors: ['request-failed'] });
+  service = await startService({
+    controllers: CONTROLLERS,
+    parts: { credentials },
+    expectedErrors: ['request-failed'],
+  });
 });
 after(async () => {
   credentials.close();

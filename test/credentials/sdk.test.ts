@@ -1,4 +1,5 @@
-// SDK mode over a socket: a registered credential's request goes to its row's handler group (decisions 6), with the real table.
+// SDK mode over a socket: a registered credential's request goes to its row's handler group (decisions 6), with the
+// real table.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -53,7 +54,11 @@ before(async () => {
   writeFileSync(join(data, 'production.json'), JSON.stringify(TABLE), { mode: 0o600 });
   const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   credentials = await createCredentials({ dataDir: data, sessionKey: 'k'.repeat(32), log });
-  service = await startService({ controllers: CONTROLLERS, parts: { credentials }, expectedErrors: ['request-failed'] });
+  service = await startService({
+    controllers: CONTROLLERS,
+    parts: { credentials },
+    expectedErrors: ['request-failed'],
+  });
 });
 after(async () => {
   credentials.close();
@@ -86,7 +91,8 @@ describe('a live credential', () => {
   ];
   for (const [name, verb, path, authorization, op] of rows) {
     test(name, async () => {
-      const value = authorization === 'session' ? `Bearer ${credentials.issueSession(tokens.all.id).token}` : authorization;
+      const value =
+        authorization === 'session' ? `Bearer ${credentials.issueSession(tokens.all.id).token}` : authorization;
       const answer = await ask(path, value, { method: verb });
       const body = (await answer.json()) as { op: string; params: { application: { name: string } } };
       assert.equal(answer.status, 200);
@@ -147,7 +153,9 @@ describe('our shape without a live row is 401, whatever is wrong with it', () =>
   for (const [name, value] of rows) {
     test(name, async () => {
       const answer = parseRaw(
-        await service.raw(Buffer.from(`GET /api/test HTTP/1.1\r\nHost: x\r\nAuthorization: ${value}\r\n\r\n`, 'latin1')),
+        await service.raw(
+          Buffer.from(`GET /api/test HTTP/1.1\r\nHost: x\r\nAuthorization: ${value}\r\n\r\n`, 'latin1'),
+        ),
       );
       const body = assertEnvelope(answer, 401, 'INVALID_CREDENTIAL');
       assert.equal(answer.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
@@ -168,7 +176,15 @@ describe('our shape without a live row is 401, whatever is wrong with it', () =>
 });
 
 describe('what matches no row is delegated', () => {
-  for (const value of ['Basic eDp5', 'Bearer abc', 'Bearer', 'x', 'Digest username="a"', 'gfk', 'Bearer eyJhbGciOiJub25lIn0.e30.']) {
+  for (const value of [
+    'Basic eDp5',
+    'Bearer abc',
+    'Bearer',
+    'x',
+    'Digest username="a"',
+    'gfk',
+    'Bearer eyJhbGciOiJub25lIn0.e30.',
+  ]) {
     test(value, async () => {
       const answer = await ask('/api/test', value);
       assert.deepEqual([answer.status, await answer.json()], [200, { op: 'test' }]);
@@ -184,7 +200,10 @@ test('any header value is 200, 400 or 401, never a crash', () =>
         fc.string({ maxLength: 30 }).map((text) => `gfk_${text}`),
       ),
       async (value) => {
-        const line = Buffer.from(`GET /api/test HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: ${value}\r\n\r\n`, 'utf8');
+        const line = Buffer.from(
+          `GET /api/test HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: ${value}\r\n\r\n`,
+          'utf8',
+        );
         const text = await service.raw(line);
         assert.ok([200, 400, 401].includes(parseRaw(text).status), text);
       },
@@ -203,9 +222,18 @@ test('the shipped SdkController says who calls, and serves nobody without a cred
     ['DELETE', ''],
     ['GET', '/updated'],
   ] as const) {
-    assertEnvelope(await asRaw(await fetch(`${shipped.url}/api/sdk${path}`, { method: verb })), 401, 'CREDENTIAL_REQUIRED');
-    assert.equal((await fetch(`${shipped.url}/api/anything${path}`, { method: verb, headers: { authorization } })).status, 200);
+    assertEnvelope(
+      await asRaw(await fetch(`${shipped.url}/api/sdk${path}`, { method: verb })),
+      401,
+      'CREDENTIAL_REQUIRED',
+    );
+    assert.equal(
+      (await fetch(`${shipped.url}/api/anything${path}`, { method: verb, headers: { authorization } })).status,
+      200,
+    );
   }
-  const body = (await (await fetch(`${shipped.url}/api/x`, { headers: { authorization } })).json()) as { application: { name: string } };
+  const body = (await (await fetch(`${shipped.url}/api/x`, { headers: { authorization } })).json()) as {
+    application: { name: string };
+  };
   assert.equal(body.application.name, 'all');
 });

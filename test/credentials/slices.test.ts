@@ -78,7 +78,10 @@ test('register: an identity has so many live applications and no more', async (t
   writeTable(folder, ...rows);
   const credentials = await createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() });
   t.after(() => credentials.close());
-  await assert.rejects(credentials.register({ owner, name: 'one more' }), { code: 'TOO_MANY_APPLICATIONS', status: 409 });
+  await assert.rejects(credentials.register({ owner, name: 'one more' }), {
+    code: 'TOO_MANY_APPLICATIONS',
+    status: 409,
+  });
   writeTable(folder, ...rows.slice(1), { ...rows[0], revoked_at: '2026-01-01' });
   await credentials.register({ owner, name: 'one more' });
   await credentials.register({ owner: { ...owner, subject: 't' }, name: 'another one' });

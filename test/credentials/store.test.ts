@@ -21,7 +21,15 @@ import { parseTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
 import { acquireLock, isDead } from '../../src/credentials/write/lock.ts';
 import { ChangeRefused, StoreError, updateTable } from '../../src/credentials/write/store.ts';
-import { createFolder, fixturePath, makeRow, nodeFlags, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
+import {
+  createFolder,
+  fixturePath,
+  makeRow,
+  nodeFlags,
+  spawnFixture,
+  tableText,
+  writeTable,
+} from '../support/credentials-bench.ts';
 
 function readTable(folder: string) {
   return parseTable(readFileSync(join(folder, 'production.json'), 'utf8'));
@@ -80,8 +88,12 @@ test('updateTable refuses to write over what it cannot parse or read, and leaves
   }
   const folder = createFolder(t);
   mkdirSync(join(folder, 'production.json'));
-  await assert.rejects(issue(folder), { message: `Cannot write ${realpathSync(folder)}/production.json: it is not a regular file` });
-  await assert.rejects(issue(join(folder, 'none')), { message: `Cannot write ${folder}/none/production.json: the folder does not exist` });
+  await assert.rejects(issue(folder), {
+    message: `Cannot write ${realpathSync(folder)}/production.json: it is not a regular file`,
+  });
+  await assert.rejects(issue(join(folder, 'none')), {
+    message: `Cannot write ${folder}/none/production.json: the folder does not exist`,
+  });
   const loop = createFolder(t);
   symlinkSync('production.json', join(loop, 'production.json'));
   await assert.rejects(issue(loop), /go round in a circle$/);
@@ -113,7 +125,9 @@ test('updateTable follows a link to a table that is not there yet, and refuses o
   await assert.rejects(issue(other), /the folder does not exist$/);
 });
 
-test('updateTable keeps the owner of the table when root writes', { skip: process.getuid?.() !== 0 && 'only root can' }, async (t) => {
+test('updateTable keeps the owner of the table when root writes', {
+  skip: process.getuid?.() !== 0 && 'only root can',
+}, async (t) => {
   const folder = createFolder(t);
   const owner = (path: string) => [statSync(path).uid, statSync(path).gid];
   spawnSync('chown', ['4321:4322', folder]);
@@ -185,15 +199,34 @@ test('a full disk: refused, the table whole, nothing left behind', async (t) => 
   const list = `process.on('exit', () => { const fs = require('node:fs'); fs.writeSync(2, '\\n' + JSON.stringify([fs.readdirSync(process.argv[2]), fs.readFileSync(process.argv[2] + '/production.json', 'utf8')]) + '\\n'); });`;
   const hook = join(createFolder(t), 'list.cjs');
   writeFileSync(hook, list);
-  const unshare = ['--user', '--map-root-user', '--mount', 'sh', '-c', script, 'sh', folder, process.execPath, '--require', hook, ...words];
-  if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', 'mount -t tmpfs none "$1"', 'sh', folder]).status !== 0) {
+  const unshare = [
+    '--user',
+    '--map-root-user',
+    '--mount',
+    'sh',
+    '-c',
+    script,
+    'sh',
+    folder,
+    process.execPath,
+    '--require',
+    hook,
+    ...words,
+  ];
+  if (
+    spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', 'mount -t tmpfs none "$1"', 'sh', folder])
+      .status !== 0
+  ) {
     t.skip('no file system can be mounted here');
     return;
   }
   const { stdout, stderr, status } = spawnSync('unshare', unshare, { encoding: 'utf8' });
   assert.equal(status, 1);
   assert.match(stderr, /Cannot write .*production\.json: no space is left on the disk/);
-  const [names, text] = JSON.parse(stderr.split('\n').findLast((line) => line.startsWith('[[')) ?? '') as [string[], string];
+  const [names, text] = JSON.parse(stderr.split('\n').findLast((line) => line.startsWith('[[')) ?? '') as [
+    string[],
+    string,
+  ];
   assert.deepEqual(names, ['production.json']);
   const announced = stdout.trim().split('\n');
   assert.ok(announced.length > 10);
@@ -303,7 +336,11 @@ test('updateTable clears the drafts of the dead and leaves everything else', asy
     'production.json.tmp',
   ];
   const abandoned = '.production.json.lock.1-1-0123456789abcdef-old.tmp';
-  const cleared = [abandoned, '.production.json.1-1-x-ab.tmp', `.production.json.lock.${2 ** 22 + 1}-1-${machine}-ab.tmp`];
+  const cleared = [
+    abandoned,
+    '.production.json.1-1-x-ab.tmp',
+    `.production.json.lock.${2 ** 22 + 1}-1-${machine}-ab.tmp`,
+  ];
   for (const name of [...kept, ...cleared]) writeFileSync(join(folder, name), '');
   for (const name of [kept[0] as string, abandoned]) utimesSync(join(folder, name), 0, 0);
   await issue(folder);

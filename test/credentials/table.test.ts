@@ -59,7 +59,15 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ],
   [
     'null for none',
-    { handler: null, methods: null, expires_at: null, revoked_at: null, previous: null, owner: null, description: null },
+    {
+      handler: null,
+      methods: null,
+      expires_at: null,
+      revoked_at: null,
+      previous: null,
+      owner: null,
+      description: null,
+    },
     'row',
   ],
   ['a created_at that is none', { created_at: 7 }, 'row'],
@@ -78,7 +86,12 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ['a hash that is an object', { hash: { toString: 'x' } }, 'no row has its id', /^"hash" is not/],
   ['groups', { groups: ['orders', 'User'], scopes: ['a:b'] }, 'row'],
   ['groups of all kinds', { groups: '*', handler: null }, 'row'],
-  ['groups and a handler', { groups: ['a'], handler: 'Sdk' }, 'no row has its id', /^it has both "handler" and "groups"/],
+  [
+    'groups and a handler',
+    { groups: ['a'], handler: 'Sdk' },
+    'no row has its id',
+    /^it has both "handler" and "groups"/,
+  ],
   ['groups that are no list', { groups: 'orders' }, 'no row has its id', /^"groups" is neither/],
   ['a group that is none', { groups: ['../x'] }, 'no row has its id', /^"groups" is neither/],
   ['scopes that are no list', { scopes: 'a' }, 'no row has its id', /^"scopes" is not a list of scopes/],
@@ -156,9 +169,19 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
   ['state', 'revoked', 'revoked_at'],
   ['status', 'Disabled', 'revoked_at'],
   ['state', 'expired', 'revoked_at'],
-  ...['method', 'Methods', 'METHODS', 'methds', 'mehtods', 'metods', 'methodes', 'verbs', 'http_methods', 'allowedMethods', 'methods '].map(
-    (name): [string, unknown, string] => [name, ['GET'], 'methods'],
-  ),
+  ...[
+    'method',
+    'Methods',
+    'METHODS',
+    'methds',
+    'mehtods',
+    'metods',
+    'methodes',
+    'verbs',
+    'http_methods',
+    'allowedMethods',
+    'methods ',
+  ].map((name): [string, unknown, string] => [name, ['GET'], 'methods']),
   ['method', 'GET', 'methods'],
   ['mthds', ['GET'], 'methods'],
   ['expre_at', PAST, 'expires_at'],
@@ -168,16 +191,30 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
     (name): [string, unknown, string] => [name, ['order'], 'groups'],
   ),
   ['group', 'order', 'groups'],
-  ...['scope', 'Scopes', 'scops', 'sopes', 'allowed_scopes'].map((name): [string, unknown, string] => [name, 'orders:read', 'scopes']),
-  ...['limits', 'Limit', 'limt', 'rate', 'rate_limit', 'rateLimit', 'quota', 'throttle'].map((name): [string, unknown, string] => [
+  ...['scope', 'Scopes', 'scops', 'sopes', 'allowed_scopes'].map((name): [string, unknown, string] => [
     name,
-    '1/h',
-    'limit',
+    'orders:read',
+    'scopes',
   ]),
-  ...['handlers', 'Handler', 'hadnler', 'handlerGroup'].map((name): [string, unknown, string] => [name, 'Order', 'handler']),
-  ...['allowed_ips', 'ip_whitelist', 'ip_allowlist', 'ips', 'cidrs', 'allowed_origins', 'not_before', 'valid_from', 'denylist'].map(
-    (name): [string, unknown, string] => [name, ['10.0.0.0/8'], ''],
+  ...['limits', 'Limit', 'limt', 'rate', 'rate_limit', 'rateLimit', 'quota', 'throttle'].map(
+    (name): [string, unknown, string] => [name, '1/h', 'limit'],
   ),
+  ...['handlers', 'Handler', 'hadnler', 'handlerGroup'].map((name): [string, unknown, string] => [
+    name,
+    'Order',
+    'handler',
+  ]),
+  ...[
+    'allowed_ips',
+    'ip_whitelist',
+    'ip_allowlist',
+    'ips',
+    'cidrs',
+    'allowed_origins',
+    'not_before',
+    'valid_from',
+    'denylist',
+  ].map((name): [string, unknown, string] => [name, ['10.0.0.0/8'], '']),
   ['revoked', false],
   ['revoked', 0],
   ['disabled', 'false'],
@@ -284,7 +321,10 @@ test('parseTable quarantines what has no id of ours, __proto__ and its like too,
     [{ ...makeRow().row, id: 5, name: 5 }, 'row 8'],
     [{ ...makeRow().row, id: 'abc', name: 'x'.repeat(500) }, 'x'.repeat(100)],
   ];
-  const text = tableText(good.row, ...bad.map(([row]) => row)).replace('{}', '{"__proto__":{"id":"aaaaaaaaaaaa","name":"n"}}');
+  const text = tableText(good.row, ...bad.map(([row]) => row)).replace(
+    '{}',
+    '{"__proto__":{"id":"aaaaaaaaaaaa","name":"n"}}',
+  );
   const table = parseTable(text);
   assert.deepEqual(
     table.quarantined.map((row) => row.name),
@@ -303,7 +343,9 @@ test('parseTable lets nobody in by an id that comes twice, whatever the two rows
     for (const order of ['first', 'last']) {
       const [one, good] = [makeRow(), makeRow()];
       const copy = { ...one.row, ...fields };
-      const table = parseTable(order === 'first' ? tableText(copy, one.row, good.row) : tableText(one.row, good.row, copy));
+      const table = parseTable(
+        order === 'first' ? tableText(copy, one.row, good.row) : tableText(one.row, good.row, copy),
+      );
       assert.equal(outcome(table, one.token), 'no row has its id', `${name}, ${order}`);
       assert.equal(outcome(table, good.token), 'row', name);
       assert.equal(table.quarantined.length, 2, name);
@@ -403,9 +445,17 @@ test('identifyCaller: each header value around a live row, and what it is held t
     ['a letter in front', `Bearer x${token}`, damaged],
     ['a session token', `Bearer ${session}`, 'row'],
     ['a session token, bare', session, 'row'],
-    ['a session token of a row that is none', createSessionToken(KEY, 'abcdefghijkl', NOW).token, 'its row is gone or quarantined'],
+    [
+      'a session token of a row that is none',
+      createSessionToken(KEY, 'abcdefghijkl', NOW).token,
+      'its row is gone or quarantined',
+    ],
     ['a session that is over', createSessionToken(KEY, id, NOW - 3_600_000).token, 'the session is over'],
-    ['a session of another key', createSessionToken(Buffer.alloc(32), id, NOW).token, 'it is not signed with the session key'],
+    [
+      'a session of another key',
+      createSessionToken(Buffer.alloc(32), id, NOW).token,
+      'it is not signed with the session key',
+    ],
     ['a session token, prefix in capitals', session.replace('gfs', 'GFS'), damaged],
     ['a session token, damaged', `gfs_${'a'.repeat(300)}`, 'it has not the shape of a session token'],
     ['a session token behind a letter', `Bearer x${session}`, damaged],
@@ -434,7 +484,12 @@ test('identifyCaller: rows with a literal authorization', () => {
     ['exactly that value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNz', 'row'],
     ['another value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNa', 'foreign'],
     ['another case', { authorization: 'Basic dXNlcjpwYXNz' }, 'basic dXNlcjpwYXNz', 'foreign'],
-    ['a value in UTF-8, as Node hands it over', { authorization: 'Key grün' }, Buffer.from('Key grün').toString('latin1'), 'row'],
+    [
+      'a value in UTF-8, as Node hands it over',
+      { authorization: 'Key grün' },
+      Buffer.from('Key grün').toString('latin1'),
+      'row',
+    ],
     ['a value that looks like ours', { authorization: 'Bearer gfk_old' }, 'Bearer gfk_old', 'row'],
     ['an id of its own kind', { authorization: 'k', id: 'billing' }, 'k', 'row'],
     ['revoked', { authorization: 'k', revoked_at: PAST }, 'k', 'its row is revoked'],
@@ -517,7 +572,9 @@ test('parseTable never throws but for a text that is no table, whatever the rows
 test('over a socket any header value is 200, 401, 404 or 500 as decided, and never a crash', async (t) => {
   const live = makeRow({ handler: 'test' });
   const revoked = makeRow({ revoked_at: PAST });
-  const table = parseTable(tableText(live.row, revoked.row, { authorization: 'Basic old', name: 'old', handler: 'none' }));
+  const table = parseTable(
+    tableText(live.row, revoked.row, { authorization: 'Basic old', name: 'old', handler: 'none' }),
+  );
   const credentials = { identify: (authorization: string) => identify(table, authorization) };
   const service = await startService({ parts: { credentials } });
   t.after(() => service.close());
@@ -538,7 +595,9 @@ test('over a socket any header value is 200, 401, 404 or 500 as decided, and nev
   );
   // What a header line can hold at all (RFC 9110, 5.5), as bytes.
   const noise = fc.string({ unit: fc.integer({ min: 0x21, max: 0xff }).map((code) => String.fromCharCode(code)) });
-  const value = fc.array(fc.oneof(pieces, noise), { maxLength: 4 }).map((parts) => parts.join('').replaceAll('\x7f', ''));
+  const value = fc
+    .array(fc.oneof(pieces, noise), { maxLength: 4 })
+    .map((parts) => parts.join('').replaceAll('\x7f', ''));
   await fc.assert(
     fc.asyncProperty(value, fc.constantFrom('test', 'nobody'), async (authorization, group) => {
       const request = `GET /api/${group} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nConnection: close\r\n\r\n`;
@@ -546,7 +605,15 @@ test('over a socket any header value is 200, 401, 404 or 500 as decided, and nev
       const trimmed = authorization.replaceAll(/^[ \t]+|[ \t]+$/g, '');
       const caller = identify(table, trimmed).kind;
       const expected =
-        trimmed === '' ? (group === 'test' ? 200 : 404) : caller === 'refused' ? 401 : caller === 'row' || group === 'test' ? 200 : 500;
+        trimmed === ''
+          ? group === 'test'
+            ? 200
+            : 404
+          : caller === 'refused'
+            ? 401
+            : caller === 'row' || group === 'test'
+              ? 200
+              : 500;
       assert.match(answer, new RegExp(`^HTTP/1\\.1 ${expected} `), `${JSON.stringify(authorization)} on ${group}`);
       if (expected === 401) assert.match(answer, /\r\nWWW-Authenticate: Bearer error="invalid_token"\r\n/i);
       if (expected === 401) assert.doesNotMatch(answer, /revoked|expired|checksum|no row/);

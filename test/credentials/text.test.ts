@@ -27,9 +27,17 @@ test('editTable writes a row a line, and keeps every row and every member', () =
       '{\n  "v": 1,\n  "production": [\n    {\n      "id": "a"\n    }\n  ],\n  "w": [1, 2]\n}\n',
       '{"v":1,\n"production":[\n{"id":"a"},\n{"id":"b","n":1}\n],\n"w":[1,2]}\n',
     ],
-    ['rows that are none', '{"production":[null, "]}" ,[{}]]}', '{"production":[\nnull,\n"]}",\n[{}],\n{"id":"b","n":1}\n]}\n'],
+    [
+      'rows that are none',
+      '{"production":[null, "]}" ,[{}]]}',
+      '{"production":[\nnull,\n"]}",\n[{}],\n{"id":"b","n":1}\n]}\n',
+    ],
     ['a key that is spelled with escapes', '{"pro\\u0064uction":[ ]}', '{"production":[\n{"id":"b","n":1}\n]}\n'],
-    ['__proto__ beside it', '{"__proto__":{"x":[]},"production":[]}', '{"__proto__":{"x":[]},\n"production":[\n{"id":"b","n":1}\n]}\n'],
+    [
+      '__proto__ beside it',
+      '{"__proto__":{"x":[]},"production":[]}',
+      '{"__proto__":{"x":[]},\n"production":[\n{"id":"b","n":1}\n]}\n',
+    ],
     ['a byte order mark', '\uFEFF{"production":[0]}', '{"production":[\n0,\n{"id":"b","n":1}\n]}\n'],
   ];
   for (const [name, before, after] of rows)
@@ -48,7 +56,8 @@ test('editTable writes a row that is changed with the fields that it had', () =>
     ['spread over lines', '{"production":[{\n  "a": 1\n}]}', { c: 3 }, '{"a":1,"c":3}'],
     ['__proto__', '{"production":[{"__proto__":{"x":1}}]}', { a: 2 }, '{"__proto__":{"x":1},"a":2}'],
   ];
-  for (const [name, before, fields, after] of rows) assert.equal(edit(before, change(fields)), `{"production":[\n${after}\n]}\n`, name);
+  for (const [name, before, fields, after] of rows)
+    assert.equal(edit(before, change(fields)), `{"production":[\n${after}\n]}\n`, name);
 });
 
 test('editTable writes nothing when nothing was changed, and refuses a text that is no table', () => {
@@ -64,8 +73,14 @@ test('editTable refuses to write where a field comes twice: one of the two would
   const text = tableText({}, row).replace('"note":"a"', '"revoked_at":null');
   assert.equal(parseTable(text).rows.size, 0);
   const append = (table: EditableTable) => table.append({});
-  assert.throws(() => edit(text, append), new Error('the table/production/1 has the field "revoked_at" twice; take one out'));
-  assert.throws(() => edit('{"v":1,"v":2,"production":[]}', append), new Error('the table has the field "v" twice; take one out'));
+  assert.throws(
+    () => edit(text, append),
+    new Error('the table/production/1 has the field "revoked_at" twice; take one out'),
+  );
+  assert.throws(
+    () => edit('{"v":1,"v":2,"production":[]}', append),
+    new Error('the table has the field "v" twice; take one out'),
+  );
   assert.equal(
     edit(text, () => {}),
     undefined,
@@ -74,29 +89,40 @@ test('editTable refuses to write where a field comes twice: one of the two would
 
 test('editTable: what was there is there afterwards, for any JSON in any layout', () => {
   fc.assert(
-    fc.property(fc.array(fc.jsonValue(), { maxLength: 5 }), fc.constantFrom(0, 1, 2, '\t'), fc.jsonValue(), (rows, indent, other) => {
-      const before = JSON.stringify({ other, production: rows, after: other }, null, indent);
-      const after = edit(before, (table) => {
-        table.append({ id: 'new' });
-        table.append({ id: 'newer' });
-        rows.forEach((row, index) => {
-          if (typeof row === 'object' && row !== null && !Array.isArray(row) && Object.keys(row).length > 0)
-            table.change(index, { field: 1 });
+    fc.property(
+      fc.array(fc.jsonValue(), { maxLength: 5 }),
+      fc.constantFrom(0, 1, 2, '\t'),
+      fc.jsonValue(),
+      (rows, indent, other) => {
+        const before = JSON.stringify({ other, production: rows, after: other }, null, indent);
+        const after = edit(before, (table) => {
+          table.append({ id: 'new' });
+          table.append({ id: 'newer' });
+          rows.forEach((row, index) => {
+            if (typeof row === 'object' && row !== null && !Array.isArray(row) && Object.keys(row).length > 0)
+              table.change(index, { field: 1 });
+          });
         });
-      });
-      const isChanged = (row: unknown) => typeof row === 'object' && row !== null && !Array.isArray(row) && Object.keys(row).length > 0;
-      const expected = rows.map((row) => (isChanged(row) ? { ...(row as object), field: 1 } : row));
-      assert.deepEqual(
-        JSON.parse(after ?? ''),
-        JSON.parse(JSON.stringify({ other, production: [...expected, { id: 'new' }, { id: 'newer' }], after: other })),
-      );
-    }),
+        const isChanged = (row: unknown) =>
+          typeof row === 'object' && row !== null && !Array.isArray(row) && Object.keys(row).length > 0;
+        const expected = rows.map((row) => (isChanged(row) ? { ...(row as object), field: 1 } : row));
+        assert.deepEqual(
+          JSON.parse(after ?? ''),
+          JSON.parse(
+            JSON.stringify({ other, production: [...expected, { id: 'new' }, { id: 'newer' }], after: other }),
+          ),
+        );
+      },
+    ),
     { numRuns: 300 },
   );
 });
 
 test('createRow makes a row that the table takes, and its token', () => {
-  const { token, row } = createRow({ name: 'n', expiresAt: NOW + DAY, methods: ['GET'], handler: 'orders', description: 'd' }, NOW);
+  const { token, row } = createRow(
+    { name: 'n', expiresAt: NOW + DAY, methods: ['GET'], handler: 'orders', description: 'd' },
+    NOW,
+  );
   assert.deepEqual(row, {
     id: token.id,
     name: 'n',
@@ -142,12 +168,29 @@ test('rotateRow and revokeRow refuse, with one line', () => {
   const rows: [string, unknown[], string][] = [
     ['no such row', [5, null], `Cannot rotate ${id}: there is no such row`],
     ['twice', [base.row, base.row], `Cannot rotate ${id}: the table has several rows of this id`],
-    ['quarantined', [{ ...base.row, methods: 5 }], `Cannot rotate ${id}: the row is quarantined, "methods" is not a list of HTTP methods`],
-    ['literal', [{ id, authorization: 'k' }], `Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`],
-    ['revoked', [{ ...base.row, revoked_at: '2026-01-01' }], `Cannot rotate ${id}: the row is revoked; issue a new one`],
-    ['expired', [{ ...base.row, expires_at: '2026-01-01' }], `Cannot rotate ${id}: the row has expired; issue a new one`],
+    [
+      'quarantined',
+      [{ ...base.row, methods: 5 }],
+      `Cannot rotate ${id}: the row is quarantined, "methods" is not a list of HTTP methods`,
+    ],
+    [
+      'literal',
+      [{ id, authorization: 'k' }],
+      `Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`,
+    ],
+    [
+      'revoked',
+      [{ ...base.row, revoked_at: '2026-01-01' }],
+      `Cannot rotate ${id}: the row is revoked; issue a new one`,
+    ],
+    [
+      'expired',
+      [{ ...base.row, expires_at: '2026-01-01' }],
+      `Cannot rotate ${id}: the row has expired; issue a new one`,
+    ],
   ];
-  for (const [name, table, message] of rows) assert.throws(() => rotate(tableText(...table), id, 0), new ChangeRefused(message), name);
+  for (const [name, table, message] of rows)
+    assert.throws(() => rotate(tableText(...table), id, 0), new ChangeRefused(message), name);
   assert.throws(
     () => edit(tableText(), (table) => revokeRow(table, id, NOW)),
     new ChangeRefused(`Cannot revoke ${id}: there is no such row`),

@@ -63,7 +63,8 @@ test('parseToken refuses every token with one character changed, dropped, double
       token.slice(0, i) + token.slice(i + 1),
       token.slice(0, i) + token[i] + token.slice(i),
     ];
-    if (token[i] !== token[i + 1] && i + 1 < token.length) damaged.push(token.slice(0, i) + token[i + 1] + token[i] + token.slice(i + 2));
+    if (token[i] !== token[i + 1] && i + 1 < token.length)
+      damaged.push(token.slice(0, i) + token[i + 1] + token[i] + token.slice(i + 2));
     for (const text of damaged) assert.equal(parseToken(text), undefined, `position ${i}`);
   }
 });
@@ -82,7 +83,8 @@ test('hasTokenShape tells a typo from something else', () => {
         .map((at) => `${token.slice(0, at)}${odd}${token.slice(at + 1)}`),
     ),
   ];
-  for (const text of others) assert.deepEqual([hasTokenShape(text), parseToken(text)], [false, undefined], JSON.stringify(text));
+  for (const text of others)
+    assert.deepEqual([hasTokenShape(text), parseToken(text)], [false, undefined], JSON.stringify(text));
 });
 
 test('hashSecret is sha256: and the base64url of the digest', () => {
@@ -161,14 +163,20 @@ test('readSessionKey takes a key of any text and refuses a torn or an unreadable
   });
   assert.throws(() => makeSessionKey(folder), /it has 31 characters/);
   assert.equal(readFileSync(path, 'utf8'), 'k'.repeat(31));
-  assert.throws(() => readSessionKey(path), { message: `Cannot read ${path}/session.key: a part of the path is not a folder` });
+  assert.throws(() => readSessionKey(path), {
+    message: `Cannot read ${path}/session.key: a part of the path is not a folder`,
+  });
   rmSync(path);
   assert.equal(spawnSync('mkfifo', [path]).status, 0);
   assert.throws(() => readSessionKey(folder), { message: `Cannot read ${path}: it is not a regular file` });
-  assert.throws(() => makeSessionKey(join(folder, 'none')), { message: `Cannot make ${folder}/none/session.key: it does not exist` });
+  assert.throws(() => makeSessionKey(join(folder, 'none')), {
+    message: `Cannot make ${folder}/none/session.key: it does not exist`,
+  });
 });
 
-test('readSessionKey says when it may not read', { skip: process.getuid?.() === 0 && 'root may read everything' }, (t) => {
+test('readSessionKey says when it may not read', {
+  skip: process.getuid?.() === 0 && 'root may read everything',
+}, (t) => {
   const folder = createFolder(t);
   writeFileSync(join(folder, 'session.key'), 'k'.repeat(43));
   chmodSync(join(folder, 'session.key'), 0);
@@ -195,7 +203,14 @@ test('parseTime takes ISO 8601 in UTC and nothing else', () => {
     '2030-01-31T12:00:00',
     '2030-01-31T12:00:00+02:00',
   ];
-  for (const text of [...bad, '2030-01-31T24:00:00Z', '2030-01-31T25:00:00Z', ' 2030-01-31', '2030-01-31\n', '+010000-01-01T00:00:00Z']) {
+  for (const text of [
+    ...bad,
+    '2030-01-31T24:00:00Z',
+    '2030-01-31T25:00:00Z',
+    ' 2030-01-31',
+    '2030-01-31\n',
+    '+010000-01-01T00:00:00Z',
+  ]) {
     assert.equal(parseTime(text), undefined, JSON.stringify(text));
   }
 });

@@ -26,9 +26,18 @@ describe('gatefold.service', () => {
   test('systemd-analyze finds it sound, and exposed little', { skip: without('systemd-analyze') }, (t) => {
     const path = join(createFolder(t), 'gatefold.service');
     // It wants the programs to be there.
-    writeFileSync(path, read('gatefold.service').replace('/usr/bin/node', process.execPath).replaceAll('/opt/gatefold', ROOT));
+    writeFileSync(
+      path,
+      read('gatefold.service').replace('/usr/bin/node', process.execPath).replaceAll('/opt/gatefold', ROOT),
+    );
     assert.deepEqual(run('systemd-analyze', ['verify', path]), { status: 0, output: '' });
-    const { status, output } = run('systemd-analyze', ['security', '--offline=true', '--threshold=20', '--no-pager', path]);
+    const { status, output } = run('systemd-analyze', [
+      'security',
+      '--offline=true',
+      '--threshold=20',
+      '--no-pager',
+      path,
+    ]);
     if (/unrecognized option|Unknown option/.test(output)) return t.skip('this systemd-analyze does not judge a file');
     assert.equal(status, 0, output.split('\n').slice(-3).join('\n'));
   });
@@ -65,15 +74,25 @@ describe('haproxy.cfg and nginx.conf', () => {
   });
 
   const milliseconds = (text: string | undefined) => Number(text?.replace('s', '')) * 1000;
-  const haproxy = (name: string) => milliseconds(new RegExp(`^ *timeout ${name} (\\d+s)$`, 'm').exec(read('haproxy.cfg'))?.[1]);
+  const haproxy = (name: string) =>
+    milliseconds(new RegExp(`^ *timeout ${name} (\\d+s)$`, 'm').exec(read('haproxy.cfg'))?.[1]);
   const nginx = (name: string) => new RegExp(`^ *${name} (\\S+);`, 'm').exec(read('nginx.conf'))?.[1];
   const rows: readonly [string, boolean][] = [
     ['HAProxy waits longer for an answer than an operation may take', haproxy('server') > DEFAULTS.operationTimeout],
-    ['nginx waits longer for an answer than an operation may take', milliseconds(nginx('proxy_read_timeout')) > DEFAULTS.operationTimeout],
+    [
+      'nginx waits longer for an answer than an operation may take',
+      milliseconds(nginx('proxy_read_timeout')) > DEFAULTS.operationTimeout,
+    ],
     ['HAProxy gives a header section as long as the service', haproxy('http-request') === DEFAULTS.headersTimeout],
-    ['nginx gives a header section as long as the service', milliseconds(nginx('client_header_timeout')) === DEFAULTS.headersTimeout],
+    [
+      'nginx gives a header section as long as the service',
+      milliseconds(nginx('client_header_timeout')) === DEFAULTS.headersTimeout,
+    ],
     ['HAProxy waits for a body as long as the service', haproxy('client') === DEFAULTS.requestTimeout],
-    ['nginx waits for a body as long as the service', milliseconds(nginx('client_body_timeout')) === DEFAULTS.requestTimeout],
+    [
+      'nginx waits for a body as long as the service',
+      milliseconds(nginx('client_body_timeout')) === DEFAULTS.requestTimeout,
+    ],
     [
       'nginx takes a body as large as the service does',
       Number(nginx('client_max_body_size')?.replace('m', '')) * 2 ** 20 === DEFAULTS.bodyLimit,
@@ -115,7 +134,9 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
     test('two Authorization headers are never made one', async (t) => {
       const { ask, seen } = await startProxy(t, proxy);
       const answer = await ask('GET /api/test HTTP/1.1', ['Authorization: Bearer a', 'Authorization: Bearer b']);
-      const arrived = seen.map((head) => valuesOf(head.split('\r\n'), 'authorization')).filter(({ length }) => length > 0);
+      const arrived = seen
+        .map((head) => valuesOf(head.split('\r\n'), 'authorization'))
+        .filter(({ length }) => length > 0);
       // HAProxy passes both on, for the service to refuse; nginx refuses them itself.
       if (proxy === 'haproxy') assert.deepEqual(arrived, [['Bearer a', 'Bearer b']]);
       else assertEnvelope(answer, 400, 'MALFORMED_REQUEST');
@@ -169,7 +190,9 @@ test('try.sh: bash takes it', { skip: without('bash') }, () => {
 });
 
 function valuesOf(lines: readonly string[], name: string): string[] {
-  return lines.filter((line) => line.toLowerCase().startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trim());
+  return lines
+    .filter((line) => line.toLowerCase().startsWith(`${name}:`))
+    .map((line) => line.slice(name.length + 1).trim());
 }
 
 function assertEnvelope({ status, headers, body }: Answer, expected: number, code: string, id?: string): void {

@@ -1,5 +1,5 @@
-// The Kubernetes manifests in deploy/, held against the published types of the API, against the settings of the service,
-// and against what the other files there say. No cluster is asked.
+// The Kubernetes manifests in deploy/, held against the published types of the API, against the settings of the
+// service, and against what the other files there say. No cluster is asked.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,7 +18,9 @@ const GRACE = 2000;
 describe('kubernetes', () => {
   const folder = join(DEPLOY, 'kubernetes');
   const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.endsWith('.yaml'));
-  const manifests = new Map(files.map((name) => [name, parsePlainYaml(readFileSync(join(folder, name), 'utf8')) as Record<string, Plain>]));
+  const manifests = new Map(
+    files.map((name) => [name, parsePlainYaml(readFileSync(join(folder, name), 'utf8')) as Record<string, Plain>]),
+  );
   const deployment = manifests.get(join('base', 'deployment.yaml'));
   const spec = at(deployment, 'spec', 'template', 'spec');
   const container = at(spec, 'containers', 0);
@@ -82,7 +84,8 @@ describe('kubernetes', () => {
     for (const { name } of rows) assert.ok(SETTING_NAMES.includes(name), name);
     const settings = settingsOfPod();
     const port = (name: string) =>
-      (at(container, 'ports') as readonly { name: string; containerPort: number }[]).find((row) => row.name === name)?.containerPort;
+      (at(container, 'ports') as readonly { name: string; containerPort: number }[]).find((row) => row.name === name)
+        ?.containerPort;
     assert.deepEqual([port('http'), port('ops')], [settings.port, settings.opsPort]);
     assert.equal(settings.opsHost, '0.0.0.0');
     assert.equal(settings.workers, Number(at(container, 'resources', 'requests', 'cpu')));

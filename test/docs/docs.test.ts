@@ -1,5 +1,5 @@
-// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, kept while they stay as they are;
-// the setting DOCS; and `gatefold openapi`, which prints the same.
+// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, kept while they stay as they
+// are; the setting DOCS; and `gatefold openapi`, which prints the same.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -92,9 +92,13 @@ describe('the document of the bookshop', () => {
   });
 
   test('is what gatefold openapi prints', async () => {
-    const { code, out, err } = await runHere((argv, io) => runCommand(command, argv, io), ['--controllers-dir', BOOKSHOP], {
-      cwd: join(BOOKSHOP, '..'),
-    });
+    const { code, out, err } = await runHere(
+      (argv, io) => runCommand(command, argv, io),
+      ['--controllers-dir', BOOKSHOP],
+      {
+        cwd: join(BOOKSHOP, '..'),
+      },
+    );
     assert.equal(err, '');
     assert.equal(code, 0);
     assert.deepEqual(JSON.parse(out), document);
@@ -140,7 +144,12 @@ test('what only hidden operations use is in no document', async (t) => {
   try {
     const text = await (await api.fetch('/openapi.json')).text();
     assert.doesNotMatch(text, /secret|master key|thirty-seven|danger|backOffice/i);
-    assert.deepEqual(Object.keys((JSON.parse(text) as Document).components.schemas), ['Code', 'Order', 'Error', 'FieldError']);
+    assert.deepEqual(Object.keys((JSON.parse(text) as Document).components.schemas), [
+      'Code',
+      'Order',
+      'Error',
+      'FieldError',
+    ]);
     const printed = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
     assert.deepEqual(JSON.parse(printed.out), JSON.parse(text));
     assert.doesNotMatch(await (await api.fetch('/docs')).text(), /SecretPayload|danger/);
@@ -179,7 +188,10 @@ describe('the setting DOCS', () => {
       page.headers.get('content-security-policy') ?? '',
       /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'/,
     );
-    assert.equal((await api.fetch('/docs', { headers: { 'If-None-Match': page.headers.get('etag') ?? '' } })).status, 304);
+    assert.equal(
+      (await api.fetch('/docs', { headers: { 'If-None-Match': page.headers.get('etag') ?? '' } })).status,
+      304,
+    );
     assert.match(await page.text(), /^<!doctype html>/);
   });
 

@@ -1,5 +1,5 @@
-// The OpenAPI document as a function of groups: where each operation stands, and what is said of it. The journey from source
-// to document over a socket is docs.test.ts; the tools of others judge it in judges/.
+// The OpenAPI document as a function of groups: where each operation stands, and what is said of it. The journey from
+// source to document over a socket is docs.test.ts; the tools of others judge it in judges/.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';
@@ -28,9 +28,20 @@ const NOTHING = { ...EMPTY, unchecked: undefined, undocumented: undefined, at: u
 const ANY = [{ status: 200, body: 'json', schema: undefined }] as const;
 
 function group(name: string, rows: readonly Row[], defs: Record<string, Schema> = {}): DocumentedGroup {
-  const operations = rows.map(({ name: of, settings = {}, takes = 2 }) => ({ name: of, method: METHODS[takes] ?? (() => {}), settings }));
-  const known = rows.map(({ settings: _, takes: __, ...contract }): OperationContract => ({ ...NOTHING, results: ANY, ...contract }));
-  const contract: GroupContract = { group: name, ...EMPTY, operations: new Map(known.map((one) => [one.name, one])), defs };
+  const operations = rows.map(({ name: of, settings = {}, takes = 2 }) => ({
+    name: of,
+    method: METHODS[takes] ?? (() => {}),
+    settings,
+  }));
+  const known = rows.map(
+    ({ settings: _, takes: __, ...contract }): OperationContract => ({ ...NOTHING, results: ANY, ...contract }),
+  );
+  const contract: GroupContract = {
+    group: name,
+    ...EMPTY,
+    operations: new Map(known.map((one) => [one.name, one])),
+    defs,
+  };
   const routes = rows.map((row) => parseRouteName(row.name)).filter((route) => route !== undefined);
   return { name, operations: new Map(operations.map((one) => [one.name, one])), routes, contract };
 }
@@ -47,7 +58,12 @@ function documentOf(...groups: readonly DocumentedGroup[]) {
 
 interface Operation {
   readonly operationId: string;
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly required?: boolean; readonly schema: Schema }[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly schema: Schema;
+  }[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Record<string, { readonly schema: Schema }> };
   readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
   readonly security?: object[];
@@ -97,7 +113,10 @@ describe('an operation stands under', () => {
       [{ name: 'GET a.b' }, { name: 'GET a_b' }],
       ['get /api/order/a.b order_GET_a_b', 'get /api/order/a_b order_GET_a_b_2'],
     ],
-    'nothing when it is hidden': [[{ name: 'index', settings: { hidden: true } }, { name: 'created' }], ['post /api/order order_created']],
+    'nothing when it is hidden': [
+      [{ name: 'index', settings: { hidden: true } }, { name: 'created' }],
+      ['post /api/order order_created'],
+    ],
   };
   for (const [name, [given, places]] of Object.entries(rows)) {
     test(name, () => assert.deepEqual(placesOf(group('Order', given)), places));
@@ -111,10 +130,15 @@ describe('an operation stands under', () => {
   });
 });
 
-const ITEM = { type: 'object', properties: { page: { type: 'integer' }, sort: { enum: ['a', 'b'] } }, required: ['page'] };
+const ITEM = {
+  type: 'object',
+  properties: { page: { type: 'integer' }, sort: { enum: ['a', 'b'] } },
+  required: ['page'],
+};
 
 describe('of its request it says', () => {
-  const named = (operation: Operation) => operation.parameters?.map(({ name, in: at, required }) => `${at} ${name}${required ? '!' : ''}`);
+  const named = (operation: Operation) =>
+    operation.parameters?.map(({ name, in: at, required }) => `${at} ${name}${required ? '!' : ''}`);
   test('the data of a GET and the query of its params as parameters, each once', () => {
     const query = { type: 'object', properties: { sort: { type: 'string' }, dryRun: { type: 'boolean' } } };
     assert.deepEqual(named(only({ name: 'index', data: ITEM, query })), ['query page!', 'query sort', 'query dryRun']);
@@ -142,7 +166,9 @@ describe('of its request it says', () => {
     const file = { type: 'string', contentMediaType: 'application/octet-stream' };
     const typesOf = (data: Schema, settings: OperationSettings = {}) =>
       Object.keys(only({ name: 'created', data, settings }).requestBody?.content ?? {});
-    assert.deepEqual(typesOf({ type: 'object', properties: { pages: { type: 'array', items: file } } }), ['multipart/form-data']);
+    assert.deepEqual(typesOf({ type: 'object', properties: { pages: { type: 'array', items: file } } }), [
+      'multipart/form-data',
+    ]);
     assert.deepEqual(typesOf(file), ['application/octet-stream']);
     assert.deepEqual(typesOf(file, { accepts: ['image/*'] }), ['image/*']);
     assert.deepEqual(Object.keys(only({ name: 'created', settings: { body: 'stream' } }).requestBody?.content ?? {}), [
@@ -181,7 +207,12 @@ describe('of its answers it says', () => {
     assert.equal(statuses(only({ name: 'index', settings: { status: 202 } })), '202 default');
   });
   test('its summary, a description and that it is deprecated; what `static operations` says wins', () => {
-    const { summary, description, deprecated } = only({ name: 'index', summary: 'A', description: 'B', deprecated: true });
+    const { summary, description, deprecated } = only({
+      name: 'index',
+      summary: 'A',
+      description: 'B',
+      deprecated: true,
+    });
     assert.deepEqual([summary, description, deprecated], ['A', 'B', true]);
     assert.equal(only({ name: 'index', summary: 'A', settings: { summary: 'C' } }).summary, 'C');
   });
@@ -196,10 +227,16 @@ describe('the named schemas of several groups', () => {
     assert.deepEqual(schemasOf(group('A', [index], defs), group('B', [index], defs)), ['User', 'Error', 'FieldError']);
   });
   test('keep apart where they do not, and so do those that refer to them', () => {
-    const defs = (type: string) => ({ User: { type: 'object', properties: { id: { $ref: '#/$defs/Id' } } }, Id: { type } });
+    const defs = (type: string) => ({
+      User: { type: 'object', properties: { id: { $ref: '#/$defs/Id' } } },
+      Id: { type },
+    });
     const made = documentOf(group('A', [index], defs('string')), group('B', [index], defs('integer')));
     assert.deepEqual(Object.keys(made.components.schemas), ['a.Id', 'a.User', 'b.Id', 'b.User', 'Error', 'FieldError']);
-    assert.deepEqual(made.components.schemas['b.User'], { type: 'object', properties: { id: { $ref: '#/components/schemas/b.Id' } } });
+    assert.deepEqual(made.components.schemas['b.User'], {
+      type: 'object',
+      properties: { id: { $ref: '#/components/schemas/b.Id' } },
+    });
     const schema = made.paths['/api/b']?.get?.responses[200]?.content?.['application/json']?.schema;
     assert.deepEqual(schema, { $ref: '#/components/schemas/b.User' });
   });
@@ -212,7 +249,12 @@ describe('the named schemas of several groups', () => {
     const defs = { User: { items: { $ref: '#/$defs/Id' } }, Id: { items: { $ref: '#/$defs/User' } } };
     const more = { Secret: { items: { $ref: '#/$defs/Id' } }, Idle: {} };
     const other = group('B', [{ ...index, settings: { hidden: true } }], { User: { type: 'string' }, Secret: {} });
-    assert.deepEqual(schemasOf(group('A', [index, hidden], { ...defs, ...more }), other), ['Id', 'User', 'Error', 'FieldError']);
+    assert.deepEqual(schemasOf(group('A', [index, hidden], { ...defs, ...more }), other), [
+      'Id',
+      'User',
+      'Error',
+      'FieldError',
+    ]);
   });
   test('say what the tools of others ask for: the type of constants, the format of a file', () => {
     const defs = {
@@ -222,7 +264,12 @@ describe('the named schemas of several groups', () => {
       Mixed: { enum: [1, 'a'] },
     };
     const data = { anyOf: Object.keys(defs).map((name) => ({ $ref: `#/$defs/${name}` })) };
-    const { User, One, File: file, Mixed } = documentOf(group('A', [{ name: 'created', data }], defs)).components.schemas;
+    const {
+      User,
+      One,
+      File: file,
+      Mixed,
+    } = documentOf(group('A', [{ name: 'created', data }], defs)).components.schemas;
     assert.deepEqual([User?.type, One?.type, file?.format, Mixed?.type], ['string', 'number', 'binary', undefined]);
   });
 });

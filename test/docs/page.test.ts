@@ -1,5 +1,5 @@
-// The page at /api/docs, driven in a browser as people do it: with the keyboard alone, with good requests and wrong ones, on a
-// phone and on a desk, with 24 operations and with 500 groups.
+// The page at /api/docs, driven in a browser as people do it: with the keyboard alone, with good requests and wrong
+// ones, on a phone and on a desk, with 24 operations and with 500 groups.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -13,7 +13,8 @@ import { createFolder } from '../support/folder.ts';
 
 const BOOKSHOP = join(import.meta.dirname, 'bookshop');
 /** Not in step with this process, which is the service. */
-const runInShell = async (line: string) => (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
+const runInShell = async (line: string) =>
+  (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
 const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
 const ODD = `import type { Int } from 'gatefold';
 import { Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
@@ -78,7 +79,8 @@ describe('the page', { skip: noChromium }, () => {
     made.on('pageerror', (error) => complaints.push(error.message));
     made.on('console', (message) => {
       // The answers that the tests below provoke are errors to the browser, too.
-      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) complaints.push(message.text());
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        complaints.push(message.text());
     });
     made.on('request', (request) => asked.add(new URL(request.url()).origin.replace(url, 'its own')));
     await made.goto(`${url}/api/docs${hash}`);
@@ -165,7 +167,10 @@ describe('the page', { skip: noChromium }, () => {
     const wrong = (key: string) => found.locator(`.field[data-key="${key}"] > .input > .wrong`).first().innerText();
     assert.match(await wrong('isbn'), /must/);
     assert.match(await wrong('price'), /number/);
-    assert.match(await found.locator('[data-key="authors"] [data-key="0"] [data-key="name"] .wrong').innerText(), /missing/);
+    assert.match(
+      await found.locator('[data-key="authors"] [data-key="0"] [data-key="name"] .wrong').innerText(),
+      /missing/,
+    );
     await found.getByRole('button', { name: 'as JSON' }).click();
     assert.match(await found.locator('textarea').inputValue(), /"price": "cheap"/);
     await found.getByRole('button', { name: 'Send' }).click();
@@ -222,7 +227,9 @@ describe('the page', { skip: noChromium }, () => {
     await form.locator('[data-key="id"] input').first().fill('1');
     await form.locator('[data-key="title"] input').first().fill('pages');
     await form.getByRole('button', { name: 'Add to pages' }).click();
-    await form.locator('input[type=file]').setInputFiles({ name: 'one.png', mimeType: 'image/png', buffer: Buffer.from('PNG') });
+    await form
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'one.png', mimeType: 'image/png', buffer: Buffer.from('PNG') });
     await send(form, 2);
     assert.match(await form.locator('.answer pre').first().innerText(), /"pages": 1/);
     const cover = await panel('book/book_GET_by_id_cover');
@@ -250,7 +257,8 @@ describe('the page', { skip: noChromium }, () => {
       await phone.locator('nav a.group', { hasText: 'customer' }).click();
       await phone.locator('h1', { hasText: 'customer' }).waitFor();
       assert.equal(await phone.locator('nav').isVisible(), false);
-      const [red] = (await phone.evaluate<string>('getComputedStyle(document.body).backgroundColor')).match(/\d+/g) ?? [];
+      const [red] =
+        (await phone.evaluate<string>('getComputedStyle(document.body).backgroundColor')).match(/\d+/g) ?? [];
       assert.equal(Number(red) > 127, colorScheme === 'light');
       await phone.context().close();
     });
@@ -260,8 +268,13 @@ describe('the page', { skip: noChromium }, () => {
     const names = ['index', 'created', 'GET {id}', 'PATCH {id}', 'DELETE {id}'];
     const method = (_: never) => {};
     const operations = new Map(names.map((name) => [name, { name, method, settings: {} }]));
-    const groups = Array.from({ length: 500 }, (_, i): DocumentedGroup => ({ name: `Group${i}`, operations, routes: [] }));
-    await page.route('**/api/openapi.json', (route) => route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }));
+    const groups = Array.from(
+      { length: 500 },
+      (_, i): DocumentedGroup => ({ name: `Group${i}`, operations, routes: [] }),
+    );
+    await page.route('**/api/openapi.json', (route) =>
+      route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }),
+    );
     await page.goto('about:blank');
     await page.goto(`${api.url}/api/docs`);
     await page.locator('nav a.group').last().waitFor();
@@ -276,7 +289,10 @@ describe('the page', { skip: noChromium }, () => {
   });
 
   test('holds with types that contain themselves, long names, an answer that breaks off and an address that is none', async (t) => {
-    const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }), expectedErrors: ['stream-failed'] });
+    const odd = await startTest({
+      controllers: createFolder(t, { 'OddController.ts': ODD }),
+      expectedErrors: ['stream-failed'],
+    });
     t.after(() => odd.close());
     const phone = await open('#/%', { viewport: { width: 360, height: 740 } }, odd.url);
     const opened = async (id: string) => {
@@ -294,7 +310,12 @@ describe('the page', { skip: noChromium }, () => {
     await phone.reload();
     await tree.locator('[data-key="name"] input').fill('none');
     await tree.getByRole('button', { name: 'as JSON' }).click();
-    assert.deepEqual(JSON.parse(await tree.locator('textarea').inputValue()), { name: 'none', left: null, right: null, shape: null });
+    assert.deepEqual(JSON.parse(await tree.locator('textarea').inputValue()), {
+      name: 'none',
+      left: null,
+      right: null,
+      shape: null,
+    });
     assert.match(await tree.locator('[data-key="body"] h3').innerText(), /as fields/i);
     await opened('POST_long');
     assert.ok((await phone.evaluate<number>('document.documentElement.scrollWidth')) <= 360);
@@ -314,10 +335,18 @@ describe('the page', { skip: noChromium }, () => {
     t.after(() => odd.close());
     const own = await open('#/odd/odd_POST_facts', {}, odd.url);
     const found = own.locator('details.panel[open]#odd_POST_facts');
-    const facts = async (key: string) => (await found.locator(`.field[data-key="${key}"] .fact`).allInnerTexts()).join(', ');
+    const facts = async (key: string) =>
+      (await found.locator(`.field[data-key="${key}"] .fact`).allInnerTexts()).join(', ');
     await found.locator('form').waitFor();
     assert.deepEqual(
-      [await facts('some'), await facts('few'), await facts('whole'), await facts('count'), await facts('step'), await facts('one')],
+      [
+        await facts('some'),
+        await facts('few'),
+        await facts('whole'),
+        await facts('count'),
+        await facts('step'),
+        await facts('one'),
+      ],
       ['at least 1 character', '1 to 3 characters', '', 'at least 0', '', 'at most 1 item'],
     );
     await found.getByRole('button', { name: 'Fill in an example' }).click();
@@ -363,7 +392,9 @@ describe('the page', { skip: noChromium }, () => {
   });
 
   test('says that it needs a credential where the service shows its document to nobody else', async () => {
-    await page.route('**/api/openapi.json', (route) => route.fulfill({ status: 401, json: { message: 'A credential is needed' } }));
+    await page.route('**/api/openapi.json', (route) =>
+      route.fulfill({ status: 401, json: { message: 'A credential is needed' } }),
+    );
     await page.goto('about:blank');
     await page.goto(`${api.url}/api/docs`);
     await page.getByText('A credential is needed').waitFor();

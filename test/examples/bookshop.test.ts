@@ -1,5 +1,5 @@
-// examples/bookshop as its reader has it: a project of its own with Gatefold installed, its tests run by this Node; and what takes
-// a cluster: an edit, through which an event stream and the database go as the documentation says.
+// examples/bookshop as its reader has it: a project of its own with Gatefold installed, its tests run by this Node; and
+// what takes a cluster: an edit, through which an event stream and the database go as the documentation says.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -11,12 +11,16 @@ import { startService } from '../support/cluster-server.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-const skip = major > 22 || (major === 22 && minor >= 18) ? false : 'node:sqlite and TypeScript as it is need Node 22.18';
+const skip =
+  major > 22 || (major === 22 && minor >= 18) ? false : 'node:sqlite and TypeScript as it is need Node 22.18';
 
 function install(after: (clean: () => void) => void): string {
   const project = mkdtempSync(join(tmpdir(), 'gatefold-bookshop-'));
   after(() => rmSync(project, { recursive: true, force: true }));
-  cpSync(join(ROOT, 'examples/bookshop'), project, { recursive: true, filter: (path) => !path.includes('node_modules') });
+  cpSync(join(ROOT, 'examples/bookshop'), project, {
+    recursive: true,
+    filter: (path) => !path.includes('node_modules'),
+  });
   mkdirSync(join(project, 'node_modules'));
   mkdirSync(join(project, 'data'));
   symlinkSync(ROOT, join(project, 'node_modules/gatefold'));
@@ -27,7 +31,10 @@ describe('examples/bookshop', { skip }, () => {
   test('passes its own tests', async (t) => {
     const project = install((clean) => t.after(clean));
     const env = { ...process.env, NODE_TEST_CONTEXT: undefined, NODE_V8_COVERAGE: undefined };
-    const run = promisify(execFile)(process.execPath, ['--test', '--test-reporter=tap', 'test/bookshop.test.ts'], { cwd: project, env });
+    const run = promisify(execFile)(process.execPath, ['--test', '--test-reporter=tap', 'test/bookshop.test.ts'], {
+      cwd: project,
+      env,
+    });
     const { stdout } = await run.catch((error: { stdout: string }) => assert.fail(error.stdout));
     assert.match(stdout, /^# fail 0$/m);
     assert.match(stdout, /^# skipped 0$/m);
@@ -66,7 +73,8 @@ describe('examples/bookshop', { skip }, () => {
 
     const source = readFileSync(file, 'utf8');
     writeFileSync(file, source.replace('Location: `/api/order/', 'Location: `/api/order/new/'));
-    while ((await order())[1]?.startsWith('/api/order/new/') !== true) await new Promise((later) => setTimeout(later, 10));
+    while ((await order())[1]?.startsWith('/api/order/new/') !== true)
+      await new Promise((later) => setTimeout(later, 10));
     await until(() => following.connections > 1);
     await order();
     const { newest } = shop.prepare('SELECT max(id) AS newest FROM purchase').get() as { newest: number };
@@ -95,7 +103,10 @@ function follow(url: string, seen: number[], signal: AbortSignal): Following {
   void (async () => {
     while (!signal.aborted) {
       try {
-        const answer = await fetch(url, { signal, headers: seen.length === 0 ? {} : { 'Last-Event-ID': String(seen.at(-1)) } });
+        const answer = await fetch(url, {
+          signal,
+          headers: seen.length === 0 ? {} : { 'Last-Event-ID': String(seen.at(-1)) },
+        });
         following.connections++;
         let text = '';
         for await (const piece of answer.body as unknown as AsyncIterable<Uint8Array>) {

@@ -1,4 +1,5 @@
-// The first example of docs/CONTROLLERS.md, as it stands there, with two workers: whatever one of them is told, both know.
+// The first example of docs/CONTROLLERS.md, as it stands there, with two workers: whatever one of them is told, both
+// know.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -8,7 +9,8 @@ import { createFolder } from '../support/folder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-const skip = major > 22 || (major === 22 && minor >= 18) ? false : 'node:sqlite and TypeScript as it is need Node 22.18';
+const skip =
+  major > 22 || (major === 22 && minor >= 18) ? false : 'node:sqlite and TypeScript as it is need Node 22.18';
 
 test('the first example of docs/CONTROLLERS.md works with two workers', { skip }, async (t) => {
   const source = /```ts\n(\/\/ controllers\/BookController\.ts\n.*?)```/s.exec(
@@ -23,7 +25,10 @@ test('the first example of docs/CONTROLLERS.md works with two workers', { skip }
     fetch(url + path, { ...init, headers: { connection: 'close', 'content-type': 'application/json' } });
 
   const made = await ask('', { method: 'POST', body: '{"title":"Emma"}' });
-  assert.deepEqual([made.status, made.headers.get('location'), await made.json()], [201, '/api/book/1', { id: 1, title: 'Emma' }]);
+  assert.deepEqual(
+    [made.status, made.headers.get('location'), await made.json()],
+    [201, '/api/book/1', { id: 1, title: 'Emma' }],
+  );
   for (let i = 0; i < 20; i++) assert.deepEqual(await (await ask('/1')).json(), { id: 1, title: 'Emma' });
   assert.deepEqual(await (await ask('')).json(), [{ id: 1, title: 'Emma' }]);
   assert.equal((await ask('/2')).status, 404);

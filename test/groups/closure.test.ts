@@ -1,4 +1,5 @@
-// What a controller imports, in every way there is to write it: an edit of any of it must be noticed, so all of it must be known.
+// What a controller imports, in every way there is to write it: an edit of any of it must be noticed, so all of it must
+// be known.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
@@ -33,19 +34,32 @@ describe('the files that come with a controller', () => {
     [
       'require',
       'lib/g.cjs',
-      () => `import { createRequire } from 'node:module'; export const { v } = createRequire(import.meta.url)('../lib/g.cjs');`,
+      () =>
+        `import { createRequire } from 'node:module'; export const { v } = createRequire(import.meta.url)('../lib/g.cjs');`,
     ],
     ['JSON', 'lib/h.json', () => `import j from '../lib/h.json' with { type: 'json' }; export const v = j.v;`],
     ['a link', 'real/i.mjs', () => `import { v } from '../lib/i.mjs'; export { v };`],
     ['by way of another', 'lib/j2.mjs', () => `import { v } from '../lib/j1.mjs'; export { v };`],
     ['with a query', 'lib/k.mjs', () => `import { v } from '../lib/k.mjs?x=1'; export { v };`],
-    ['with a comment in between', 'lib/l.mjs', () => `import { v } from /* why */ // that\n '../lib/l.mjs'; export { v };`],
-    ['computed while loading', 'lib/c.mjs', () => `const n = 'c'; export const { v } = await import(\`../lib/\${n}.mjs\`);`, true],
+    [
+      'with a comment in between',
+      'lib/l.mjs',
+      () => `import { v } from /* why */ // that\n '../lib/l.mjs'; export { v };`,
+    ],
+    [
+      'computed while loading',
+      'lib/c.mjs',
+      () => `const n = 'c'; export const { v } = await import(\`../lib/\${n}.mjs\`);`,
+      true,
+    ],
   ];
   before(() => {
     write('package.json', JSON.stringify({ type: 'module', imports: { '#in/*': './lib/*' } }));
     for (const [, imported] of rows)
-      write(imported, imported.endsWith('.json') ? '{"v":1}' : imported.endsWith('.cjs') ? 'exports.v = 1;' : 'export const v = 1;');
+      write(
+        imported,
+        imported.endsWith('.json') ? '{"v":1}' : imported.endsWith('.cjs') ? 'exports.v = 1;' : 'export const v = 1;',
+      );
     write('lib/j1.mjs', `export * from './j2.mjs';`);
     symlinkSync('../real/i.mjs', join(root, 'lib/i.mjs'));
   });
@@ -65,7 +79,9 @@ describe('the files that come with a controller', () => {
     write('controllers/LazyController.mjs', `export const late = (file) => import(file);`);
     const told: LoadedFile[] = [];
     const loader = createModuleLoader({ onFile: (file) => told.push(file) });
-    const { late } = (await loader.load(join(root, 'controllers/LazyController.mjs'), 0)) as { late: (file: string) => Promise<unknown> };
+    const { late } = (await loader.load(join(root, 'controllers/LazyController.mjs'), 0)) as {
+      late: (file: string) => Promise<unknown>;
+    };
     assert.deepEqual(
       told.map(({ path }) => path),
       [join(root, 'controllers/LazyController.mjs')],

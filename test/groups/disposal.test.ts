@@ -1,4 +1,5 @@
-// The end of controllers: who is disposed of, what is said of those that fail, and that none holds up the end of its process.
+// The end of controllers: who is disposed of, what is said of those that fail, and that none holds up the end of its
+// process.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';

@@ -6,7 +6,18 @@ import { checkReachable, fitRoute, type GroupRoute, parseRouteName, verbsOf } fr
 const routes = (...names: string[]): GroupRoute[] => names.map((name) => parseRouteName(name) as GroupRoute);
 
 describe('parseRouteName', () => {
-  for (const name of ['index', 'find_all', '_before', 'GET', 'a b', 'find {id}', '/items', '{id}', 'with-dash', 'GET/items'])
+  for (const name of [
+    'index',
+    'find_all',
+    '_before',
+    'GET',
+    'a b',
+    'find {id}',
+    '/items',
+    '{id}',
+    'with-dash',
+    'GET/items',
+  ])
     test(`${name} is none`, () => assert.equal(parseRouteName(name), undefined));
 
   const refused: [name: string, reason: RegExp][] = [
@@ -27,7 +38,8 @@ describe('parseRouteName', () => {
     ['GET {a}/{a}', /has \{a\} twice/],
     ['GET {a*}/b', /must be last/],
   ];
-  for (const [name, reason] of refused) test(`${name} refuses the file`, () => assert.throws(() => parseRouteName(name), reason));
+  for (const [name, reason] of refused)
+    test(`${name} refuses the file`, () => assert.throws(() => parseRouteName(name), reason));
 });
 
 describe('fitRoute', () => {
@@ -91,5 +103,6 @@ describe('checkReachable', () => {
     [['GET a/{b*}', 'GET {all*}'], []],
     [['GET pay', 'POST {id}/pay'], ['pay']],
   ];
-  for (const [names, posted] of sound) test(`${names.join(', ')} can all be reached`, () => checkReachable(routes(...names), posted));
+  for (const [names, posted] of sound)
+    test(`${names.join(', ')} can all be reached`, () => checkReachable(routes(...names), posted));
 });

@@ -43,7 +43,8 @@ describe('groupNameOf', () => {
     ['é', undefined],
     ['a\n', undefined],
   ];
-  for (const [page, name] of rows) test(`${JSON.stringify(page)} → ${name}`, () => assert.equal(groupNameOf(page), name));
+  for (const [page, name] of rows)
+    test(`${JSON.stringify(page)} → ${name}`, () => assert.equal(groupNameOf(page), name));
 });
 
 test('listControllers takes files by their exact name, .ts before .mjs before .js, and nothing else', () => {
@@ -152,7 +153,13 @@ const INHERITED_GUARD = "class Base { get _before() { return 'x' } } export defa
 
 describe('a file that does not load', () => {
   const rows: [name: string, file: string, source: string, reason: RegExp, at: RegExp | undefined][] = [
-    ['does not parse', 'XController.mjs', 'export default class {\n index( {\n}', /SyntaxError/, /XController\.mjs:\d$/],
+    [
+      'does not parse',
+      'XController.mjs',
+      'export default class {\n index( {\n}',
+      /SyntaxError/,
+      /XController\.mjs:\d$/,
+    ],
     [
       'does not parse, TypeScript',
       'XController.ts',
@@ -189,12 +196,42 @@ describe('a file that does not load', () => {
     ['exports null', 'XController.mjs', 'export default null', /it exports no group/, undefined],
     ['exports an array', 'XController.mjs', 'export default []', /it exports no group/, undefined],
     ['exports another name', 'XController.mjs', 'export class YController {}', /as XController/, undefined],
-    ['has a guard that is a text', 'XController.mjs', "export default { index() {}, _before: 'x' }", /_before/, undefined],
-    ['has a guard that is an object', 'XController.mjs', 'export default { index() {}, _before: {} }', /_before/, undefined],
-    ['has a guard that is null', 'XController.mjs', 'export default { index() {}, _before: null }', /_before/, undefined],
-    ['has a field as its guard', 'XController.mjs', 'export default class { index() {} _before = true }', /_before/, undefined],
+    [
+      'has a guard that is a text',
+      'XController.mjs',
+      "export default { index() {}, _before: 'x' }",
+      /_before/,
+      undefined,
+    ],
+    [
+      'has a guard that is an object',
+      'XController.mjs',
+      'export default { index() {}, _before: {} }',
+      /_before/,
+      undefined,
+    ],
+    [
+      'has a guard that is null',
+      'XController.mjs',
+      'export default { index() {}, _before: null }',
+      /_before/,
+      undefined,
+    ],
+    [
+      'has a field as its guard',
+      'XController.mjs',
+      'export default class { index() {} _before = true }',
+      /_before/,
+      undefined,
+    ],
     ['inherits a guard that is a text', 'XController.mjs', INHERITED_GUARD, /_before/, undefined],
-    ['has a second guard that is a text', 'XController.mjs', "export default { index() {}, _after: 'x' }", /_after/, undefined],
+    [
+      'has a second guard that is a text',
+      'XController.mjs',
+      "export default { index() {}, _after: 'x' }",
+      /_after/,
+      undefined,
+    ],
     [
       'never finishes',
       'XController.mjs',
@@ -294,13 +331,16 @@ describe('a folder in use', () => {
     const service = await startService({ controllers, expectedErrors: ['request-failed', 'group-not-loadable'] });
     t.after(service.close);
     const status = async (page: string) => (await fetch(`${service.url}/api/${page}`)).status;
-    for (const page of ['process', 'system']) assert.deepEqual([await status(page), await status(page)], [500, 200], page);
+    for (const page of ['process', 'system'])
+      assert.deepEqual([await status(page), await status(page)], [500, 200], page);
     assert.deepEqual([await status('other'), await status('other')], [500, 500]);
   });
 
   test('many first requests at once import the file once', async (t) => {
     const counter = 'globalThis.importsByGroupsTest = (globalThis.importsByGroupsTest ?? 0) + 1;';
-    const service = await startService({ controllers: { 'OnceController.mjs': `${counter} export default { index: () => 1 }` } });
+    const service = await startService({
+      controllers: { 'OnceController.mjs': `${counter} export default { index: () => 1 }` },
+    });
     t.after(service.close);
     const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${service.url}/api/once`)));
     assert.ok(answers.every(({ status }) => status === 200));
@@ -327,8 +367,11 @@ describe('a folder in use', () => {
     });
     const groups = createGroups({ dir: path, log: silent });
     await groups.loadAll({ skip: new Map(), onLoading: () => {} });
-    const files = new Map(groups.closure().map(({ path: file, fingerprint }) => [file.slice(path.length + 1), fingerprint]));
-    for (const name of ['lib.mjs', 'deep.mjs', 'XController.mjs', 'YController.mjs']) assert.match(files.get(name) ?? '', /^\d+:/, name);
+    const files = new Map(
+      groups.closure().map(({ path: file, fingerprint }) => [file.slice(path.length + 1), fingerprint]),
+    );
+    for (const name of ['lib.mjs', 'deep.mjs', 'XController.mjs', 'YController.mjs'])
+      assert.match(files.get(name) ?? '', /^\d+:/, name);
     assert.equal(files.get('absent.mjs'), 'absent');
   });
 });

@@ -50,5 +50,7 @@ test('what nearly answers is told with what to rename, once a change', async (t)
   ]);
   assert.deepEqual(told(loads), []);
   write(dir, 'ShopController.mjs', 'export default class { index() {} sell_it() {} }');
-  assert.deepEqual(told(await load()), ['warn | method-ignored | ShopController.mjs | sell_it: rename it to sellIt, or begin it with _']);
+  assert.deepEqual(told(await load()), [
+    'warn | method-ignored | ShopController.mjs | sell_it: rename it to sellIt, or begin it with _',
+  ]);
 });

@@ -1,5 +1,5 @@
-// Where a controller does not load: the line, and in it the column. What reports a mistake in TypeScript counts letters outside of
-// ASCII in its own way, so those rows have tabs alone.
+// Where a controller does not load: the line, and in it the column. What reports a mistake in TypeScript counts letters
+// outside of ASCII in its own way, so those rows have tabs alone.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -13,9 +13,24 @@ const WIDE = "\t\tx = '価格😀ü';\t";
 describe('a file that does not load', () => {
   // The mistake is at the first letter of the third.
   const rows: [name: string, file: string, lines: string[], mistake: string][] = [
-    ['a syntax error in TypeScript', 'UserController.ts', ['export default class {', `${TABS} a() { f(.b); }`, '}'], '.b'],
-    ['what cannot be stripped', 'UserController.ts', [`/* ${TABS} */ enum A { B }`, 'export default class { index() {} }'], 'enum'],
-    ['a syntax error in JavaScript', 'UserController.mjs', ['export default class {', `${WIDE} a() { f(.b); }`, '}'], '.b'],
+    [
+      'a syntax error in TypeScript',
+      'UserController.ts',
+      ['export default class {', `${TABS} a() { f(.b); }`, '}'],
+      '.b',
+    ],
+    [
+      'what cannot be stripped',
+      'UserController.ts',
+      [`/* ${TABS} */ enum A { B }`, 'export default class { index() {} }'],
+      'enum',
+    ],
+    [
+      'a syntax error in JavaScript',
+      'UserController.mjs',
+      ['export default class {', `${WIDE} a() { f(.b); }`, '}'],
+      '.b',
+    ],
     ['a throw at the top', 'UserController.ts', ['', "/* 価格😀ü\t*/ throw new Error('no database');"], 'new Error'],
     ['a throw of Node at the top', 'UserController.mjs', ['', "/* 価格😀ü\t*/ new URL('none');"], 'new URL'],
     ['a throw of Node at the top, later', 'UserController.mjs', ["await null; new URL('none');"], 'new URL'],
@@ -31,11 +46,18 @@ describe('a file that does not load', () => {
       ["import { a } from 'node:fs';", "/* 価格😀ü */ import './none/there.ts';"],
       "'./none",
     ],
-    ['a package that is not there', 'UserController.mjs', ["/* 価格😀ü */ import { b } from 'no-such-package';"], "'no-such"],
+    [
+      'a package that is not there',
+      'UserController.mjs',
+      ["/* 価格😀ü */ import { b } from 'no-such-package';"],
+      "'no-such",
+    ],
     ['an export that is not there', 'UserController.mjs', ["/* 価格😀ü\t*/ import { none } from 'node:fs';"], 'none'],
   ];
   const folders = ['plain', 'Größe und Maß (1) é'];
-  for (const [folder, [name, file, lines, mistake]] of folders.flatMap((folder) => rows.map((row) => [folder, row] as const))) {
+  for (const [folder, [name, file, lines, mistake]] of folders.flatMap((folder) =>
+    rows.map((row) => [folder, row] as const),
+  )) {
     // Else tsx has made plain JavaScript of it.
     if (mistake === 'enum' && !process.features.typescript) continue;
     it(`has the place of ${name}: ${folder}`, async (test) => {
@@ -44,7 +66,11 @@ describe('a file that does not load', () => {
       const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
       const line = lines.findIndex((text) => text.includes(mistake));
       const { at, column, error } = { column: undefined, ...user };
-      assert.deepEqual([at, column], [join(dir, `${file}:${line + 1}`), String(lines[line]).indexOf(mistake) + 1], String(error));
+      assert.deepEqual(
+        [at, column],
+        [join(dir, `${file}:${line + 1}`), String(lines[line]).indexOf(mistake) + 1],
+        String(error),
+      );
     });
   }
 });

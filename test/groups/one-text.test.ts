@@ -1,4 +1,5 @@
-// The text that runs and the text that is read are one: a file that changes while it loads never serves without its checks.
+// The text that runs and the text that is read are one: a file that changes while it loads never serves without its
+// checks.
 import assert from 'node:assert/strict';
 import module from 'node:module';
 import { join } from 'node:path';
@@ -24,17 +25,22 @@ describe('a controller whose file is another one when its import ends', () => {
     empty: '',
     'cut in its middle': TYPED.slice(0, 90),
     'a comment': '// soon',
-    'without types': 'export default class XController { created(data) { return data; } index() { return 1; } wipe() { return 1; } }',
+    'without types':
+      'export default class XController { created(data) { return data; } index() { return 1; } wipe() { return 1; } }',
   };
   for (const [name, text] of Object.entries(rows)) {
     test(name, async (t) => {
-      const dir = createFolder(t, { 'package.json': '{"type":"module"}', 'XController.ts': writing('XController.ts', text) + TYPED });
+      const dir = createFolder(t, {
+        'package.json': '{"type":"module"}',
+        'XController.ts': writing('XController.ts', text) + TYPED,
+      });
       const groups = createGroups({ dir, log });
       const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
       const group = load?.ok ? await groups.find('x') : undefined;
       // With hooks the text that runs is known; elsewhere the file is loaded again, as it is by then.
       if (NODE_TELLS) assert.deepEqual([...(group?.operations.keys() ?? [])], ['created', 'index']);
-      if (NODE_TELLS || name !== 'without types') assert.equal(group?.operations.get('created')?.check === undefined, group === undefined);
+      if (NODE_TELLS || name !== 'without types')
+        assert.equal(group?.operations.get('created')?.check === undefined, group === undefined);
       else assert.equal(group?.contract.operations.get('created')?.unchecked, 'it has no annotation');
     });
   }
@@ -65,7 +71,11 @@ test('a file that is imported under a link to its folder is read where it is', a
   mkdirSync(join(dir, 'real'));
   symlinkSync('real', join(dir, 'lib'));
   write(dir, 'real/base.ts', 'export class Base { created(data: { n: number }) { return data; } }');
-  write(dir, 'XController.ts', "import { Base } from './lib/base.ts';\nexport default class XController extends Base {}");
+  write(
+    dir,
+    'XController.ts',
+    "import { Base } from './lib/base.ts';\nexport default class XController extends Base {}",
+  );
   const groups = createGroups({ dir, log });
   await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   assert.notEqual((await groups.find('x'))?.operations.get('created')?.check, undefined);
@@ -115,7 +125,11 @@ describe('own source by another specifier', () => {
 });
 
 test('what a process has imported is known by its text, and a file that it has not imported is read as it is', async (t) => {
-  const dir = createFolder(t, { 'package.json': '{"type":"module"}', 'a.mjs': 'export const a = 1;', 'b.ts': 'export type B = 1;' });
+  const dir = createFolder(t, {
+    'package.json': '{"type":"module"}',
+    'a.mjs': 'export const a = 1;',
+    'b.ts': 'export type B = 1;',
+  });
   const loader = createModuleLoader();
   await loader.load(join(dir, 'a.mjs'), 0);
   write(dir, 'a.mjs', 'export const a = 2;');

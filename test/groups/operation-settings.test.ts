@@ -40,7 +40,11 @@ describe('static operations', () => {
 
   test('what a base class says holds until a class says otherwise', () => {
     class Base {
-      static operations: object = { '*': { access: 'application' }, created: { bodyLimit: 1 }, helper: { hidden: true } };
+      static operations: object = {
+        '*': { access: 'application' },
+        created: { bodyLimit: 1 },
+        helper: { hidden: true },
+      };
       index() {}
       created() {}
       helper() {}
@@ -74,7 +78,9 @@ describe('static operations', () => {
   });
 
   test('a module may hold them', async () => {
-    const operations = await import(`data:text/javascript,${encodeURIComponent("export const index = { access: 'application' }")}`);
+    const operations = await import(
+      `data:text/javascript,${encodeURIComponent("export const index = { access: 'application' }")}`
+    );
     assert.deepEqual(settingsOf({ operations, index() {} }, 'index'), { access: 'application' });
   });
 
@@ -91,7 +97,11 @@ describe('static operations', () => {
   });
 
   test('unchecked says aloud that types are not checked, for one operation or for all', () => {
-    const controller = { operations: { '*': { unchecked: true }, index: { unchecked: false } }, index() {}, created() {} };
+    const controller = {
+      operations: { '*': { unchecked: true }, index: { unchecked: false } },
+      index() {},
+      created() {},
+    };
     assert.deepEqual(settingsOf(controller, 'index'), { unchecked: false });
     assert.deepEqual(settingsOf(controller, 'created'), { unchecked: true });
   });
@@ -99,7 +109,8 @@ describe('static operations', () => {
   test('a schema may be a function', () => {
     const callable = Object.assign(() => 1, schema);
     assert.equal(
-      settingsOf({ operations: { index: { body: callable, query: callable, result: callable } }, index() {} }, 'index')?.body,
+      settingsOf({ operations: { index: { body: callable, query: callable, result: callable } }, index() {} }, 'index')
+        ?.body,
       callable,
     );
   });
@@ -111,7 +122,11 @@ describe('static operations', () => {
     ['a key that names no operation', { find: {} }, /"find" names no operation/],
     ['a key that names what is no operation', { _before: {} }, /"_before" names no operation/],
     ['settings that are no object', { index: true }, /"index" must be a plain object/],
-    ['an unknown property', { index: { acess: 'application' } }, /unknown property acess; there are accepts, bodyLimit/],
+    [
+      'an unknown property',
+      { index: { acess: 'application' } },
+      /unknown property acess; there are accepts, bodyLimit/,
+    ],
     ['a property of Object', { index: { toString: 1 } }, /unknown property toString/],
     ['access that is none', { index: { access: 'admin' } }, /access must be 'anyone', 'application' or/],
     ['access with an empty scope', { index: { access: { scope: '' } } }, /access must be/],

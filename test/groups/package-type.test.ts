@@ -14,7 +14,11 @@ import { startService } from '../support/cluster-server.ts';
 
 const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
 
-function project(test: TestContext, manifest: string | undefined, controllers: Readonly<Record<string, string>>): string {
+function project(
+  test: TestContext,
+  manifest: string | undefined,
+  controllers: Readonly<Record<string, string>>,
+): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-type-')));
   test.after(() => rmSync(root, { recursive: true, force: true }));
   mkdirSync(join(root, 'controllers'));
@@ -30,15 +34,22 @@ async function load(root: string) {
 
 describe('a controller with import or export in a package of type commonjs', () => {
   it('does not load, and the reason says what to write where', (test) => {
-    const root = project(test, '{"type":"commonjs"}', { 'UserController.js': 'export default class { index() { return {}; } }' });
+    const root = project(test, '{"type":"commonjs"}', {
+      'UserController.js': 'export default class { index() { return {}; } }',
+    });
     assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
     // In a process of its own: here tsx would load it all the same.
     const { status, stdout } = spawnSync(process.execPath, [CLI, 'doctor', '--json'], { cwd: root, encoding: 'utf8' });
     assert.equal(status, 1);
-    const { findings } = JSON.parse(stdout) as { findings: { level: string; topic: string; message: string; at?: string }[] };
+    const { findings } = JSON.parse(stdout) as {
+      findings: { level: string; topic: string; message: string; at?: string }[];
+    };
     const found = findings.find(({ level, topic }) => level === 'wrong' && topic === 'controllers');
     assert.equal(found?.at, join(root, 'controllers/UserController.js:1'));
-    assert.match(String(found?.message), /because .*package\.json says "type": "commonjs".*: write "type": "module" there/);
+    assert.match(
+      String(found?.message),
+      /because .*package\.json says "type": "commonjs".*: write "type": "module" there/,
+    );
   });
 
   it('is loaded again as soon as its package.json is mended', { timeout: 60_000 }, async (test) => {
@@ -55,7 +66,9 @@ describe('a controller with import or export in a package of type commonjs', () 
   });
 
   it('loads when it is written for it', async (test) => {
-    const root = project(test, '{"type":"commonjs"}', { 'UserController.js': 'module.exports = class { index() { return {}; } };' });
+    const root = project(test, '{"type":"commonjs"}', {
+      'UserController.js': 'module.exports = class { index() { return {}; } };',
+    });
     const [user] = await load(root);
     assert.deepEqual([user?.ok, user?.error], [true, undefined]);
   });
@@ -103,6 +116,9 @@ describe('explainPackageType', () => {
     assert.equal(explainPackageType("SyntaxError: Unexpected token '}'", '/x/UserController.ts'), undefined));
   it('asks the nearest package.json', (test) => {
     const root = project(test, '{"type":"module"}', { 'package.json': '{"type":"commonjs"}' });
-    assert.deepEqual(readPackageType(join(root, 'controllers/x.ts')), { path: join(root, 'controllers/package.json'), type: 'commonjs' });
+    assert.deepEqual(readPackageType(join(root, 'controllers/x.ts')), {
+      path: join(root, 'controllers/package.json'),
+      type: 'commonjs',
+    });
   });
 });

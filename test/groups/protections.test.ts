@@ -1,5 +1,5 @@
-// Every way to write settings and guards that somebody may choose, over a socket: what was meant to protect holds, or the file
-// is refused with the cure. None is dropped in silence.
+// Every way to write settings and guards that somebody may choose, over a socket: what was meant to protect holds, or
+// the file is refused with the cure. None is dropped in silence.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -13,7 +13,10 @@ const settings = { created: { access: 'application' } };
 const RAN = 'created() { return { ran: 1 } }';
 const klass = (members: string, rest = '') => `${rest}export default class X { ${members} ${RAN} }`;
 
-/** `held`: refused with 401 or 403. `gone`: no operation. `runs`: nothing was meant to protect it. A pattern: why the file is refused. */
+/**
+ * `held`: refused with 401 or 403. `gone`: no operation. `runs`: nothing was meant to protect it. A pattern: why the
+ * file is refused.
+ */
 type Outcome = 'held' | 'gone' | 'runs' | RegExp;
 
 const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
@@ -45,8 +48,14 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     `class S { static operations = { '*': { access: 'application' } } } class X { ${RAN} } Object.setPrototypeOf(X, S); export default X`,
     'held',
   ],
-  'a frozen object': [klass('static operations = Object.freeze({ created: Object.freeze({ access: "application" }) });'), 'held'],
-  'an object without prototype': [klass(`static operations = { __proto__: null, created: { access: 'application' } };`), 'held'],
+  'a frozen object': [
+    klass('static operations = Object.freeze({ created: Object.freeze({ access: "application" }) });'),
+    'held',
+  ],
+  'an object without prototype': [
+    klass(`static operations = { __proto__: null, created: { access: 'application' } };`),
+    'held',
+  ],
   'exported too': [`export const operations = settings;\n${klass('static operations = operations;')}`, 'held'],
   'a static accessor': [
     klass('static get operations() { return settings }'),
@@ -58,11 +67,23 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     /static operations is an accessor/,
   ],
   'a static setter': [klass('static set operations(value) {}'), /static operations is an accessor/],
-  'a static method': [klass('static operations() { return settings }'), /static operations is a method: write static operations = \{ … \}/],
+  'a static method': [
+    klass('static operations() { return settings }'),
+    /static operations is a method: write static operations = \{ … \}/,
+  ],
   'a static arrow function': [klass('static operations = () => settings;'), /static operations is a method/],
-  'a field': [klass('operations = settings;'), /operations is a field of the instance: write static operations = \{ … \}/],
-  'a field of a base class': [`class B { operations = settings } export default class X extends B { ${RAN} }`, /operations is a field/],
-  'a field of an exported instance': [`class X { operations = settings; ${RAN} } export default new X()`, /operations is a field/],
+  'a field': [
+    klass('operations = settings;'),
+    /operations is a field of the instance: write static operations = \{ … \}/,
+  ],
+  'a field of a base class': [
+    `class B { operations = settings } export default class X extends B { ${RAN} }`,
+    /operations is a field/,
+  ],
+  'a field of an exported instance': [
+    `class X { operations = settings; ${RAN} } export default new X()`,
+    /operations is a field/,
+  ],
   'set in the constructor': [klass('constructor() { this.operations = settings }'), /operations is a field/],
   'assigned to an exported instance': [
     `class X { ${RAN} } export default Object.assign(new X(), { operations: settings })`,
@@ -72,7 +93,10 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass('get operations() { return settings }'),
     /operations is an accessor: write static operations = \{ … \}/,
   ],
-  'a method of the instance': [klass('operations() { return settings }'), /operations is a method: write static operations = \{ … \}/],
+  'a method of the instance': [
+    klass('operations() { return settings }'),
+    /operations is a method: write static operations = \{ … \}/,
+  ],
   'a value on the prototype': [
     `class X { ${RAN} } Object.assign(X.prototype, { operations: settings }); export default X`,
     /operations is a value on the prototype: write static operations/,
@@ -108,16 +132,28 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     /operations is exported beside the group: write operations: \{ … \}/,
   ],
   'a symbol': [klass(`static [Symbol.for('operations')] = settings;`), /Symbol\(operations\) says nothing/],
-  'a private static field': [klass('static #operations = settings;'), /#operations is used nowhere: write static operations/],
+  'a private static field': [
+    klass('static #operations = settings;'),
+    /#operations is used nowhere: write static operations/,
+  ],
   nothing: [klass('static operations;'), /static operations: it must be a plain object/],
-  'nothing, of an object': [`export default { operations: undefined, ${RAN} }`, /operations: it must be a plain object/],
-  'a Map': [klass(`static operations = new Map([['created', { access: 'application' }]]);`), /it must be a plain object/],
+  'nothing, of an object': [
+    `export default { operations: undefined, ${RAN} }`,
+    /operations: it must be a plain object/,
+  ],
+  'a Map': [
+    klass(`static operations = new Map([['created', { access: 'application' }]]);`),
+    /it must be a plain object/,
+  ],
   'an object with a prototype': [klass('static operations = Object.create(settings);'), /it must be a plain object/],
   'an object of a class': [
     klass('static operations = new (class { created = { access: "application" } })();'),
     /it must be a plain object/,
   ],
-  'a Proxy': [klass('static operations = new Proxy({}, { get: () => ({ access: "application" }) });'), /it must be a plain object/],
+  'a Proxy': [
+    klass('static operations = new Proxy({}, { get: () => ({ access: "application" }) });'),
+    /it must be a plain object/,
+  ],
   'settings of a class': [
     klass('static operations = { created: new (class { get access() { return "application" } })() };'),
     /"created" must be a plain object/,
@@ -126,8 +162,14 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass('static operations = { created: new Proxy({}, { get: () => "application" }) };'),
     /"created" must be a plain object/,
   ],
-  'settings as a list': [klass(`static operations = { created: ['application'] };`), /"created" must be a plain object/],
-  'settings that are undefined': [klass('static operations = { created: undefined };'), /"created" is undefined: leave it out/],
+  'settings as a list': [
+    klass(`static operations = { created: ['application'] };`),
+    /"created" must be a plain object/,
+  ],
+  'settings that are undefined': [
+    klass('static operations = { created: undefined };'),
+    /"created" is undefined: leave it out/,
+  ],
   'access that is undefined': [
     klass('static operations = { created: { access: undefined } };'),
     /"created": access is undefined: leave it out/,
@@ -160,18 +202,36 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
   'access in another case': [klass(`static operations = { created: { access: 'Application' } };`), /access must be/],
   'access as a list': [klass(`static operations = { created: { access: ['application'] } };`), /access must be/],
   'access as scopes': [klass(`static operations = { created: { access: { scopes: ['a'] } } };`), /access must be/],
-  'a misspelt property': [klass(`static operations = { created: { acces: 'application' } };`), /unknown property acces;/],
-  'a misspelt operation': [klass(`static operations = { create: { access: 'application' } };`), /"create" names no operation/],
+  'a misspelt property': [
+    klass(`static operations = { created: { acces: 'application' } };`),
+    /unknown property acces;/,
+  ],
+  'a misspelt operation': [
+    klass(`static operations = { create: { access: 'application' } };`),
+    /"create" names no operation/,
+  ],
   'a misspelt name': [klass('static operation = settings;'), /static operation says nothing: rename it to operations/],
-  'a misspelt name of an accessor': [klass('static get Operations() { return settings }'), /static Operations says nothing/],
-  'a misspelt name of an object': [`export default { opertions: settings, ${RAN} }`, /opertions says nothing: rename it to operations/],
-  'a misspelt name of a field': [klass(`_operations = { '*': { access: 'application' } };`), /_operations says nothing/],
+  'a misspelt name of an accessor': [
+    klass('static get Operations() { return settings }'),
+    /static Operations says nothing/,
+  ],
+  'a misspelt name of an object': [
+    `export default { opertions: settings, ${RAN} }`,
+    /opertions says nothing: rename it to operations/,
+  ],
+  'a misspelt name of a field': [
+    klass(`_operations = { '*': { access: 'application' } };`),
+    /_operations says nothing/,
+  ],
   'a misspelt name of an export': [`export const Operations = settings;\n${klass('')}`, /Operations says nothing/],
   'access of the class': [
     klass(`static access = 'application';`),
     /static access says nothing: write static operations = \{ '\*': \{ access: … \} \}/,
   ],
-  'access by an accessor of the class': [klass(`static get access() { return { scope: 'a' } }`), /static access says nothing/],
+  'access by an accessor of the class': [
+    klass(`static get access() { return { scope: 'a' } }`),
+    /static access says nothing/,
+  ],
   'access as a field': [klass(`access = 'application';`), /access says nothing/],
   'access of an object': [
     `export default { access: 'application', ${RAN} }`,
@@ -183,15 +243,24 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     `export default class X { static operations = settings; constructor() { return { ${RAN} } } }`,
     /its constructor returns another object/,
   ],
-  'a Proxy from the constructor': [klass('constructor() { return new Proxy(this, { get: () => refuse }) }'), /a Proxy, /],
+  'a Proxy from the constructor': [
+    klass('constructor() { return new Proxy(this, { get: () => refuse }) }'),
+    /a Proxy, /,
+  ],
   'a Proxy of an object': [`export default new Proxy({ ${RAN} }, { get: () => refuse })`, /a Proxy, /],
-  'a Proxy of an instance': [`class X { ${RAN} } export default new Proxy(new X(), { get: () => refuse })`, /a Proxy, /],
+  'a Proxy of an instance': [
+    `class X { ${RAN} } export default new Proxy(new X(), { get: () => refuse })`,
+    /a Proxy, /,
+  ],
   'a Proxy of the prototype': [
     `class B { ${RAN} } class X { index() {} }
     Object.setPrototypeOf(X.prototype, new Proxy(B.prototype, { get: () => refuse })); export default X`,
     /a Proxy, /,
   ],
-  'an operation of the name that is said to be one': [klass('static operations = { operations: {} }; operations() {}'), 'runs'],
+  'an operation of the name that is said to be one': [
+    klass('static operations = { operations: {} }; operations() {}'),
+    'runs',
+  ],
   'constants of the same names': [
     klass('static limit = 100; static access = new Map(); static timeout = 5; access = { key: 1 }; limit = 7;'),
     'runs',
@@ -203,7 +272,10 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
 };
 
 const REPLACED: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
-  'by the constructor': [klass('constructor() { const { created } = this; this.created = () => { refuse(); return created() } }'), 'held'],
+  'by the constructor': [
+    klass('constructor() { const { created } = this; this.created = () => { refuse(); return created() } }'),
+    'held',
+  ],
   'by a field': [klass('created = refuse;'), 'held'],
   'by a bound one': [klass('constructor() { this.created = this.created.bind(this) }'), 'runs'],
   'by nothing, by a field': [`class B { ${RAN} } export default class X extends B { created = undefined }`, 'gone'],
@@ -215,17 +287,26 @@ const REPLACED: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass(`constructor() { Object.defineProperty(this, 'created', { get: () => refuse }) }`),
     /created was read as an operation, but the loaded class has none/,
   ],
-  'by an accessor of the class': [`class B { ${RAN} } export default class X extends B { get created() { return refuse } }`, 'gone'],
+  'by an accessor of the class': [
+    `class B { ${RAN} } export default class X extends B { get created() { return refuse } }`,
+    'gone',
+  ],
   'by a decorated one': [`class X { ${RAN} } X.prototype.created = refuse; export default X`, 'held'],
 };
 
 const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
   'a method': [klass('_before() { refuse() }'), 'held'],
   'an asynchronous method': [klass('async _before() { refuse() }'), 'held'],
-  'a method of a base class': [`class B { async _before() { refuse() } } export default class X extends B { ${RAN} }`, 'held'],
+  'a method of a base class': [
+    `class B { async _before() { refuse() } } export default class X extends B { ${RAN} }`,
+    'held',
+  ],
   'a field': [klass('_before = () => refuse();'), 'held'],
   'a property of an object': [`export default { _before: refuse, ${RAN} }`, 'held'],
-  'a method of the prototype of an object': [`const base = { _before() { refuse() } }; export default { __proto__: base, ${RAN} }`, 'held'],
+  'a method of the prototype of an object': [
+    `const base = { _before() { refuse() } }; export default { __proto__: base, ${RAN} }`,
+    'held',
+  ],
   'exported too': [`export const _before = refuse; export default { _before, ${RAN} }`, 'held'],
   'set after the class': [`class X { ${RAN} } X.prototype._before = refuse; export default X`, 'held'],
   afterwards: [klass('_after() { refuse() }'), 'held'],
@@ -239,13 +320,22 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
   ],
   'a static field': [klass('static _before = refuse;'), /static _before is no guard/],
   'an accessor': [klass('get _before() { return refuse }'), /_before is an accessor: write it as a method/],
-  'an accessor of an object': [`export default { get _after() { return refuse }, ${RAN} }`, /_after is an accessor: write it as a method/],
+  'an accessor of an object': [
+    `export default { get _after() { return refuse }, ${RAN} }`,
+    /_after is an accessor: write it as a method/,
+  ],
   'a generator': [klass('*_before() { refuse() }'), /_before is a generator: write it as a method/],
   'an asynchronous generator': [klass('async *_after() { refuse() }'), /_after is a generator/],
-  'a class': [klass('_before = class { constructor() { refuse() } };'), /_before is a guard of the group, so it must be a method/],
+  'a class': [
+    klass('_before = class { constructor() { refuse() } };'),
+    /_before is a guard of the group, so it must be a method/,
+  ],
   'a text': [klass(`_before = 'application';`), /_before is a guard of the group, so it must be a method/],
   'a list': [`export default { _before: [refuse], ${RAN} }`, /_before is a guard of the group, so it must be a method/],
-  undefined: [`export default { _before: undefined, ${RAN} }`, /_before is a guard of the group, so it must be a method/],
+  undefined: [
+    `export default { _before: undefined, ${RAN} }`,
+    /_before is a guard of the group, so it must be a method/,
+  ],
   null: [`export default { _before: null, ${RAN} }`, /_before is a guard of the group, so it must be a method/],
   'a field that hides the method of a base class': [
     `class B { _before() { refuse() } } export default class X extends B { _before = () => {}; ${RAN} }`,
@@ -256,8 +346,14 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
     /_before is a field and a method: keep one of them/,
   ],
   'a symbol': [klass(`[Symbol('_before')]() { refuse() }`), /Symbol\(_before\) is no guard: rename it to _before/],
-  'an export': [`export function _before() { refuse() }\n${klass('')}`, /_before is exported beside the group: write it as a method/],
-  'a private method': [klass('#before() { refuse() }'), /#before is used nowhere: write it as a method, _before\(data, params\) \{ … \}/],
+  'an export': [
+    `export function _before() { refuse() }\n${klass('')}`,
+    /_before is exported beside the group: write it as a method/,
+  ],
+  'a private method': [
+    klass('#before() { refuse() }'),
+    /#before is used nowhere: write it as a method, _before\(data, params\) \{ … \}/,
+  ],
   'a private field': [klass('#_after = refuse;'), /#_after is used nowhere: write it as a method, _after\(/],
   'without the underscore': [
     klass('before() { refuse() }'),
@@ -299,7 +395,10 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
       alter() {} afters = 1; before = new Date(); static AFTER = 5; beforehand() {} aftermath() {} #before() {} first() { this.#before() } #core = 1;`),
     'runs',
   ],
-  'operations that are said to be some': [klass('static operations = { before: {}, after: {} }; before() {} after() {}'), 'runs'],
+  'operations that are said to be some': [
+    klass('static operations = { before: {}, after: {} }; before() {} after() {}'),
+    'runs',
+  ],
 };
 
 describe('what was meant to protect', { concurrency: 16 }, () => {

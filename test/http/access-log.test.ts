@@ -46,8 +46,16 @@ describe('a line', () => {
   };
   const rows: [name: string, facts: object, line: object][] = [
     ['as usual', {}, usual],
-    ['of the group that serves, and not the one in the URL', { page: 'other', group: 'Sdk' }, { ...usual, page: 'sdk' }],
-    ['of an explicit row', { page: 'register', group: '', operation: 'register' }, { ...usual, page: 'register', operation: 'register' }],
+    [
+      'of the group that serves, and not the one in the URL',
+      { page: 'other', group: 'Sdk' },
+      { ...usual, page: 'sdk' },
+    ],
+    [
+      'of an explicit row',
+      { page: 'register', group: '', operation: 'register' },
+      { ...usual, page: 'register', operation: 'register' },
+    ],
     ['where nothing serves', { page: 'made-up', group: '', operation: '' }, { ...usual, page: '', operation: '' }],
     ['with a credential', { credential: 'A1b2' }, { ...usual, credential: 'A1b2' }],
     ['with an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
@@ -121,7 +129,14 @@ describe('over a socket', () => {
     });
   }
 
-  const rows: [name: string, path: string, method: string, authorization: string, line: object, other: object | undefined][] = [
+  const rows: [
+    name: string,
+    path: string,
+    method: string,
+    authorization: string,
+    line: object,
+    other: object | undefined,
+  ][] = [
     ['a credential', '/api/test', 'GET', 'known', { page: 'sdk', credential: 'known', status: 200 }, undefined],
     [
       'a refused credential',
@@ -131,7 +146,14 @@ describe('over a socket', () => {
       { page: '', credential: 'old', status: 401 },
       { event: 'request-refused', level: 'info', credential: 'old', reason: 'expired' },
     ],
-    ['a foreign Authorization on an absent group', '/api/absent', 'GET', 'foreign', { page: '', status: 500 }, undefined],
+    [
+      'a foreign Authorization on an absent group',
+      '/api/absent',
+      'GET',
+      'foreign',
+      { page: '', status: 500 },
+      undefined,
+    ],
     [
       'a verb operation that the group lacks',
       '/api/test',
@@ -152,9 +174,13 @@ describe('over a socket', () => {
   for (const [name, path, method, authorization, expected, other] of rows) {
     test(name, async () => {
       const id = name.replaceAll(' ', '-');
-      await fetch(service.url + path, { method, headers: { 'x-request-id': id, ...(authorization !== '' && { authorization }) } });
+      await fetch(service.url + path, {
+        method,
+        headers: { 'x-request-id': id, ...(authorization !== '' && { authorization }) },
+      });
       const line = await lineOfRequest(id);
-      const pick = (from: LogLine | undefined, like: object) => Object.fromEntries(Object.keys(like).map((key) => [key, from?.[key]]));
+      const pick = (from: LogLine | undefined, like: object) =>
+        Object.fromEntries(Object.keys(like).map((key) => [key, from?.[key]]));
       assert.deepEqual(pick(line, expected), expected);
       const others = linesOf(id).filter(({ event }) => event !== 'request');
       assert.equal(others.length, other === undefined ? 0 : 1);

@@ -110,7 +110,11 @@ describe('what data is', () => {
         else controller.enqueue(piece);
       },
     });
-    const answer = await fetch(`${service.url}/api/echo`, { method: 'POST', body: stream, duplex: 'half' } as RequestInit);
+    const answer = await fetch(`${service.url}/api/echo`, {
+      method: 'POST',
+      body: stream,
+      duplex: 'half',
+    } as RequestInit);
     assert.deepEqual(((await answer.json()) as { data: unknown }).data, JSON.parse(text));
   });
 });
@@ -137,7 +141,8 @@ test('bytes are text when they are UTF-8, and only then', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 8 }), (hex) => {
       const bytes = Buffer.from(hex.join(''), 'hex');
-      if (isUtf8(bytes)) assert.deepEqual(utf8(String(decodeBody('text', bytes))), hex[0] === 'efbbbf' ? bytes.subarray(3) : bytes);
+      if (isUtf8(bytes))
+        assert.deepEqual(utf8(String(decodeBody('text', bytes))), hex[0] === 'efbbbf' ? bytes.subarray(3) : bytes);
       else assert.throws(() => decodeBody('text', bytes), { code: 'MALFORMED_BODY' });
     }),
     { numRuns: 2000 },
@@ -176,7 +181,13 @@ describe('what is refused', () => {
       'MALFORMED_BODY',
     ],
     ['gzip that is none', 'x', { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
-    ['gzip cut short', gzipSync('{"a":1}').subarray(0, 15), { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
+    [
+      'gzip cut short',
+      gzipSync('{"a":1}').subarray(0, 15),
+      { ...J, 'content-encoding': 'gzip' },
+      400,
+      'MALFORMED_BODY',
+    ],
     ['a bomb', gzipSync(Buffer.alloc(1_000_000, 0x20)), { ...J, 'content-encoding': 'gzip' }, 413, 'BODY_TOO_LARGE'],
     ['XML', '<a/>', { 'content-type': 'application/xml' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['two types in one', '{}', { 'content-type': 'application/json, text/plain' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
@@ -198,7 +209,9 @@ describe('what is refused', () => {
   test('the position of a mistake is told', async () => {
     const answer = (await (await post('{"a":1,}', J)).json()) as { message: string };
     assert.match(answer.message, /position 7$/);
-    const bytes = (await (await post(Buffer.concat([utf8('"é'), Buffer.from([0xff])]), J)).json()) as { message: string };
+    const bytes = (await (await post(Buffer.concat([utf8('"é'), Buffer.from([0xff])]), J)).json()) as {
+      message: string;
+    };
     assert.match(bytes.message, /byte 3 is not UTF-8/);
   });
 });
@@ -277,7 +290,10 @@ describe('the position of a mistake in JSON', () => {
       decodeBody('json', utf8(text));
     } catch (error) {
       const said = /^Cannot parse the body as JSON: ([a-z ]+), at position (\d+)$/.exec((error as Error).message);
-      assert.equal(said?.[1], Number(said?.[2]) >= text.length ? 'it ends too early' : 'there is a character that does not belong');
+      assert.equal(
+        said?.[1],
+        Number(said?.[2]) >= text.length ? 'it ends too early' : 'there is a character that does not belong',
+      );
       return Number(said?.[2]);
     }
     return -1;

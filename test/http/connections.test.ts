@@ -20,7 +20,12 @@ import { makePair } from '../support/tls.ts';
 async function startTracked(t: TestContext) {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
   server.on('clientError', (_error, socket) => socket.destroy());
-  const connections = trackConnections(server, { keepAliveTimeout: 1000, readTimeout: 1000, maxUnread: 1000, maxConnections: 10 });
+  const connections = trackConnections(server, {
+    keepAliveTimeout: 1000,
+    readTimeout: 1000,
+    maxUnread: 1000,
+    maxConnections: 10,
+  });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   t.after(() => {
@@ -52,8 +57,13 @@ for (const [size, count] of [
   [1024 * 1024, 16],
 ] as const) {
   test(`connections that idle hold no bytes of the body they brought: ${size} bytes`, async (t) => {
-    const controllers = { 'SizeController.mjs': 'export class SizeController { created(text) { return { length: text.length }; } }' };
-    const service = await startService({ controllers, settings: { BODY_LIMIT: String(size), KEEP_ALIVE_TIMEOUT: '60s' } });
+    const controllers = {
+      'SizeController.mjs': 'export class SizeController { created(text) { return { length: text.length }; } }',
+    };
+    const service = await startService({
+      controllers,
+      settings: { BODY_LIMIT: String(size), KEEP_ALIVE_TIMEOUT: '60s' },
+    });
     t.after(() => service.close());
     const body = Buffer.alloc(size, 'a');
     const bufferBytes = collectingBytes();
@@ -62,7 +72,9 @@ for (const [size, count] of [
     const clients = Array.from({ length: count }, () => connect(service.port, '127.0.0.1'));
     await Promise.all(
       clients.map(async (client) => {
-        client.write(`POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${size}\r\n\r\n`);
+        client.write(
+          `POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${size}\r\n\r\n`,
+        );
         client.write(body);
         let answer = '';
         while (!answer.includes('}')) answer += await once(client, 'data');
@@ -200,7 +212,9 @@ test('what comes behind an answer that ends its connection is not begun', async 
 for (const scheme of ['http', 'https'] as const) {
   test(`an answer is cut when its client has taken none of it for REQUEST_TIMEOUT, however long it takes who reads on: ${scheme}`, async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
-    const controllers = { 'BigController.mjs': "export class BigController { index() { return 'x'.repeat(50_000_000); } }" };
+    const controllers = {
+      'BigController.mjs': "export class BigController { index() { return 'x'.repeat(50_000_000); } }",
+    };
     const transport = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 10, plainRefusal: () => '' });
     transport.use({ ...makePair('localhost'), ticketKeys: [randomBytes(48).toString('base64')], challenge: undefined });
     const settings = { REQUEST_TIMEOUT: '1s', HEADERS_TIMEOUT: '1s' };
@@ -209,7 +223,9 @@ for (const scheme of ['http', 'https'] as const) {
     const [socket, client] = await new Promise<[Socket, Socket]>((connected) => {
       const at = { port: service.port, host: '127.0.0.1', rejectUnauthorized: false };
       const client = scheme === 'http' ? connect(at) : connectSecurely(at);
-      service.app.server.on(scheme === 'http' ? 'connection' : 'secureConnection', (socket) => connected([socket, client]));
+      service.app.server.on(scheme === 'http' ? 'connection' : 'secureConnection', (socket) =>
+        connected([socket, client]),
+      );
     });
     t.after(() => client.destroy());
     client.on('error', () => {});
@@ -235,7 +251,9 @@ for (const scheme of ['http', 'https'] as const) {
 
 test('clients that do not read are cut where their answers are too many, and nobody who reads', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  const controllers = { 'BigController.mjs': "export class BigController { index() { return 'x'.repeat(20_000_000); } }" };
+  const controllers = {
+    'BigController.mjs': "export class BigController { index() { return 'x'.repeat(20_000_000); } }",
+  };
   const service = await startService({ controllers, settings: { BODY_BUDGET: '50MB' } });
   t.after(() => service.close());
   const sockets: Socket[] = [];

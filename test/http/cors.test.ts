@@ -35,16 +35,41 @@ const ROWS: Row[] = [
     status: 200,
   },
   { name: 'HEAD', path: '/api/test', init: { method: 'HEAD' }, status: 200 },
-  { name: 'a preflighted POST of JSON', path: '/api/test', init: { method: 'POST', body: '{}', headers: JSON_TYPE }, status: 200 },
-  { name: 'a preflighted PUT', path: '/api/test', init: { method: 'PUT', body: '{}', headers: JSON_TYPE }, status: 200 },
+  {
+    name: 'a preflighted POST of JSON',
+    path: '/api/test',
+    init: { method: 'POST', body: '{}', headers: JSON_TYPE },
+    status: 200,
+  },
+  {
+    name: 'a preflighted PUT',
+    path: '/api/test',
+    init: { method: 'PUT', body: '{}', headers: JSON_TYPE },
+    status: 200,
+  },
   { name: 'a preflighted PATCH', path: '/api/test/updated', init: { method: 'PATCH' }, status: 200 },
   { name: 'a preflighted DELETE', path: '/api/test', init: { method: 'DELETE' }, status: 200 },
-  { name: 'a header of one’s own', path: '/api/test', init: { headers: { 'X-Request-Id': 'page-1', 'X-Anything': '1' } }, status: 200 },
-  { name: 'with Authorization', path: '/api/test', init: { headers: { Authorization: 'Bearer foreign' } }, status: 200 },
+  {
+    name: 'a header of one’s own',
+    path: '/api/test',
+    init: { headers: { 'X-Request-Id': 'page-1', 'X-Anything': '1' } },
+    status: 200,
+  },
+  {
+    name: 'with Authorization',
+    path: '/api/test',
+    init: { headers: { Authorization: 'Bearer foreign' } },
+    status: 200,
+  },
   { name: 'a 400', path: '/api/test', init: { method: 'POST', body: '{', headers: JSON_TYPE }, status: 400 },
   { name: 'a 401', path: '/api/test', init: { headers: { Authorization: 'Bearer gfk_revoked' } }, status: 401 },
   { name: 'a 404', path: '/api/absent', status: 404 },
-  { name: 'a 413', path: '/api/test', init: { method: 'POST', body: `"${'a'.repeat(2000)}"`, headers: JSON_TYPE }, status: 413 },
+  {
+    name: 'a 413',
+    path: '/api/test',
+    init: { method: 'POST', body: `"${'a'.repeat(2000)}"`, headers: JSON_TYPE },
+    status: 413,
+  },
   { name: 'a 500', path: '/api/test', init: { method: 'PATCH' }, status: 500 },
 ];
 
@@ -60,7 +85,11 @@ describe('a page of another origin can read', { skip: noChromium }, () => {
     data = mkdtempSync(join(tmpdir(), 'gatefold-cors-'));
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
     credentials = await createCredentials({ dataDir: data, sessionKey: undefined, log });
-    service = await startService({ parts: { credentials }, settings: { BODY_LIMIT: '1000' }, expectedErrors: ['request-failed'] });
+    service = await startService({
+      parts: { credentials },
+      settings: { BODY_LIMIT: '1000' },
+      expectedErrors: ['request-failed'],
+    });
     origin = createServer((_request, response) =>
       response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>page</title>'),
     );
@@ -83,7 +112,11 @@ describe('a page of another origin can read', { skip: noChromium }, () => {
       const answer = await page.evaluate(
         async ([url, options]) => {
           const response = await fetch(url, options);
-          return { status: response.status, requestId: response.headers.get('x-request-id'), text: await response.text() };
+          return {
+            status: response.status,
+            requestId: response.headers.get('x-request-id'),
+            text: await response.text(),
+          };
         },
         [service.url + path, init] as const,
       );

@@ -101,7 +101,8 @@ describe('an event stream', () => {
   test('of HEAD is not begun', async () => {
     const answer = parseRaw(await service.raw(get('some', 'Connection: close\r\n').replace('GET', 'HEAD'), 99));
     assert.deepEqual([answer.status, answer.headers.get('content-type'), answer.body], [200, 'text/event-stream', '']);
-    for (const odd of ['oddReturn', 'oddReturn?throws=1']) assert.equal((await call(odd, { method: 'HEAD' })).status, 200, odd);
+    for (const odd of ['oddReturn', 'oddReturn?throws=1'])
+      assert.equal((await call(odd, { method: 'HEAD' })).status, 200, odd);
   });
 
   test('waits for its events longer than the time limit, knows where the client was, and hears when it leaves', async () => {

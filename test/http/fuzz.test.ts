@@ -1,5 +1,5 @@
-// For any bytes sent: an answer in our envelope or a success, or a closed connection; never a 5xx that no handler caused,
-// never a crash. The server is one process for all runs, so that what one run breaks shows in the next.
+// For any bytes sent: an answer in our envelope or a success, or a closed connection; never a 5xx that no handler
+// caused, never a crash. The server is one process for all runs, so that what one run breaks shows in the next.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
@@ -9,7 +9,9 @@ import { parseRaw, type Service, startService } from '../support/service.ts';
 
 let service: Service;
 before(async () => {
-  service = await startService({ settings: { HEADERS_TIMEOUT: '200ms', REQUEST_TIMEOUT: '300ms', BODY_LIMIT: '2000' } });
+  service = await startService({
+    settings: { HEADERS_TIMEOUT: '200ms', REQUEST_TIMEOUT: '300ms', BODY_LIMIT: '2000' },
+  });
 });
 after(() => service.close());
 
@@ -29,21 +31,45 @@ async function probe(bytes: Buffer): Promise<void> {
 }
 
 const bytes = (max: number) => fc.uint8Array({ maxLength: max }).map((array) => Buffer.from(array));
-const visible = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)), maxLength: 40 });
+const visible = fc.string({
+  unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+  maxLength: 40,
+});
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
 test('any path', () =>
   fc.assert(
-    fc.asyncProperty(visible, (path) => probe(Buffer.from(`GET /api/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`))),
+    fc.asyncProperty(visible, (path) =>
+      probe(Buffer.from(`GET /api/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)),
+    ),
     runs(300),
   ));
 
 test('any path of percent-encodings and slashes', () =>
   fc.assert(
     fc.asyncProperty(
-      fc.array(fc.constantFrom('%2e', '%2f', '%00', '%5c', '%C3', '%A9', '%', '/', '..', 'test', 'hello', '__proto__', '%25', '*', '\\'), {
-        maxLength: 12,
-      }),
+      fc.array(
+        fc.constantFrom(
+          '%2e',
+          '%2f',
+          '%00',
+          '%5c',
+          '%C3',
+          '%A9',
+          '%',
+          '/',
+          '..',
+          'test',
+          'hello',
+          '__proto__',
+          '%25',
+          '*',
+          '\\',
+        ),
+        {
+          maxLength: 12,
+        },
+      ),
       (parts) => probe(Buffer.from(`GET /api/${parts.join('')} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)),
     ),
     runs(300),
@@ -51,7 +77,9 @@ test('any path of percent-encodings and slashes', () =>
 
 test('any query', () =>
   fc.assert(
-    fc.asyncProperty(visible, (query) => probe(Buffer.from(`POST /api/test?${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`))),
+    fc.asyncProperty(visible, (query) =>
+      probe(Buffer.from(`POST /api/test?${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)),
+    ),
     runs(200),
   ));
 

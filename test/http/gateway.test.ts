@@ -11,7 +11,11 @@ after(() => service.close());
 
 const json = async (path: string, init?: RequestInit) => {
   const response = await fetch(service.url + path, init);
-  return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Record<string, unknown>,
+  };
 };
 
 describe('demonstration group (reference 4.4)', () => {
@@ -95,7 +99,11 @@ describe('demonstration group (reference 4.4)', () => {
   });
 
   test('PATCH has no operation: 500', async () => {
-    assertEnvelope(await asRaw(await fetch(`${service.url}/api/test`, { method: 'PATCH' })), 500, 'OPERATION_NOT_FOUND');
+    assertEnvelope(
+      await asRaw(await fetch(`${service.url}/api/test`, { method: 'PATCH' })),
+      500,
+      'OPERATION_NOT_FOUND',
+    );
   });
 });
 
@@ -177,7 +185,9 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
   }
 
   test('OPTIONS with Authorization is dispatched', async () => {
-    const answer = await asRaw(await fetch(`${service.url}/api/test`, { method: 'OPTIONS', headers: { authorization: 'Basic eDp5' } }));
+    const answer = await asRaw(
+      await fetch(`${service.url}/api/test`, { method: 'OPTIONS', headers: { authorization: 'Basic eDp5' } }),
+    );
     assertEnvelope(answer, 500, 'OPERATION_NOT_FOUND');
   });
 
@@ -191,7 +201,10 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
   });
 
   test('HEAD is index without its body, with the same headers', async () => {
-    const [head, get] = [await fetch(`${service.url}/api/test`, { method: 'HEAD' }), await fetch(`${service.url}/api/test`)];
+    const [head, get] = [
+      await fetch(`${service.url}/api/test`, { method: 'HEAD' }),
+      await fetch(`${service.url}/api/test`),
+    ];
     assert.equal(await head.text(), '');
     // Hop by hop: fetch asks for the end of the connection after a HEAD.
     const names = (response: Response) =>
@@ -217,7 +230,9 @@ describe('Authorization without a credential of ours (reference 5)', () => {
   });
 
   test('two of them are refused', async () => {
-    const answer = parseRaw(await service.raw('GET /api/test HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nauthorization: b\r\n\r\n'));
+    const answer = parseRaw(
+      await service.raw('GET /api/test HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nauthorization: b\r\n\r\n'),
+    );
     assertEnvelope(answer, 400, 'DUPLICATE_AUTHORIZATION');
   });
 });

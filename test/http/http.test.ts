@@ -30,8 +30,18 @@ describe('refusals of the head', () => {
     ['a byte above 0x7F in the target', 'GET /api/\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'MALFORMED_PATH'],
     ['a byte above 0x7F in the query', 'GET /api/test?\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'MALFORMED_PATH'],
     ['more than 1,000 header lines', get(`Host: x\r\n${many(1000)}`), 400, 'TOO_MANY_HEADERS'],
-    ['a late second Authorization', get(`Host: x\r\n${many(990)}Authorization: a\r\nAuthorization: b\r\n`), 400, 'DUPLICATE_AUTHORIZATION'],
-    ['an empty Authorization beside a full one', get('Host: x\r\nAuthorization:\r\nAuthorization: b\r\n'), 400, 'DUPLICATE_AUTHORIZATION'],
+    [
+      'a late second Authorization',
+      get(`Host: x\r\n${many(990)}Authorization: a\r\nAuthorization: b\r\n`),
+      400,
+      'DUPLICATE_AUTHORIZATION',
+    ],
+    [
+      'an empty Authorization beside a full one',
+      get('Host: x\r\nAuthorization:\r\nAuthorization: b\r\n'),
+      400,
+      'DUPLICATE_AUTHORIZATION',
+    ],
     ['a header section over 16 KiB', get(`Host: x\r\nA: ${'a'.repeat(17_000)}\r\n`), 431, 'HEADERS_TOO_LARGE'],
     ['a request line that is none', 'HELLO\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     ['TLS on a plain port', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400, 'MALFORMED_REQUEST'],
@@ -52,7 +62,12 @@ describe('refusals of the head', () => {
       400,
       'MALFORMED_REQUEST',
     ],
-    ['a negative Content-Length', 'POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    [
+      'a negative Content-Length',
+      'POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n',
+      400,
+      'MALFORMED_REQUEST',
+    ],
     [
       'an unknown transfer coding',
       'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
@@ -71,7 +86,12 @@ describe('refusals of the head', () => {
       415,
       'UNSUPPORTED_ENCODING',
     ],
-    ['an empty transfer coding', 'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    [
+      'an empty transfer coding',
+      'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n',
+      400,
+      'MALFORMED_REQUEST',
+    ],
     [
       'a transfer coding in HTTP/1.0',
       'POST /api/test HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
@@ -187,7 +207,9 @@ describe('body limit', () => {
 
   test('the refusal reaches a client that sends on and on', async () => {
     const answer = parseRaw(
-      await service.raw(`POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n${'a'.repeat(4_000_000)}`),
+      await service.raw(
+        `POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n${'a'.repeat(4_000_000)}`,
+      ),
     );
     assertEnvelope(answer, 413, 'BODY_TOO_LARGE');
   });
@@ -195,7 +217,9 @@ describe('body limit', () => {
   test('chunks are counted as they come', async () => {
     const chunk = `1f4\r\n${'1'.repeat(500)}\r\n`;
     assertEnvelope(
-      parseRaw(await service.raw(`POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`)),
+      parseRaw(
+        await service.raw(`POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`),
+      ),
       413,
       'BODY_TOO_LARGE',
     );
@@ -203,7 +227,9 @@ describe('body limit', () => {
 
   test('exactly the limit is served', async () => {
     const body = JSON.stringify('a'.repeat(998));
-    const answer = parseRaw(await service.raw(`POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n${body}`));
+    const answer = parseRaw(
+      await service.raw(`POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n${body}`),
+    );
     assert.equal(answer.status, 200);
   });
 });
@@ -240,7 +266,11 @@ describe('overload', () => {
       'HeldController.mjs':
         'let release; const held = new Promise((done) => { release = done; }); export default { index: () => held, deleted: () => (release({ held: true }), "free") };',
     };
-    const busy = await startService({ controllers, settings: { MAX_IN_FLIGHT: '2' }, expectedErrors: ['request-failed'] });
+    const busy = await startService({
+      controllers,
+      settings: { MAX_IN_FLIGHT: '2' },
+      expectedErrors: ['request-failed'],
+    });
     t.after(busy.close);
     const first = fetch(`${busy.url}/api/held`);
     while (busy.app.inFlight() < 1) await once(busy.app.server, 'request');
@@ -285,7 +315,11 @@ test('a client that leaves while the group of its request is imported frees its 
   const source = 'await globalThis.gateOfHttpTest; export default { index: () => 1, created: (data) => data };';
   const left = await startService({ controllers: { 'GatedController.mjs': source } });
   t.after(left.close);
-  const heads = ['Content-Length: 10\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', 'Content-Length: 3\r\n\r\n"a"'];
+  const heads = [
+    'Content-Length: 10\r\n\r\nabc',
+    'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n',
+    'Content-Length: 3\r\n\r\n"a"',
+  ];
   for (const [head, leave] of heads.flatMap((one) => [[one, 'destroy'] as const, [one, 'resetAndDestroy'] as const])) {
     const accepted = once(left.app.server, 'connection');
     const raw = connect(left.port, '127.0.0.1');
@@ -299,13 +333,15 @@ test('a client that leaves while the group of its request is imported frees its 
   }
   open();
   assert.equal((await fetch(`${left.url}/api/gated`)).status, 200);
-  for (const end = performance.now() + 5000; left.app.inFlight() > 0 && performance.now() < end; ) await new Promise(setImmediate);
+  for (const end = performance.now() + 5000; left.app.inFlight() > 0 && performance.now() < end; )
+    await new Promise(setImmediate);
   assert.equal(left.app.inFlight(), 0);
 });
 
 test('a client that leaves when its body was whole is not told of as one that left before', async (t) => {
   const shared = globalThis as unknown as { answerOfHttpTest?: () => void };
-  const source = 'export default { created: () => new Promise((done) => { globalThis.answerOfHttpTest = () => done({}); }) };';
+  const source =
+    'export default { created: () => new Promise((done) => { globalThis.answerOfHttpTest = () => done({}); }) };';
   const left = await startService({ controllers: { 'HeldController.mjs': source } });
   t.after(left.close);
   const accepted = once(left.app.server, 'connection');
@@ -333,7 +369,8 @@ test('a body that is all there before its group is imported reaches the operatio
   });
   t.after(service.close);
   const body = JSON.stringify({ text: 'x'.repeat(1000) });
-  const post = (path: string, framed: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${framed}`;
+  const post = (path: string, framed: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${framed}`;
   // The second one is pipelined behind the first, and chunked.
   const answers = await service.raw(
     post('/api/slow', `Content-Length: ${body.length}\r\n\r\n${body}`) +
@@ -347,7 +384,11 @@ test('an answer while draining ends its connection', async (t) => {
   const draining = await startService();
   t.after(draining.close);
   draining.app.setDraining();
-  for (const request of [get('Host: x\r\n'), 'OPTIONS /api HTTP/1.1\r\nHost: x\r\n\r\n', 'GET /x HTTP/1.1\r\nHost: x\r\n\r\n']) {
+  for (const request of [
+    get('Host: x\r\n'),
+    'OPTIONS /api HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET /x HTTP/1.1\r\nHost: x\r\n\r\n',
+  ]) {
     assert.equal(parseRaw(await draining.raw(request, 2)).headers.get('connection'), 'close');
   }
 });

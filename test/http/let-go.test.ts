@@ -1,5 +1,5 @@
-// Results that nobody is sent: the client has left, the time is over, the status never has a body. Whatever a stream holds is let go
-// of all the same, and one that fails then harms nobody.
+// Results that nobody is sent: the client has left, the time is over, the status never has a body. Whatever a stream
+// holds is let go of all the same, and one that fails then harms nobody.
 import assert from 'node:assert/strict';
 import { type EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';

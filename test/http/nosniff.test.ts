@@ -1,5 +1,6 @@
-// No browser may take an answer for anything but what its content type says: each answer has the header that forbids it, once. The
-// ports of HTTP_PORT and OPS_PORT are held to the same in their own tests, and so is every error by `assertEnvelope`.
+// No browser may take an answer for anything but what its content type says: each answer has the header that forbids
+// it, once. The ports of HTTP_PORT and OPS_PORT are held to the same in their own tests, and so is every error by
+// `assertEnvelope`.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';

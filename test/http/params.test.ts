@@ -1,4 +1,5 @@
-// What an operation gets beside its data (decisions 11): bytes, log, address, waitUntil; who may call it; the guards around it.
+// What an operation gets beside its data (decisions 11): bytes, log, address, waitUntil; who may call it; the guards
+// around it.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -116,11 +117,19 @@ describe('params.bytes', () => {
 
 test('params.log writes lines of the service’s own log, which name the request', async () => {
   await call('params/log', { headers: { 'x-request-id': 'logged' } });
-  const lines = service.lines.filter(({ event }) => event.startsWith('operation-')).map(({ time, pid, ...line }) => line);
+  const lines = service.lines
+    .filter(({ event }) => event.startsWith('operation-'))
+    .map(({ time, pid, ...line }) => line);
   const facts = { request_id: 'logged', group: 'Params', operation: 'log' };
   assert.deepEqual(lines, [
     { level: 'info', event: 'operation-info', message: 'lent', ...facts, id: 7 },
-    { level: 'warn', event: 'operation-warning', message: 'odd', ...facts, fields_dropped: 'Do not know how to serialize a BigInt' },
+    {
+      level: 'warn',
+      event: 'operation-warning',
+      message: 'odd',
+      ...facts,
+      fields_dropped: 'Do not know how to serialize a BigInt',
+    },
     { level: 'error', event: 'operation-error', message: '12', ...facts },
   ]);
 });
@@ -219,7 +228,8 @@ describe('params.address', () => {
     ['more proxies than are believed', '10.0.0.1', `203.0.113.5, ${Array(40).fill('10.0.0.2').join(',')}`, '10.0.0.2'],
     ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
   ];
-  for (const [name, peer, forwarded, address] of rows) test(name, () => assert.equal(clientAddress(peer, forwarded, proxies), address));
+  for (const [name, peer, forwarded, address] of rows)
+    test(name, () => assert.equal(clientAddress(peer, forwarded, proxies), address));
 
   test('comes by the header lines that a trusted proxy sends', async () => {
     const text = await service.raw(

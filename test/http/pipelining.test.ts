@@ -1,5 +1,5 @@
-// What stands behind a request on its connection: it is never dropped without a word, never executed without an answer, never
-// answered twice, and however much a client sends at once, it costs others nothing. Raw sockets only.
+// What stands behind a request on its connection: it is never dropped without a word, never executed without an answer,
+// never answered twice, and however much a client sends at once, it costs others nothing. Raw sockets only.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -92,7 +92,8 @@ describe('many requests in one write', () => {
     service.app.server.on('request', count).on('connection', (socket) => sockets.push(socket));
     const ahead = get('/api/count/held') + 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000);
     for (let i = 0; i < 30; i++) await open(t, ahead);
-    while (sockets.length < 30 || sockets.some(({ destroyed, bytesRead }) => !destroyed && bytesRead === 0)) await turn();
+    while (sockets.length < 30 || sockets.some(({ destroyed, bytesRead }) => !destroyed && bytesRead === 0))
+      await turn();
     const [cut, held] = [sockets.filter(({ destroyed }) => destroyed).length, service.app.inFlight()];
     for (const socket of sockets) socket.destroy();
     while (service.app.inFlight() > 0) {
@@ -153,17 +154,42 @@ describe('what the connection ends with', () => {
   const upgrade = get('/api/count/total', 'Connection: Upgrade\r\nUpgrade: websocket\r\n');
   const rows: [name: string, bytes: string[], answers: string[], executed: number][] = [
     ['an upgrade', [upgrade], ['200 close'], 0],
-    ['a request in the same segment behind an upgrade is not executed', [upgrade + get('/api/count')], ['200 close'], 0],
+    [
+      'a request in the same segment behind an upgrade is not executed',
+      [upgrade + get('/api/count')],
+      ['200 close'],
+      0,
+    ],
     [
       'a body whose head stood behind an upgrade is not taken for a request',
       [`${upgrade}POST /api/count HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length}\r\n\r\n`, inner],
       ['200 close'],
       0,
     ],
-    ['a request behind Connection: close', [get('/api/count', 'Connection: close\r\n') + get('/api/count')], ['200 close'], 1],
-    ['a request later than Connection: close', [get('/api/count', 'Connection: close\r\n'), get('/api/count')], ['200 close'], 1],
-    ['nonsense behind Connection: close', [`${get('/api/count', 'Connection: close\r\n')}nonsense\r\n\r\n`], ['200 close'], 1],
-    ['nonsense behind two requests', [`${get('/api/count') + get('/api/count')}nonsense\r\n\r\n`], ['200 keep-alive', '200 close'], 2],
+    [
+      'a request behind Connection: close',
+      [get('/api/count', 'Connection: close\r\n') + get('/api/count')],
+      ['200 close'],
+      1,
+    ],
+    [
+      'a request later than Connection: close',
+      [get('/api/count', 'Connection: close\r\n'), get('/api/count')],
+      ['200 close'],
+      1,
+    ],
+    [
+      'nonsense behind Connection: close',
+      [`${get('/api/count', 'Connection: close\r\n')}nonsense\r\n\r\n`],
+      ['200 close'],
+      1,
+    ],
+    [
+      'nonsense behind two requests',
+      [`${get('/api/count') + get('/api/count')}nonsense\r\n\r\n`],
+      ['200 keep-alive', '200 close'],
+      2,
+    ],
     [
       'a bad chunk in the body of a request that waits',
       [`${get('/api/count')}POST /api/count HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`],
@@ -218,7 +244,10 @@ describe('what the connection ends with', () => {
   });
 
   test('a request refused on its own connection is followed by the next one', async () => {
-    const text = await service.raw(`POST /api/absent HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc${get('/api/count')}`, 2);
+    const text = await service.raw(
+      `POST /api/absent HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc${get('/api/count')}`,
+      2,
+    );
     assert.deepEqual(answersIn(text), ['404 keep-alive', '200 keep-alive']);
   });
 

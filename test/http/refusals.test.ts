@@ -1,4 +1,5 @@
-// Whatever an operation throws is answered once, at once or later; what it may not say is dropped, with a line in the log.
+// Whatever an operation throws is answered once, at once or later; what it may not say is dropped, with a line in the
+// log.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -81,7 +82,9 @@ test('headers that are the server’s own are dropped, each with a line', async 
   assert.equal(raw.headers.get('content-length'), String(raw.body.length));
   for (const name of ['transfer-encoding', 'upgrade', 'access-control-allow-credentials', 'access-control-max-age'])
     assert.equal(raw.headers.get(name), undefined, name);
-  const dropped = service.lines.filter(({ event, reason }) => event === 'header-dropped' && reason === 'it belongs to the server');
+  const dropped = service.lines.filter(
+    ({ event, reason }) => event === 'header-dropped' && reason === 'it belongs to the server',
+  );
   assert.deepEqual(
     dropped
       .slice(-8)
@@ -108,7 +111,11 @@ test('an error that is thrown time and again, with another message each time, sa
 });
 
 test('what an operation fails with after its time limit is in the log', async () => {
-  assertEnvelope(await asRaw(await fetch(`${service.url}/api/slow`, { headers: { 'x-request-id': 'late' } })), 503, 'OPERATION_TIMEOUT');
+  assertEnvelope(
+    await asRaw(await fetch(`${service.url}/api/slow`, { headers: { 'x-request-id': 'late' } })),
+    503,
+    'OPERATION_TIMEOUT',
+  );
   const find = () => service.lines.find(({ event }) => event === 'operation-failed-late');
   while (find() === undefined) await new Promise((later) => setTimeout(later, 5));
   const { time, pid, stack, ...line } = find() as LogLine;

@@ -1,12 +1,20 @@
-// What an operation may answer beside plain JSON (decisions 10): replies, bytes, streams, conditional requests; and what it
-// may not, over a socket.
+// What an operation may answer beside plain JSON (decisions 10): replies, bytes, streams, conditional requests; and
+// what it may not, over a socket.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { asRaw, assertEnvelope, CORS, parseRaw, type RawAnswer, type Service, startService } from '../support/service.ts';
+import {
+  asRaw,
+  assertEnvelope,
+  CORS,
+  parseRaw,
+  type RawAnswer,
+  type Service,
+  startService,
+} from '../support/service.ts';
 
 const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
 const BRAND = `Symbol.for('gatefold.Reply')`;
@@ -133,12 +141,14 @@ before(async () => {
 after(() => service.close());
 
 const seen = () => (globalThis as unknown as { seen: import('node:events').EventEmitter }).seen;
-const call = (operation: string, init?: RequestInit) => fetch(`${service.url}/api/reply/${operation}`, { redirect: 'manual', ...init });
+const call = (operation: string, init?: RequestInit) =>
+  fetch(`${service.url}/api/reply/${operation}`, { redirect: 'manual', ...init });
 const lineOf = (operation: string, event = 'request') =>
   service.lines.findLast((line) => line.event === event && line.operation === operation);
 /** The access log line of a request, which is written when the last byte is out. */
 async function logged(operation: string, event = 'request') {
-  for (let i = 0; i < 200 && lineOf(operation, event) === undefined; i++) await new Promise((done) => setTimeout(done, 5));
+  for (let i = 0; i < 200 && lineOf(operation, event) === undefined; i++)
+    await new Promise((done) => setTimeout(done, 5));
   return lineOf(operation, event);
 }
 
@@ -167,14 +177,26 @@ describe('what is answered', () => {
     typedByList: { status: 200, body: '{"a":1}', headers: { 'content-type': 'application/hal+json', etag: '"1"' } },
     redirect: { status: 302, body: '', headers: { location: '/api/book', 'content-length': '0' } },
     moved: { status: 308, body: '', headers: { location: 'http://a.example/b' } },
-    own: { status: 200, body: '{}', headers: { 'content-length': '2', 'transfer-encoding': undefined, 'x-mine': 'yes' } },
+    own: {
+      status: 200,
+      body: '{}',
+      headers: { 'content-length': '2', 'transfer-encoding': undefined, 'x-mine': 'yes' },
+    },
     forgedReply: { status: 202, body: '{"forged":true}' },
     buffer: { status: 200, body: 'é', headers: { 'content-type': 'application/octet-stream', 'content-length': '2' } },
     empty: { status: 200, body: '', headers: { 'content-length': '0' } },
     image: { status: 200, body: 'png', headers: { 'content-type': 'image/png', 'content-disposition': 'attachment' } },
     blob: { status: 200, body: 'hello', headers: { 'content-type': 'text/csv', 'content-length': '5' } },
-    file: { status: 200, body: 'hello', headers: { 'content-type': 'application/octet-stream', 'content-length': '5' } },
-    readable: { status: 200, body: 'abcéd', headers: { 'content-type': 'application/octet-stream', 'transfer-encoding': 'chunked' } },
+    file: {
+      status: 200,
+      body: 'hello',
+      headers: { 'content-type': 'application/octet-stream', 'content-length': '5' },
+    },
+    readable: {
+      status: 200,
+      body: 'abcéd',
+      headers: { 'content-type': 'application/octet-stream', 'transfer-encoding': 'chunked' },
+    },
     webStream: { status: 200, body: 'abcd', headers: { 'transfer-encoding': 'chunked' } },
     emptyStream: { status: 200, body: '' },
     response: { status: 203, body: '{"a":1}', headers: { 'content-type': 'application/json', 'x-mine': 'yes' } },
@@ -219,7 +241,13 @@ describe('what is answered', () => {
     service.lines.length = 0;
     await call('own');
     const dropped = service.lines.filter(({ event }) => event === 'header-dropped').map(({ header }) => header);
-    assert.deepEqual(dropped, ['Content-Length', 'Transfer-Encoding', 'Connection', 'X-Request-Id', 'Access-Control-Allow-Origin']);
+    assert.deepEqual(dropped, [
+      'Content-Length',
+      'Transfer-Encoding',
+      'Connection',
+      'X-Request-Id',
+      'Access-Control-Allow-Origin',
+    ]);
   });
 
   test('a web Response drops what its connection said of it', async () => {
@@ -229,13 +257,20 @@ describe('what is answered', () => {
   test('of a Response that fetch brought, inflated, its coding and its length are dropped without a line', async (t) => {
     const text = 'a'.repeat(1000);
     const body = gzipSync(text);
-    const head = { 'Content-Type': 'text/plain', 'Content-Encoding': 'gzip', 'Content-Length': body.length, 'X-Mine': 'yes' };
+    const head = {
+      'Content-Type': 'text/plain',
+      'Content-Encoding': 'gzip',
+      'Content-Length': body.length,
+      'X-Mine': 'yes',
+    };
     const upstream = createServer((_, response) => response.writeHead(200, head).end(body));
     t.after(() => upstream.close());
     await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
     service.lines.length = 0;
     const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-    const answer = parseRaw(await service.raw(`GET /api/reply/proxied?${new URLSearchParams({ target })} HTTP/1.0\r\nHost: a\r\n\r\n`));
+    const answer = parseRaw(
+      await service.raw(`GET /api/reply/proxied?${new URLSearchParams({ target })} HTTP/1.0\r\nHost: a\r\n\r\n`),
+    );
     assert.deepEqual([answer.status, answer.body], [200, text]);
     assert.deepEqual(
       ['content-encoding', 'content-length', 'content-type', 'x-mine'].map((name) => answer.headers.get(name)),
@@ -449,7 +484,9 @@ describe('conditional requests', () => {
 
   test('a 304 has what a cache keeps, and nothing about a body', async () => {
     const answer = parseRaw(
-      await service.raw('GET /api/reply/tagged HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIf-None-Match: "v1"\r\n\r\n'),
+      await service.raw(
+        'GET /api/reply/tagged HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIf-None-Match: "v1"\r\n\r\n',
+      ),
     );
     assert.deepEqual(
       [answer.status, answer.body, answer.headers.get('etag'), answer.headers.get('cache-control')],
@@ -489,7 +526,9 @@ describe('conditional requests', () => {
   for (const [query, ifMatch, status, code] of matches) {
     test(`ifMatch ${query} ${ifMatch?.slice(0, 20)} → ${status}`, async () => {
       const headers = ifMatch === undefined ? {} : { 'If-Match': ifMatch };
-      const answer = await asRaw(await fetch(`${service.url}/api/reply${query}`, { method: 'PATCH', headers, body: '{}' }));
+      const answer = await asRaw(
+        await fetch(`${service.url}/api/reply${query}`, { method: 'PATCH', headers, body: '{}' }),
+      );
       if (code === undefined) assert.deepEqual([answer.status, answer.body], [200, '{"changed":true}']);
       else assertEnvelope(answer, status, code);
     });

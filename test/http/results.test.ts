@@ -52,13 +52,24 @@ describe('results', () => {
     ['thenable', { thenable: true }],
     ['none', { count: 2 }],
     ['one', { data: {} }],
-    ['defaults', { params: { page: 'result', method: 'defaults', verb: 'GET', slugs: ['defaults'], query: {}, requestId: 'probe' } }],
+    [
+      'defaults',
+      {
+        params: { page: 'result', method: 'defaults', verb: 'GET', slugs: ['defaults'], query: {}, requestId: 'probe' },
+      },
+    ],
     ['rest', { count: 2, page: 'result' }],
     ['self', { own: true }],
     ['spread', { page: 'result', method: 'spread', verb: 'GET', slugs: ['spread'], query: {}, requestId: 'probe' }],
     [
       'keys',
-      { keys: ['page', 'method', 'verb', 'slugs', 'query', 'requestId'], request: 'GET', accept: 'yes', signal: false, slugs: ['keys'] },
+      {
+        keys: ['page', 'method', 'verb', 'slugs', 'query', 'requestId'],
+        request: 'GET',
+        accept: 'yes',
+        signal: false,
+        slugs: ['keys'],
+      },
     ],
     ['shift', []],
   ];
@@ -155,12 +166,18 @@ describe('failures', () => {
         '{ fn() {}, symbol: Symbol("x"), list: [() => {}], at: new Date(0), e: {} }',
         { list: [null], at: '1970-01-01T00:00:00.000Z', e: {} },
       ],
-      ['{ own: new (class { a = 1; e = {} })(), unset: new (class { a = undefined })() }', { own: { a: 1, e: {} }, unset: {} }],
+      [
+        '{ own: new (class { a = 1; e = {} })(), unset: new (class { a = undefined })() }',
+        { own: { a: 1, e: {} }, unset: {} },
+      ],
       [
         '{ bytes: new Uint8Array(0), list: new Float64Array(1), text: Object("x"), number: Object(1), e: {} }',
         { bytes: {}, list: { 0: 0 }, text: 'x', number: 1, e: {} },
       ],
-      ['{ a: { toJSON() { return {} }, map: new Map() }, b: Object.assign(new Map(), { toJSON: () => [1] }) }', { a: {}, b: [1] }],
+      [
+        '{ a: { toJSON() { return {} }, map: new Map() }, b: Object.assign(new Map(), { toJSON: () => [1] }) }',
+        { a: {}, b: [1] },
+      ],
       ['{ failed: Object.assign(new Error("x"), { code: "X" }), e: {} }', { failed: { code: 'X' }, e: {} }],
       [
         '{ e: {}, get once() { if (globalThis.onceOfResultsTest) throw 1; globalThis.onceOfResultsTest = true; return 1 } }',
@@ -172,12 +189,20 @@ describe('failures', () => {
         delete (globalThis as { onceOfResultsTest?: true }).onceOfResultsTest;
         const members = [...rows, ...plain].map(([code], i) => `row${i}() { return ${code} }`).join('\n');
         const REPLY = new URL('../../src/controller/reply.ts', import.meta.url).href;
-        const controllers = { 'XController.mjs': `import { Reply } from ${JSON.stringify(REPLY)}; export default class { ${members} }` };
-        const other = await startService({ controllers, settings: { NODE_ENV: mode }, expectedErrors: ['request-failed'] });
+        const controllers = {
+          'XController.mjs': `import { Reply } from ${JSON.stringify(REPLY)}; export default class { ${members} }`,
+        };
+        const other = await startService({
+          controllers,
+          settings: { NODE_ENV: mode },
+          expectedErrors: ['request-failed'],
+        });
         t.after(other.close);
         for (const [i, [code, pointer, instead]] of rows.entries()) {
           assertEnvelope(await asRaw(await fetch(`${other.url}/api/x/row${i}`)), 500, 'UNENCODABLE_RESULT');
-          const error = other.lines.find(({ event, operation }) => event === 'request-failed' && operation === `row${i}`)?.error;
+          const error = other.lines.find(
+            ({ event, operation }) => event === 'request-failed' && operation === `row${i}`,
+          )?.error;
           assert.ok(String(error).includes(` at ${pointer}, `), `${code}: ${error}`);
           assert.match(String(error), instead, code);
         }
@@ -191,7 +216,11 @@ describe('failures', () => {
 
   test('in development a 500 tells its detail', async (t) => {
     const controllers = { 'XController.mjs': 'export default { index() { throw new Error("what happened") } }' };
-    const development = await startService({ controllers, settings: { NODE_ENV: 'development' }, expectedErrors: ['request-failed'] });
+    const development = await startService({
+      controllers,
+      settings: { NODE_ENV: 'development' },
+      expectedErrors: ['request-failed'],
+    });
     t.after(development.close);
     const body = (await (await fetch(`${development.url}/api/x`)).json()) as { detail: { error: string } };
     assert.equal(body.detail.error, 'what happened');
@@ -211,13 +240,21 @@ describe('time', () => {
   };
 
   test('an operation past OPERATION_TIMEOUT gets 503, its signal is aborted, its late end is nobody’s', async (t) => {
-    const slow = await startService({ controllers, settings: { OPERATION_TIMEOUT: '50ms' }, expectedErrors: ['request-failed'] });
+    const slow = await startService({
+      controllers,
+      settings: { OPERATION_TIMEOUT: '50ms' },
+      expectedErrors: ['request-failed'],
+    });
     t.after(slow.close);
     assertEnvelope(await asRaw(await fetch(`${slow.url}/api/slow`)), 503, 'OPERATION_TIMEOUT');
     assertEnvelope(await asRaw(await fetch(`${slow.url}/api/slow/deaf`)), 503, 'OPERATION_TIMEOUT');
-    (globalThis as unknown as { failDeafOfResultsTest(error: Error): void }).failDeafOfResultsTest(new Error('too late'));
+    (globalThis as unknown as { failDeafOfResultsTest(error: Error): void }).failDeafOfResultsTest(
+      new Error('too late'),
+    );
     assert.deepEqual(await (await fetch(`${slow.url}/api/slow/seen`)).json(), ['the operation is out of time']);
-    const late = slow.lines.filter(({ event }) => /^operation-.*-late$/.test(event)).map(({ event, error }) => [event, error]);
+    const late = slow.lines
+      .filter(({ event }) => /^operation-.*-late$/.test(event))
+      .map(({ event, error }) => [event, error]);
     assert.deepEqual(late.sort(), [
       ['operation-failed-late', 'too late'],
       ['operation-finished-late', undefined],
@@ -271,7 +308,12 @@ test('a line a request, and never a header value, a body or a query', async (t) 
   await fetch(`${logged.url}/api/test/made%22up?password=hunter2`, {
     method: 'POST',
     body: '{"card":"4111"}',
-    headers: { authorization: 'Bearer s3cret', cookie: 'c00kie', 'x-request-id': 'line-1', 'content-type': 'application/json' },
+    headers: {
+      authorization: 'Bearer s3cret',
+      cookie: 'c00kie',
+      'x-request-id': 'line-1',
+      'content-type': 'application/json',
+    },
   });
   const lines = logged.lines.filter(({ event }) => event === 'request');
   assert.equal(lines.length, 1);

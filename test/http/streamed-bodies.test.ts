@@ -1,5 +1,5 @@
-// Bodies that an operation takes by name (decisions 11.3): other media types as a Blob, its own limit, and a stream that is never
-// held in memory; what is refused, and what becomes of a body that nobody reads.
+// Bodies that an operation takes by name (decisions 11.3): other media types as a Blob, its own limit, and a stream
+// that is never held in memory; what is refused, and what becomes of a body that nobody reads.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
@@ -63,7 +63,11 @@ describe('accepts', () => {
   }
 
   test('lets nothing in that it does not name elsewhere', async () => {
-    assertEnvelope(await asRaw(await send('PUT', '', 'pixels', { 'content-type': 'image/png' })), 415, 'UNSUPPORTED_MEDIA_TYPE');
+    assertEnvelope(
+      await asRaw(await send('PUT', '', 'pixels', { 'content-type': 'image/png' })),
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    );
   });
 });
 
@@ -79,7 +83,11 @@ describe('a stream of which its operation reads one piece', () => {
   for (const [name, body, headers] of [
     ['as it is', bytes, ''],
     ['in gzip', gzipSync(bytes), 'Content-Encoding: gzip\r\n'],
-    ['that inflates a thousandfold', Buffer.concat(Array(200).fill(gzipSync(Buffer.alloc(40_000_000)))), 'Content-Encoding: gzip\r\n'],
+    [
+      'that inflates a thousandfold',
+      Buffer.concat(Array(200).fill(gzipSync(Buffer.alloc(40_000_000)))),
+      'Content-Encoding: gzip\r\n',
+    ],
   ] as const) {
     test(`is not read from its client, but for some pieces: ${name}`, async (t) => {
       const accepted = once(service.app.server, 'connection');
@@ -122,12 +130,18 @@ describe('a stream', () => {
   ] as const) {
     test(`arrives whole: ${name}`, async () => {
       const expected = name === 'in br' ? bytes.subarray(0, 50_000) : bytes;
-      assert.deepEqual(await (await send('PATCH', '', body, headers)).json(), { size: expected.length, sha256: sha256(expected) });
+      assert.deepEqual(await (await send('PATCH', '', body, headers)).json(), {
+        size: expected.length,
+        sha256: sha256(expected),
+      });
     });
   }
 
   test('is there without a body, and empty', async () => {
-    assert.equal(((await (await fetch(`${service.url}/api/upload`, { method: 'PATCH' })).json()) as { size: number }).size, 0);
+    assert.equal(
+      ((await (await fetch(`${service.url}/api/upload`, { method: 'PATCH' })).json()) as { size: number }).size,
+      0,
+    );
   });
 
   test('takes the types that accepts names', async () => {
@@ -163,8 +177,16 @@ describe('a stream', () => {
       ['deflate', deflateRawSync('cut').subarray(0, -2)],
     ];
     for (const [coding, body] of bad)
-      assertEnvelope(await asRaw(await send('DELETE', '', body, { 'content-encoding': coding })), 400, 'MALFORMED_BODY');
-    assertEnvelope(await asRaw(await send('DELETE', '', 'x', { 'content-encoding': 'zstd' })), 415, 'UNSUPPORTED_ENCODING');
+      assertEnvelope(
+        await asRaw(await send('DELETE', '', body, { 'content-encoding': coding })),
+        400,
+        'MALFORMED_BODY',
+      );
+    assertEnvelope(
+      await asRaw(await send('DELETE', '', 'x', { 'content-encoding': 'zstd' })),
+      415,
+      'UNSUPPORTED_ENCODING',
+    );
   });
 
   test('whose client leaves in the middle fails, and ends nothing', async () => {
@@ -174,7 +196,9 @@ describe('a stream', () => {
     socket.destroy();
     while (service.app.inFlight() > 0) await new Promise((done) => setTimeout(done, 5));
     // As with any body that breaks off: what is left of it is no request.
-    const status = service.lines.findLast(({ event, request_id }) => event === 'request' && request_id === 'leaves')?.status;
+    const status = service.lines.findLast(
+      ({ event, request_id }) => event === 'request' && request_id === 'leaves',
+    )?.status;
     assert.ok(status === 400 || status === 499, String(status));
   });
 
@@ -254,7 +278,9 @@ describe('a stream', () => {
       const answered = async (what: string) => {
         while (!text.includes(what)) await once(socket, 'data', { signal: AbortSignal.timeout(10_000) });
       };
-      socket.write(`POST /api/part/${operation} HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${body.length}\r\n\r\n`);
+      socket.write(
+        `POST /api/part/${operation} HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${body.length}\r\n\r\n`,
+      );
       socket.write(body.subarray(0, 100_000));
       await answered('"partly":true');
       socket.write(body.subarray(100_000));
@@ -270,7 +296,9 @@ describe('a stream', () => {
       socket.end();
     });
     socket.on('error', () => {});
-    socket.write(`POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n${'x'.repeat(100_000)}`);
+    socket.write(
+      `POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n${'x'.repeat(100_000)}`,
+    );
     await once(socket, 'close');
     assert.match(text, /^HTTP\/1\.1 200 /);
     assert.match(text, /\r\nConnection: close\r\n/);

@@ -97,7 +97,11 @@ describe('uploads that are not complete', () => {
     const slow = await Promise.all(Array.from({ length: 4 }, () => upload(t, service, 300_000, 250_000)));
     while (service.app.inFlight() < 4) await new Promise(setImmediate);
     slow.push(await upload(t, service, 300_000, 250_000));
-    const small = await fetch(`${service.url}/api/size`, { method: 'POST', body: 'abc', headers: { 'content-type': 'text/plain' } });
+    const small = await fetch(`${service.url}/api/size`, {
+      method: 'POST',
+      body: 'abc',
+      headers: { 'content-type': 'text/plain' },
+    });
     await Promise.race(slow.map(answered));
     // Who is left goes on, and is served.
     for (const socket of slow) if (socket.text === '') socket.write('a'.repeat(50_000));
@@ -184,7 +188,12 @@ describe('body budget', () => {
     const budget = createBodyBudget({ limit, bodyLimit: 100 * KB, exchanges: () => all, evict });
     const exchange = (): Made => {
       const [request, socket] = [fakeStream(), fakeStream()];
-      const made = { isUploading: false, held: 0, heldBefore: -1, request: { ...request, socket } } as unknown as Exchange;
+      const made = {
+        isUploading: false,
+        held: 0,
+        heldBefore: -1,
+        request: { ...request, socket },
+      } as unknown as Exchange;
       const flow = {
         get flowing() {
           assert.equal(request.isFlowing(), socket.isFlowing());

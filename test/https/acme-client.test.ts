@@ -4,10 +4,20 @@ import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
-import { type AcmeClient, type ChallengeType, createAcmeClient, type PresentChallenge } from '../../src/https/acme-client.ts';
+import {
+  type AcmeClient,
+  type ChallengeType,
+  createAcmeClient,
+  type PresentChallenge,
+} from '../../src/https/acme-client.ts';
 import { AcmeError, type AcmeResponse, createSend } from '../../src/https/acme-request.ts';
 import { adviceFor } from '../../src/https/advice.ts';
-import { createCertificateRequest, createChallengeCertificate, createKeyPair, type KeyPair } from '../../src/https/certificate-writer.ts';
+import {
+  createCertificateRequest,
+  createChallengeCertificate,
+  createKeyPair,
+  type KeyPair,
+} from '../../src/https/certificate-writer.ts';
 import { signMessage } from '../../src/https/jws.ts';
 import { readPair } from '../../src/https/pair.ts';
 import { type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
@@ -49,7 +59,10 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
   };
 
   const presentTls: PresentChallenge = async ({ domain, keyAuthorization }) => {
-    const server = createTlsServer({ ...createChallengeCertificate(domain, keyAuthorization), ALPNProtocols: ['acme-tls/1'] });
+    const server = createTlsServer({
+      ...createChallengeCertificate(domain, keyAuthorization),
+      ALPNProtocols: ['acme-tls/1'],
+    });
     await new Promise<void>((listening) => server.listen(pebble.tlsPort, '127.0.0.1', listening));
     return () => void server.close();
   };
@@ -68,11 +81,23 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     }
   }
 
-  const addressOfAccount = async () => ({ url: String((await post('newAccount', { onlyReturnExisting: true })).headers.location) });
+  const addressOfAccount = async () => ({
+    url: String((await post('newAccount', { onlyReturnExisting: true })).headers.location),
+  });
 
-  async function obtain(domains: string[], challengeType: ChallengeType, present: PresentChallenge, contact?: string[]): Promise<string> {
+  async function obtain(
+    domains: string[],
+    challengeType: ChallengeType,
+    present: PresentChallenge,
+    contact?: string[],
+  ): Promise<string> {
     const keys: KeyPair = createKeyPair();
-    const chain = await client(contact).order({ domains, challengeType, present, request: createCertificateRequest(domains, keys) });
+    const chain = await client(contact).order({
+      domains,
+      challengeType,
+      present,
+      request: createCertificateRequest(domains, keys),
+    });
     const { facts } = readPair(chain, keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
     assert.deepEqual([...facts.names].sort(), [...domains].sort());
     return chain;
@@ -80,9 +105,12 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
 
   test('obtains one certificate for two domains by http-01, with six of ten nonces refused; its chain leads to the root', async () => {
     const chain = await obtain(['api.example.com', 'www.example.com'], 'http-01', presentHttp);
-    const [leaf, intermediate] = chain.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? [];
+    const [leaf, intermediate] =
+      chain.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? [];
     assert.ok(leaf !== undefined && intermediate !== undefined);
-    assert.ok(leaf.verify(intermediate.publicKey) && intermediate.verify(new X509Certificate(await pebble.root()).publicKey));
+    assert.ok(
+      leaf.verify(intermediate.publicKey) && intermediate.verify(new X509Certificate(await pebble.root()).publicKey),
+    );
   });
 
   test('obtains one by tls-alpn-01', async () => {
@@ -90,7 +118,8 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
   });
 
   test('a challenge that is answered wrongly is an AcmeError that names the domain and the reason', async () => {
-    const present: PresentChallenge = (challenge) => presentHttp({ ...challenge, keyAuthorization: 'of somebody else' });
+    const present: PresentChallenge = (challenge) =>
+      presentHttp({ ...challenge, keyAuthorization: 'of somebody else' });
     await assert.rejects(obtain(['wrong.example.com'], 'http-01', present), (error: unknown) => {
       assert.ok(error instanceof AcmeError);
       assert.equal(error.type, 'unauthorized');
@@ -119,10 +148,13 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
   });
 
   test('an address that the directory does not take is an AcmeError whose advice is about ACME_CONTACT', async () => {
-    await assert.rejects(obtain(['contact.example.com'], 'http-01', presentHttp, ['mailto:nobody']), (error: unknown) => {
-      assert.match(adviceFor(error), /ACME_CONTACT/);
-      return true;
-    });
+    await assert.rejects(
+      obtain(['contact.example.com'], 'http-01', presentHttp, ['mailto:nobody']),
+      (error: unknown) => {
+        assert.match(adviceFor(error), /ACME_CONTACT/);
+        return true;
+      },
+    );
   });
 
   test('a directory that has lost its accounts, and moved its addresses', async () => {

@@ -1,5 +1,5 @@
-// What an ACME server could do to its client, by a directory that is a function: addresses and tokens of its choosing, answers
-// without end, contacts it knows already. No network, but for the one test of the request itself.
+// What an ACME server could do to its client, by a directory that is a function: addresses and tokens of its choosing,
+// answers without end, contacts it knows already. No network, but for the one test of the request itself.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -19,13 +19,19 @@ type Answers = Readonly<Record<string, readonly Answer[]>>;
 
 const body = (...bodies: unknown[]): Answer[] => bodies.map((body) => ({ body }));
 const IDENTIFIER = { identifier: { type: 'dns', value: 'a.example.com' } };
-const offering = (challenge: object) => body({ status: 'pending', ...IDENTIFIER, challenges: [challenge] }, { status: 'valid' });
+const offering = (challenge: object) =>
+  body({ status: 'pending', ...IDENTIFIER, challenges: [challenge] }, { status: 'valid' });
 
 const FINISHED = { status: 'valid', certificate: `${AT}/certificate` };
 
 /** A directory that gives whoever asks a certificate. */
 const GOOD: Answers = {
-  '/dir': body({ newNonce: `${AT}/nonce`, newAccount: `${AT}/account`, newOrder: `${AT}/new-order`, renewalInfo: `${AT}/renewal/` }),
+  '/dir': body({
+    newNonce: `${AT}/nonce`,
+    newAccount: `${AT}/account`,
+    newOrder: `${AT}/new-order`,
+    renewalInfo: `${AT}/renewal/`,
+  }),
   '/nonce': body({}),
   '/account': body({ status: 'valid' }),
   '/me': body({ status: 'valid' }),
@@ -107,8 +113,18 @@ describe('the ACME client', () => {
       /offers no http-01/,
       0,
     ],
-    ['shows none that is empty', { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: '' }) }, /offers no http-01/, 0],
-    ['shows none of another kind', { '/authorization': offering({ type: 'dns-01', url: `${AT}/c`, token: 'x' }) }, /offers no http-01/, 0],
+    [
+      'shows none that is empty',
+      { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: '' }) },
+      /offers no http-01/,
+      0,
+    ],
+    [
+      'shows none of another kind',
+      { '/authorization': offering({ type: 'dns-01', url: `${AT}/c`, token: 'x' }) },
+      /offers no http-01/,
+      0,
+    ],
     [
       'goes to no address without TLS',
       { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: 'http://ca.example.com/account' }) },
@@ -122,7 +138,12 @@ describe('the ACME client', () => {
       0,
     ],
     ['believes no account that is not valid', { '/account': body({ status: 'revoked' }) }, /the account is revoked/, 0],
-    ['passes on why there is no nonce', { '/nonce': [{ status: 503, body: problem('rateLimited', 'slow down') }] }, /^slow down$/, 0],
+    [
+      'passes on why there is no nonce',
+      { '/nonce': [{ status: 503, body: problem('rateLimited', 'slow down') }] },
+      /^slow down$/,
+      0,
+    ],
     ['takes no nonce that is none', { '/nonce': [{ headers: { 'replay-nonce': 'a b' } }] }, /^it gives no nonce$/, 0],
     [
       'passes on why an order came to nothing',
@@ -132,7 +153,14 @@ describe('the ACME client', () => {
     ],
     [
       'waits for an order that is begun',
-      { '/order': body({ status: 'ready', finalize: `${AT}/finalize` }, { status: 'ready' }, { status: 'processing' }, FINISHED) },
+      {
+        '/order': body(
+          { status: 'ready', finalize: `${AT}/finalize` },
+          { status: 'ready' },
+          { status: 'processing' },
+          FINISHED,
+        ),
+      },
       /^"the chain"$/,
       1,
     ],
@@ -154,12 +182,18 @@ describe('the ACME client', () => {
 
   test('asks for the chain in PEM form', async () => {
     const { asked } = await order({});
-    assert.deepEqual([asked.at(-1)?.url, asked.at(-1)?.accept], [`${AT}/certificate`, 'application/pem-certificate-chain']);
+    assert.deepEqual(
+      [asked.at(-1)?.url, asked.at(-1)?.accept],
+      [`${AT}/certificate`, 'application/pem-certificate-chain'],
+    );
   });
 
   test('goes by the addresses that the directory has when an order is made', async () => {
     const moved = { newNonce: `${AT}/nonce`, newAccount: `${AT}/moved` };
-    const bench = createBench({ '/dir': [...(GOOD['/dir'] ?? []), ...body(moved)], '/moved': body({ status: 'gone' }) });
+    const bench = createBench({
+      '/dir': [...(GOOD['/dir'] ?? []), ...body(moved)],
+      '/moved': body({ status: 'gone' }),
+    });
     assert.equal((await order({}, [], bench)).error, '"the chain"');
     assert.equal((await order({}, [], bench)).error, 'the account is gone');
   });
@@ -185,8 +219,9 @@ describe('the ACME client', () => {
   test('tells an account its addresses only where they differ', async () => {
     const contact = ['mailto:a@example.com'];
     const told = async (known: unknown) =>
-      (await order({ '/account': body({ status: 'valid', contact: known }) }, contact)).asked.filter(({ url }) => url.endsWith('/me'))
-        .length;
+      (await order({ '/account': body({ status: 'valid', contact: known }) }, contact)).asked.filter(({ url }) =>
+        url.endsWith('/me'),
+      ).length;
     assert.deepEqual([await told(contact), await told(['mailto:b@example.com']), await told(undefined)], [0, 1, 1]);
   });
 

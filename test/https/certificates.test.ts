@@ -1,5 +1,5 @@
-// The supervisor's half as time passes: session tickets over two changes of their keys, on two workers' servers; what is told
-// before a certificate ends, and how often. The clock and the intervals are the test's.
+// The supervisor's half as time passes: session tickets over two changes of their keys, on two workers' servers; what
+// is told before a certificate ends, and how often. The clock and the intervals are the test's.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -80,7 +80,9 @@ async function createBench(test: TestContext, days: number, httpPort?: number): 
 
 test('keys of session tickets change every twelve hours, for all workers: nobody pays for it with a handshake, and none lives for more than a day', async (test) => {
   const { certificates, advance } = await createBench(test, 90);
-  const transports = [1, 2].map(() => createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' }));
+  const transports = [1, 2].map(() =>
+    createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' }),
+  );
   const tellAll = () => {
     for (const transport of transports) transport.use(certificates.state());
   };
@@ -143,7 +145,9 @@ test('plain HTTP is sent to the names of the certificate that is live, whichever
 
 describe('of a certificate that nobody renews', () => {
   const told = (events: readonly Record<string, unknown>[]) =>
-    events.filter(({ event }) => String(event).startsWith('certificate-exp')).map(({ event, days_left }) => [event, days_left]);
+    events
+      .filter(({ event }) => String(event).startsWith('certificate-exp'))
+      .map(({ event, days_left }) => [event, days_left]);
 
   test('the log tells once a day from 14 days before the end, and then that it has ended', async (test) => {
     const { certificates, events, advance } = await createBench(test, 90);

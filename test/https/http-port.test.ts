@@ -1,4 +1,5 @@
-// The port of plain HTTP, in the process that runs everything else: challenges, redirects, and what an attacker sends it.
+// The port of plain HTTP, in the process that runs everything else: challenges, redirects, and what an attacker sends
+// it.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,13 +17,20 @@ const NOTHING = /^$/;
 
 /** A redirect to exactly this, and to nowhere else. */
 const to = (path: string) =>
-  new RegExp(`^HTTP/1\\.1 308 [^\\r]*\\r\\nLocation: https://api\\.example\\.com${path.replaceAll(/[\\.?+|^${}()[\]]/g, '\\$&')}\\r\\n`);
+  new RegExp(
+    `^HTTP/1\\.1 308 [^\\r]*\\r\\nLocation: https://api\\.example\\.com${path.replaceAll(/[\\.?+|^${}()[\]]/g, '\\$&')}\\r\\n`,
+  );
 
 const isServed = (host: string) => host === 'api.example.com';
 
 describe('createHttpPort', () => {
   let port = 0;
-  const challenge = { type: 'http-01', domain: 'api.example.com', token: 'to-ken_1', keyAuthorization: 'to-ken_1.thumb' } as const;
+  const challenge = {
+    type: 'http-01',
+    domain: 'api.example.com',
+    token: 'to-ken_1',
+    keyAuthorization: 'to-ken_1.thumb',
+  } as const;
   let httpPort: ReturnType<typeof createHttpPort>;
 
   before(async () => {
@@ -48,12 +56,20 @@ describe('createHttpPort', () => {
   }
 
   const rows: [what: string, request: string, answer: RegExp][] = [
-    ['the answer of a challenge', `GET ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}`, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nto-ken_1\.thumb$/],
+    [
+      'the answer of a challenge',
+      `GET ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}`,
+      /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nto-ken_1\.thumb$/,
+    ],
     ['its head', `HEAD ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}`, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\n$/],
     ['no other challenge', `GET ${PATH}/other HTTP/1.1\r\n${HOST}`, UNKNOWN],
     ['no challenge of another folder', `GET ${PATH}/../to-ken_1 HTTP/1.1\r\n${HOST}`, to(`${PATH}/../to-ken_1`)],
     ['no challenge by an encoded path', `GET ${PATH}/%74o-ken_1 HTTP/1.1\r\n${HOST}`, to(`${PATH}/%74o-ken_1`)],
-    ['no file', `GET ${PATH}/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\n${HOST}`, to(`${PATH}/..%2f..%2f..%2fetc%2fpasswd`)],
+    [
+      'no file',
+      `GET ${PATH}/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\n${HOST}`,
+      to(`${PATH}/..%2f..%2f..%2fetc%2fpasswd`),
+    ],
     ['no property of an object', `GET ${PATH}/__proto__ HTTP/1.1\r\n${HOST}`, UNKNOWN],
     ['no challenge by POST', `POST ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}Content-Length: 0\r\n`, UNKNOWN],
     ['HTTPS, path and query kept', 'GET /api/a?b=%20 HTTP/1.1\r\nHost: API.example.com\r\n', to('/api/a?b=%20')],
@@ -65,13 +81,21 @@ describe('createHttpPort', () => {
     ['a path that looks like a host stays a path', `GET //evil.example/ HTTP/1.1\r\n${HOST}`, to('//evil.example/')],
     ['by backslashes too', `GET /\\evil.example/ HTTP/1.1\r\n${HOST}`, to('/\\evil.example/')],
     ['and behind an absolute one', `GET http://x//evil.example/ HTTP/1.1\r\n${HOST}`, to('//evil.example/')],
-    ['an encoded line break stays encoded', `GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\n${HOST}`, to('/%0d%0aSet-Cookie:%20a=b')],
+    [
+      'an encoded line break stays encoded',
+      `GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\n${HOST}`,
+      to('/%0d%0aSet-Cookie:%20a=b'),
+    ],
     ['nothing for a line break', `GET /a\rSet-Cookie: HTTP/1.1\r\n${HOST}`, REFUSED],
     ['nothing for a control character', `GET /a\x01b HTTP/1.1\r\n${HOST}`, REFUSED],
     ['nothing for a form feed', `GET /a\fb HTTP/1.1\r\n${HOST}`, REFUSED],
     ['HTTPS for any method', `POST /api/a HTTP/1.1\r\n${HOST}Content-Length: 5\r\n`, to('/api/a')],
     ['HTTPS and no upgrade', `GET /a HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n`, to('/a')],
-    ['HTTPS and nothing to go on with', `POST /a HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 5\r\n`, to('/a')],
+    [
+      'HTTPS and nothing to go on with',
+      `POST /a HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 5\r\n`,
+      to('/a'),
+    ],
     ['HTTPS whatever is expected', `POST /a HTTP/1.1\r\n${HOST}Expect: more\r\nContent-Length: 5\r\n`, to('/a')],
     ['nothing for a tunnel', `CONNECT evil.example:443 HTTP/1.1\r\n${HOST}`, NOTHING],
     ['nothing for the server as such', `OPTIONS * HTTP/1.1\r\n${HOST}`, REFUSED],
@@ -88,7 +112,11 @@ describe('createHttpPort', () => {
     ['nothing for it as a password', 'GET / HTTP/1.1\r\nHost: api.example.com:80@evil.example\r\n', REFUSED],
     ['nothing for a line break in it', 'GET / HTTP/1.1\r\nHost: api.example.com\rX: y\r\n', REFUSED],
     ['nothing for a port that is none', 'GET / HTTP/1.1\r\nHost: api.example.com:80:80\r\n', REFUSED],
-    ['nothing for two lengths', `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n`, REFUSED],
+    [
+      'nothing for two lengths',
+      `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n`,
+      REFUSED,
+    ],
     ['nothing for a head without measure', `GET / HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20_000)}\r\n`, TOO_LARGE],
     ['nothing for a target without measure', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${HOST}`, TOO_LARGE],
   ];
@@ -113,15 +141,26 @@ describe('createHttpPort', () => {
     const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 500 });
     await hasty.listen();
     test.after(() => hasty.close());
-    const answers = ['GET /a HTTP/1.1\r\nHost: api.exa', '', `POST /a HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\nhalf`];
+    const answers = [
+      'GET /a HTTP/1.1\r\nHost: api.exa',
+      '',
+      `POST /a HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\nhalf`,
+    ];
     const [half, nothing, body] = await Promise.all(answers.map((bytes) => send(bytes, brief)));
-    for (const text of [half, nothing]) assert.match(String(text), /^HTTP\/1\.1 408 [\s\S]*\r\nX-Content-Type-Options: nosniff\r\n/);
+    for (const text of [half, nothing])
+      assert.match(String(text), /^HTTP\/1\.1 408 [\s\S]*\r\nX-Content-Type-Options: nosniff\r\n/);
     assert.match(String(body), to('/a'));
   });
 
   test('a connection that is open when the service ends is no reason to go on', async () => {
     const [brief = 0] = await freePorts(1);
-    const ending = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 600_000 });
+    const ending = createHttpPort({
+      port: brief,
+      host: '127.0.0.1',
+      httpsPort: () => 443,
+      isServed,
+      timeoutMs: 600_000,
+    });
     await ending.listen();
     const socket = connect(brief, '127.0.0.1').on('error', () => {});
     socket.resume().write('GET /a HTTP/1.1\r\nHost: api.exa');
@@ -174,8 +213,16 @@ describe('createHttpPort', () => {
       await createHttpPort(options).listen();
       process.stdin.on('data', () => console.log(readdirSync('/proc/self/fd').length));
       console.log('listening');`;
-    const node = [process.execPath, ...process.execArgv.filter((arg) => arg !== '--test'), '--input-type=module', '-e', script];
-    const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...node], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const node = [
+      process.execPath,
+      ...process.execArgv.filter((arg) => arg !== '--test'),
+      '--input-type=module',
+      '-e',
+      script,
+    ];
+    const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...node], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     t.after(() => child.kill('SIGKILL'));
     await once(child.stdout, 'data');
     const idle: Socket[] = [];

@@ -1,4 +1,5 @@
-// Certificate files that change: what goes live, what does not, and what is told of it. Real files, the shipped poll a little faster.
+// Certificate files that change: what goes live, what does not, and what is told of it. Real files, the shipped poll a
+// little faster.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -117,7 +118,11 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
       },
       /it is not a regular file$/,
     ],
-    ['a file without end', (at) => writeFileSync(join(at, 'cert.pem'), 'x'.repeat(2_000_000)), /it is larger than 1048576 bytes$/],
+    [
+      'a file without end',
+      (at) => writeFileSync(join(at, 'cert.pem'), 'x'.repeat(2_000_000)),
+      /it is larger than 1048576 bytes$/,
+    ],
   ];
   for (const [what, spoil, reason] of rows) {
     test(what, async () => {
@@ -161,7 +166,10 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
     await failed;
     put(at, old);
     await pair.look();
-    assert.deepEqual([pair.status().lastFailure, pair.status().reloads, pair.status().reloadFailures], [undefined, 0, 1]);
+    assert.deepEqual(
+      [pair.status().lastFailure, pair.status().reloads, pair.status().reloadFailures],
+      [undefined, 0, 1],
+    );
   });
 });
 

@@ -1,4 +1,5 @@
-// A certificate with its key: what is known of the two, which hosts it is for as clients see it, and what cannot be served.
+// A certificate with its key: what is known of the two, which hosts it is for as clients see it, and what cannot be
+// served.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -48,10 +49,25 @@ describe('readPair', () => {
     ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
     ['no key', pair.cert, pair.cert, /^there is no private key in PEM form in it$/],
     ['a torn key', pair.cert, pair.key.slice(0, 100), /^the private key is damaged or incomplete$/],
-    ['a key with a passphrase, as OpenSSL wrote it once', pair.cert, encryptedOnce, /^the private key has a passphrase$/],
+    [
+      'a key with a passphrase, as OpenSSL wrote it once',
+      pair.cert,
+      encryptedOnce,
+      /^the private key has a passphrase$/,
+    ],
     ['a key with a passphrase', pair.cert, encrypted, /^the private key has a passphrase$/],
-    ['the key of another certificate', pair.cert, makePair('api.example.com').key, /^the key does not belong to the certificate$/],
-    ['a torn certificate behind the first', `${pair.cert}${pair.cert.slice(0, 200)}`, pair.key, /^OpenSSL refuses them \(\w+\)$/],
+    [
+      'the key of another certificate',
+      pair.cert,
+      makePair('api.example.com').key,
+      /^the key does not belong to the certificate$/,
+    ],
+    [
+      'a torn certificate behind the first',
+      `${pair.cert}${pair.cert.slice(0, 200)}`,
+      pair.key,
+      /^OpenSSL refuses them \(\w+\)$/,
+    ],
   ];
   for (const [what, cert, key, reason] of rows) {
     test(`refuses ${what}, without a byte of the key`, () => {
@@ -71,8 +87,18 @@ describe('a certificate is for', { skip: withoutOpenssl }, () => {
   before(() => {
     const names = 'DNS:api.example.com,DNS:*.wild.example.com,IP:192.0.2.1,IP:2001:db8::1';
     const files = ['-keyout', join(dir, 'key.pem'), '-out', join(dir, 'cert.pem')];
-    const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/C=DE/O=Example/CN=common.example.com'];
-    execFileSync('openssl', ['req', '-x509', ...options, '-addext', `subjectAltName=${names}`, ...files], { stdio: 'ignore' });
+    const options = [
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-subj',
+      '/C=DE/O=Example/CN=common.example.com',
+    ];
+    execFileSync('openssl', ['req', '-x509', ...options, '-addext', `subjectAltName=${names}`, ...files], {
+      stdio: 'ignore',
+    });
     const [cert = '', key = ''] = ['cert.pem', 'key.pem'].map((name) => readFileSync(join(dir, name), 'utf8'));
     ({ isFor, facts } = readPair(cert, key));
   });
@@ -99,5 +125,6 @@ describe('a certificate is for', { skip: withoutOpenssl }, () => {
     ['', false],
   ];
   test('is said in one line', () => assert.equal(facts.subject, 'C=DE, O=Example, CN=common.example.com'));
-  for (const [host, expected] of rows) test(`${host}: ${expected ? 'yes' : 'no'}`, () => assert.equal(isFor(host), expected));
+  for (const [host, expected] of rows)
+    test(`${host}: ${expected ? 'yes' : 'no'}`, () => assert.equal(isFor(host), expected));
 });

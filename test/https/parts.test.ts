@@ -1,5 +1,5 @@
-// The parts of HTTPS without a service: what is written in DER as openssl reads it, when a certificate is renewed and a failed
-// order made again, the files, the lock of orders.
+// The parts of HTTPS without a service: what is written in DER as openssl reads it, when a certificate is renewed and a
+// failed order made again, the files, the lock of orders.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -10,7 +10,11 @@ import { after, describe, test } from 'node:test';
 import { acquireLock } from '../../src/credentials/write/lock.ts';
 import { AcmeError, errorOf, parseRetryAfter } from '../../src/https/acme-request.ts';
 import { adviceFor } from '../../src/https/advice.ts';
-import { createCertificateRequest, createChallengeCertificate, createKeyPair } from '../../src/https/certificate-writer.ts';
+import {
+  createCertificateRequest,
+  createChallengeCertificate,
+  createKeyPair,
+} from '../../src/https/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/der.ts';
 import { createTryLock } from '../../src/https/order-lock.ts';
 import { readPair } from '../../src/https/pair.ts';
@@ -29,8 +33,16 @@ describe('DER', () => {
     ['a number whose first bit is set gets a zero in front', integer(Buffer.of(0x80)), '02020080'],
     ['a number without needless zeros', integer(Buffer.of(0, 0, 1)), '020101'],
     ['an object identifier with long arcs', oid('1.2.840.10045.4.3.2'), '06082a8648ce3d040302'],
-    ['a time up to 2049', time(new Date('2026-11-22T01:02:03.9Z')), `170d${Buffer.from('261122010203Z').toString('hex')}`],
-    ['a time after it', time(new Date('2050-01-01T00:00:00Z')), `180f${Buffer.from('20500101000000Z').toString('hex')}`],
+    [
+      'a time up to 2049',
+      time(new Date('2026-11-22T01:02:03.9Z')),
+      `170d${Buffer.from('261122010203Z').toString('hex')}`,
+    ],
+    [
+      'a time after it',
+      time(new Date('2050-01-01T00:00:00Z')),
+      `180f${Buffer.from('20500101000000Z').toString('hex')}`,
+    ],
   ];
   for (const [what, bytes, hex] of rows) test(what, () => assert.equal(Buffer.from(bytes).toString('hex'), hex));
 

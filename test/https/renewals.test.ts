@@ -1,4 +1,5 @@
-// When an order is made and what comes of a refusal, with a directory of our own making: no clock but the test's, no network.
+// When an order is made and what comes of a refusal, with a directory of our own making: no clock but the test's, no
+// network.
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,12 +29,19 @@ describe('an order is made', () => {
       'not where somebody has put one there who names no directory',
       () => {
         const bench = createBench({ stored: ONE });
-        writeFileSync(bench.folder.certificatePath, readFileSync(bench.folder.certificatePath, 'utf8').replace(/^Directory: .*\n/, ''));
+        writeFileSync(
+          bench.folder.certificatePath,
+          readFileSync(bench.folder.certificatePath, 'utf8').replace(/^Directory: .*\n/, ''),
+        );
         return bench;
       },
       undefined,
     ],
-    ['for further names', () => createBench({ domains: ['a.example.com', 'b.example.com'], stored: ONE }), /^DOMAINS has changed$/],
+    [
+      'for further names',
+      () => createBench({ domains: ['a.example.com', 'b.example.com'], stored: ONE }),
+      /^DOMAINS has changed$/,
+    ],
     ['for fewer names', () => createBench({ stored: ['a.example.com', 'b.example.com'] }), /^DOMAINS has changed$/],
     [
       'at another directory',
@@ -49,7 +57,8 @@ describe('an order is made', () => {
       await bench.tick();
       assert.equal(locks, reason === undefined ? 0 : 1);
       assert.equal(bench.orders.length, reason === undefined ? 0 : 1);
-      if (reason !== undefined) assert.match(String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason), reason);
+      if (reason !== undefined)
+        assert.match(String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason), reason);
     });
   }
 
@@ -148,7 +157,10 @@ test('a certificate for another key is not stored, and is a failure like any oth
   const { text } = bench.folder.readCertificate() as { text: string };
   bench.outcome = (order, now) => issue({ ...order, request: createCertificateRequest(ONE, createKeyPair()) }, now);
   await bench.advance(60 * DAY);
-  assert.deepEqual([bench.orders.length, bench.renewals.lastFailure()], [1, 'the key does not belong to the certificate']);
+  assert.deepEqual(
+    [bench.orders.length, bench.renewals.lastFailure()],
+    [1, 'the key does not belong to the certificate'],
+  );
   assert.equal(bench.folder.readCertificate()?.text, text);
 });
 
@@ -183,10 +195,15 @@ describe('with renewal information', () => {
     assert.equal(bench.orders.length, 0);
     await bench.advance(DAY);
     assert.equal(bench.orders.length, 1);
-    const [issuer = '', serial = ''] = (bench.orders[0]?.replaces ?? '').split('.').map((part) => Buffer.from(part, 'base64url'));
+    const [issuer = '', serial = ''] = (bench.orders[0]?.replaces ?? '')
+      .split('.')
+      .map((part) => Buffer.from(part, 'base64url'));
     assert.equal(String(issuer), 'issuer');
     assert.equal(BigInt(`0x${serial.toString('hex')}`), BigInt(`0x${certificate.serialNumber}`));
-    assert.match(String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason), /^the directory advises it$/);
+    assert.match(
+      String(bench.events.find(({ event }) => event === 'certificate-ordered')?.reason),
+      /^the directory advises it$/,
+    );
   });
 
   test('another directory is not told which certificate it replaces', async () => {

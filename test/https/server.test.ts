@@ -1,5 +1,5 @@
-// The app over TLS in this process: versions and protocols, one certificate after the other, what never becomes a connection,
-// and that requests on a TLS connection are kept track of like any other.
+// The app over TLS in this process: versions and protocols, one certificate after the other, what never becomes a
+// connection, and that requests on a TLS connection are kept track of like any other.
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
@@ -44,7 +44,9 @@ describe('an app over TLS', () => {
 
   function open(options: ConnectionOptions = {}): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ port: service.port, host: '127.0.0.1', rejectUnauthorized: false, ...options }, () => resolve(socket));
+      const socket = connect({ port: service.port, host: '127.0.0.1', rejectUnauthorized: false, ...options }, () =>
+        resolve(socket),
+      );
       socket.once('error', reject);
     });
   }
@@ -66,10 +68,18 @@ describe('an app over TLS', () => {
   const rows: [what: string, options: ConnectionOptions, outcome: string][] = [
     ['TLS 1.3', { minVersion: 'TLSv1.3' }, 'TLSv1.3'],
     ['TLS 1.2', { maxVersion: 'TLSv1.2' }, 'TLSv1.2'],
-    ['not TLS 1.1', { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }, 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'],
+    [
+      'not TLS 1.1',
+      { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+      'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
+    ],
     ['http/1.1 by ALPN', { ALPNProtocols: ['h2', 'http/1.1'] }, 'TLSv1.3 http/1.1'],
     ['not h2 alone', { ALPNProtocols: ['h2'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
-    ['no challenge where none is under way', { ALPNProtocols: ['acme-tls/1'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
+    [
+      'no challenge where none is under way',
+      { ALPNProtocols: ['acme-tls/1'] },
+      'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL',
+    ],
   ];
   for (const [what, options, outcome] of rows) {
     test(what, async () => {
@@ -112,11 +122,17 @@ describe('an app over TLS', () => {
     const { cert, key } = makePair('first.example.com');
     transport.use({ ...stateOf(first), challenge: { domain: 'first.example.com', cert, key } });
     const seen = async (servername: string, protocol: string) => {
-      const socket = await open({ servername, ALPNProtocols: [protocol] }).catch((error: NodeJS.ErrnoException) => error);
+      const socket = await open({ servername, ALPNProtocols: [protocol] }).catch(
+        (error: NodeJS.ErrnoException) => error,
+      );
       if (socket instanceof Error) return socket.code;
       const { raw } = socket.getPeerCertificate();
       socket.destroy();
-      return raw.equals(new X509Certificate(cert).raw) ? 'the challenge' : raw.equals(new X509Certificate(first.cert).raw) ? 'ours' : 'odd';
+      return raw.equals(new X509Certificate(cert).raw)
+        ? 'the challenge'
+        : raw.equals(new X509Certificate(first.cert).raw)
+          ? 'ours'
+          : 'odd';
     };
     const refused = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL';
     assert.equal(await seen('FIRST.example.com', 'acme-tls/1'), 'the challenge');
@@ -203,7 +219,14 @@ describe('an app over TLS', () => {
     socket.write(`HEAD ${rest}\r\nOPTIONS ${rest}\r\nGET ${rest}Connection: close\r\n\r\n`);
     await closed;
     assert.deepEqual(text.match(/HTTP\/1\.1 \d+|^Content-Length: \d+/gm), [
-      ...['HTTP/1.1 200', 'Content-Length: 11', 'HTTP/1.1 200', 'Content-Length: 0', 'HTTP/1.1 200', 'Content-Length: 11'],
+      ...[
+        'HTTP/1.1 200',
+        'Content-Length: 11',
+        'HTTP/1.1 200',
+        'Content-Length: 0',
+        'HTTP/1.1 200',
+        'Content-Length: 11',
+      ],
     ]);
     assert.ok(text.endsWith('\r\n\r\n{"value":1}'));
   });
@@ -219,7 +242,9 @@ describe('an app over TLS', () => {
     // Our own goodbye may meet a socket that is closed already, which resets ours; by then everything has arrived.
     socket.on('error', () => {});
     const closed = new Promise((resolve) => socket.once('close', resolve));
-    socket.write(`${GET}GET /api/test/big HTTP/1.1\r\nHost: x\r\n\r\n${GET.replace('Host', 'Connection: close\r\nHost')}`);
+    socket.write(
+      `${GET}GET /api/test/big HTTP/1.1\r\nHost: x\r\n\r\n${GET.replace('Host', 'Connection: close\r\nHost')}`,
+    );
     await closed;
     assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3);
     assert.ok(received.includes('x'.repeat(4_000_000)));

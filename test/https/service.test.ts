@@ -1,5 +1,5 @@
-// HTTPS as it is run: the built service, its workers, its rolls, and certificates that change under load. Every lost or cut
-// request is counted, as ever.
+// HTTPS as it is run: the built service, its workers, its rolls, and certificates that change under load. Every lost or
+// cut request is counted, as ever.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -130,7 +130,10 @@ describe('HTTPS by files', () => {
     const env = install(dirname(dir), { ...makePair('localhost'), key: makePair('localhost').key });
     const service = spawnService(test, { dir, env });
     assert.equal((await service.exited).code, 1);
-    assert.match(service.errors(), /^gatefold: Cannot use .*cert\.pem with .*key\.pem: the key does not belong to the certificate$/m);
+    assert.match(
+      service.errors(),
+      /^gatefold: Cannot use .*cert\.pem with .*key\.pem: the key does not belong to the certificate$/m,
+    );
   });
 });
 
@@ -197,7 +200,10 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     await again.logged('certificate-loaded', ({ reloads }) => reloads === 1);
     // Every worker has it.
     await load.until(() => renewed > 40);
-    assert.equal((await ask(port, '/api/test', 'GET', { servername: 'www.example.com', ca: await pebble.root() })).status, 200);
+    assert.equal(
+      (await ask(port, '/api/test', 'GET', { servername: 'www.example.com', ca: await pebble.root() })).status,
+      200,
+    );
     assert.deepEqual((await load.stop()).failures, []);
   });
 
@@ -230,25 +236,50 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
 async function verifyByOpenssl(port: number, name: string, file: string, root: string): Promise<void> {
   writeFileSync(file, root);
   const from = ['-connect', `127.0.0.1:${port}`, '-servername', name, '-alpn', 'http/1.1'];
-  const check = ['-CAfile', file, '-no-CApath', '-no-CAstore', '-verify_hostname', name, '-verify_return_error', '-x509_strict'];
+  const check = [
+    '-CAfile',
+    file,
+    '-no-CApath',
+    '-no-CAstore',
+    '-verify_hostname',
+    name,
+    '-verify_return_error',
+    '-x509_strict',
+  ];
   const asked = promisify(execFile)('openssl', ['s_client', ...from, ...check, '-purpose', 'sslserver']);
   asked.child.stdin?.end();
   assert.match((await asked).stdout, /Verify return code: 0 \(ok\)/);
 }
 
 function acmeSettings(pebble: Pebble, env: Record<string, string>): Record<string, string> {
-  return { ACME_DIRECTORY: pebble.directory, ACME_CONTACT: 'ops@example.com', NODE_EXTRA_CA_CERTS: pebble.caFile, ...env };
+  return {
+    ACME_DIRECTORY: pebble.directory,
+    ACME_CONTACT: 'ops@example.com',
+    NODE_EXTRA_CA_CERTS: pebble.caFile,
+    ...env,
+  };
 }
 
-/** Which of the ways to write down a private key stand in a text: lines of PEM, the whole of it, its number as JWK, hexadecimal or base64 has it. */
+/**
+ * Which of the ways to write down a private key stand in a text: lines of PEM, the whole of it, its number as JWK,
+ * hexadecimal or base64 has it.
+ */
 function secretsIn(text: string, pairs: readonly { key: string }[]): string[] {
   const forms = pairs.flatMap(({ key }) => {
     const body = /-----BEGIN[A-Z ]* PRIVATE KEY-----\n([^-]+)/.exec(key)?.[1]?.trim().split('\n') ?? [];
     const privateKey = createPrivateKey(key);
     const number = Buffer.from(String(privateKey.export({ format: 'jwk' }).d), 'base64url');
     const whole = privateKey.export({ type: 'pkcs8', format: 'der' });
-    const encodings = (['base64url', 'base64', 'hex'] as const).flatMap((as) => [number.toString(as), whole.toString(as)]);
-    return [...body.filter((line) => line.length > 20), ...encodings, body.join('\\n'), number.toString('hex').toUpperCase()];
+    const encodings = (['base64url', 'base64', 'hex'] as const).flatMap((as) => [
+      number.toString(as),
+      whole.toString(as),
+    ]);
+    return [
+      ...body.filter((line) => line.length > 20),
+      ...encodings,
+      body.join('\\n'),
+      number.toString('hex').toUpperCase(),
+    ];
   });
   assert.ok(forms.length >= 7 * pairs.length);
   // Base64 at the end of a text may differ in its last character.
@@ -262,7 +293,11 @@ function shownOf(pid: unknown): string {
 
 /** The process and all that it has started. */
 function treeOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+    .trim()
+    .split(' ')
+    .filter(Boolean)
+    .map(Number);
   return [pid, ...children.flatMap(treeOf)];
 }
 

@@ -1,4 +1,5 @@
-// Session tickets of the server of a worker: which keys open them, which one makes the next, and for how long they are good.
+// Session tickets of the server of a worker: which keys open them, which one makes the next, and for how long they are
+// good.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -70,8 +71,9 @@ describe('session tickets', () => {
 
   test('they are of the keys that Node itself would use: a server with its option opens them', async (test) => {
     const { ticket: session } = await visit({});
-    const other = createServer({ ...pair, ticketKeys: Buffer.from(first, 'base64'), sessionIdContext: 'gatefold' }, (socket) =>
-      socket.end(),
+    const other = createServer(
+      { ...pair, ticketKeys: Buffer.from(first, 'base64'), sessionIdContext: 'gatefold' },
+      (socket) => socket.end(),
     );
     await listen(other);
     test.after(() => other.close());

@@ -1,4 +1,5 @@
-// The attack list, a named row each: what a forger sends, and the reason that the log gets. Outside every row is the same 401.
+// The attack list, a named row each: what a forger sends, and the reason that the log gets. Outside every row is the
+// same 401.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
@@ -6,7 +7,14 @@ import { type HttpError, isHttpError } from '../../src/base/errors.ts';
 import { createIdentity, type Identity } from '../../src/identity/handler.ts';
 import { InvalidToken, TOKEN_REASONS } from '../../src/identity/invalid-token.ts';
 import { ATTACKS, claims, ec, forger, KEY_SET, NOW, places, rsa } from '../support/identity-attacks.ts';
-import { type DataFolder, makeAccounts, makeDataFolder, makeParams, type RememberedLog, rememberLog } from '../support/identity-bench.ts';
+import {
+  type DataFolder,
+  makeAccounts,
+  makeDataFolder,
+  makeParams,
+  type RememberedLog,
+  rememberLog,
+} from '../support/identity-bench.ts';
 import { type CountingServer, signByHand, signByJose, startCountingServer } from '../support/identity-tokens.ts';
 
 let keyServer: CountingServer;
@@ -38,7 +46,10 @@ describe('identity under attack', () => {
       const credential = await signByJose(key, claims());
       await assert.rejects(identity.signin({ credential }, params), { code: 'NOT_REGISTERED' });
     }
-    const two = await signByJose(rsa, claims({ aud: ['client-1', 'client-2'], azp: 'client-2', nbf: NOW + 59, iat: NOW + 59 }));
+    const two = await signByJose(
+      rsa,
+      claims({ aud: ['client-1', 'client-2'], azp: 'client-2', nbf: NOW + 59, iat: NOW + 59 }),
+    );
     await assert.rejects(identity.signin({ credential: two }, params), { code: 'NOT_REGISTERED' });
     const noTyp = signByHand(ec, { alg: 'ES256' }, claims({ exp: NOW - 59, iat: NOW - 600, email: null, typ: 'ID' }));
     await assert.rejects(identity.signin({ credential: noTyp }, params), { code: 'NOT_REGISTERED' });

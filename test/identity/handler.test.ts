@@ -4,7 +4,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isHttpError } from '../../src/base/errors.ts';
 import { type Accounts, createIdentity, type Identity } from '../../src/identity/handler.ts';
-import { makeAccounts, makeDataFolder, makeParams, type RememberedLog, rememberLog } from '../support/identity-bench.ts';
+import {
+  makeAccounts,
+  makeDataFolder,
+  makeParams,
+  type RememberedLog,
+  rememberLog,
+} from '../support/identity-bench.ts';
 import { type Json, makeKey, signByJose } from '../support/identity-tokens.ts';
 
 const NOW = 1_790_000_000;
@@ -12,7 +18,10 @@ const key = makeKey('RS256', 'g-1');
 const google = { name: 'google', issuer: 'https://accounts.google.com', client_ids: ['web'], registration: 'open' };
 const json = makeParams();
 const form = (cookie?: string) =>
-  makeParams({ 'content-type': 'application/x-www-form-urlencoded; charset=utf-8', ...(cookie === undefined ? {} : { cookie }) });
+  makeParams({
+    'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
+    ...(cookie === undefined ? {} : { cookie }),
+  });
 
 function tokenWith(changes: Json = {}): Promise<string> {
   return signByJose(key, { iss: google.issuer, sub: 'u-1', aud: 'web', iat: NOW, exp: NOW + 3600, ...changes });
@@ -24,13 +33,19 @@ interface Bench {
   readonly log: RememberedLog;
 }
 
-async function withIdentity(rows: unknown, run: (bench: Bench) => Promise<void>, replaced: Partial<Accounts> = {}): Promise<void> {
+async function withIdentity(
+  rows: unknown,
+  run: (bench: Bench) => Promise<void>,
+  replaced: Partial<Accounts> = {},
+): Promise<void> {
   const folder = makeDataFolder(rows);
   const log = rememberLog();
   const accounts = { ...makeAccounts(), ...replaced };
   const fetch = async (url: string) => {
     const isDiscovery = url.endsWith('/openid-configuration');
-    return Response.json(isDiscovery ? { issuer: google.issuer, jwks_uri: 'https://keys.example/' } : { keys: [key.jwk] });
+    return Response.json(
+      isDiscovery ? { issuer: google.issuer, jwks_uri: 'https://keys.example/' } : { keys: [key.jwk] },
+    );
   };
   const identity = createIdentity({ dataDir: folder.dir, log, accounts, fetch, now: () => NOW * 1000 });
   try {
@@ -60,7 +75,10 @@ describe('signin and register: what makes no sense is 400, also where nothing is
         const wanted = { status: 400, code: 'INVALID_REQUEST_DATA', message };
         await assert.rejects(identity.signin(data, json), wanted);
         const isObject = typeof data === 'object' && data !== null && !Array.isArray(data);
-        await assert.rejects(identity.register(isObject ? { ...data, application: { name: 'A' } } : data, json), wanted);
+        await assert.rejects(
+          identity.register(isObject ? { ...data, application: { name: 'A' } } : data, json),
+          wanted,
+        );
       }));
   }
 
@@ -77,18 +95,28 @@ describe('signin and register: what makes no sense is 400, also where nothing is
     ['a name that turns around', { name: 'a\u202Eb' }, /cannot be printed/],
     ['a name with half a surrogate pair', { name: 'a\uD800' }, /cannot be printed/],
     ['a description that is a list', { name: 'A', description: [] }, /application.description must be a text/],
-    ['a description of 501 characters', { name: 'A', description: 'd'.repeat(501) }, /application.description must have/],
+    [
+      'a description of 501 characters',
+      { name: 'A', description: 'd'.repeat(501) },
+      /application.description must have/,
+    ],
   ] as const) {
     test(`register refuses ${name}`, () =>
       withIdentity([], async ({ identity }) => {
-        await assert.rejects(identity.register({ credential: 'x', application }, json), { code: 'INVALID_REQUEST_DATA', message });
+        await assert.rejects(identity.register({ credential: 'x', application }, json), {
+          code: 'INVALID_REQUEST_DATA',
+          message,
+        });
       }));
   }
 
   test('signin refuses an application that is no text', () =>
     withIdentity([], async ({ identity }) => {
       const data = { credential: 'x', application: {} };
-      await assert.rejects(identity.signin(data, json), { code: 'INVALID_REQUEST_DATA', message: /^application, the id or name/ });
+      await assert.rejects(identity.signin(data, json), {
+        code: 'INVALID_REQUEST_DATA',
+        message: /^application, the id or name/,
+      });
     }));
 
   for (const [name, rows] of [
@@ -121,7 +149,10 @@ describe('the form post of Google Identity Services', () => {
         const wanted = { status: 400, code: 'CSRF_TOKEN_MISMATCH' };
         await assert.rejects(identity.signin(data, form(cookie)), wanted);
         await assert.rejects(identity.register({ ...data, application: 'A' }, form(cookie)), wanted);
-        const multipart = { 'content-type': 'Multipart/Form-Data; boundary=x', ...(cookie === undefined ? {} : { cookie }) };
+        const multipart = {
+          'content-type': 'Multipart/Form-Data; boundary=x',
+          ...(cookie === undefined ? {} : { cookie }),
+        };
         await assert.rejects(identity.signin(data, makeParams(multipart)), wanted);
       }));
   }
@@ -149,12 +180,19 @@ describe('signin', () => {
     withIdentity([google], async ({ identity, accounts }) => {
       const credential = await tokenWith();
       // The second is named like the id of the first.
-      for (const name of ['First', 'row1', 'Third']) await identity.register({ credential, application: { name } }, json);
+      for (const name of ['First', 'row1', 'Third'])
+        await identity.register({ credential, application: { name } }, json);
       const bound = async (application?: string) => {
-        const { body } = await identity.signin(application === undefined ? { credential } : { credential, application }, json);
+        const { body } = await identity.signin(
+          application === undefined ? { credential } : { credential, application },
+          json,
+        );
         return (body.application as { id: string }).id;
       };
-      assert.deepEqual([await bound(), await bound('row1'), await bound('row2'), await bound('Third')], ['row1', 'row1', 'row2', 'row3']);
+      assert.deepEqual(
+        [await bound(), await bound('row1'), await bound('row2'), await bound('Third')],
+        ['row1', 'row1', 'row2', 'row3'],
+      );
       assert.deepEqual(accounts.sessions, ['row1', 'row1', 'row2', 'row3']);
       await assert.rejects(identity.signin({ credential, application: 'Fourth' }, json), {
         code: 'NOT_REGISTERED',
@@ -164,7 +202,10 @@ describe('signin', () => {
 
   test('takes the two spellings of Google for one person', () =>
     withIdentity([google], async ({ identity }) => {
-      await identity.register({ credential: await tokenWith({ iss: 'accounts.google.com' }), application: { name: 'A' } }, json);
+      await identity.register(
+        { credential: await tokenWith({ iss: 'accounts.google.com' }), application: { name: 'A' } },
+        json,
+      );
       const { body } = await identity.signin({ credential: await tokenWith() }, json);
       assert.equal((body.user as Json).issuer, 'https://accounts.google.com');
     }));
@@ -183,7 +224,10 @@ describe('signin', () => {
   ] as const) {
     test(`answers with ${name}`, () =>
       withIdentity([google], async ({ identity }) => {
-        const { body } = await identity.register({ credential: await tokenWith(claims), application: { name: 'A' } }, json);
+        const { body } = await identity.register(
+          { credential: await tokenWith(claims), application: { name: 'A' } },
+          json,
+        );
         assert.deepEqual(JSON.parse(JSON.stringify(body.user)), { issuer: google.issuer, subject: 'u-1', ...user });
       }));
   }
@@ -197,7 +241,10 @@ describe('signin', () => {
   ] as const) {
     test(`${passes ? 'takes' : 'refuses'} ${name}`, () =>
       withIdentity([google], async ({ identity }) => {
-        const data = { credential: await tokenWith({ nonce: claim }), ...(given === undefined ? {} : { nonce: given }) };
+        const data = {
+          credential: await tokenWith({ nonce: claim }),
+          ...(given === undefined ? {} : { nonce: given }),
+        };
         await assert.rejects(identity.signin(data, json), (error) => {
           assert.ok(isHttpError(error));
           assert.equal(error.code, passes ? 'NOT_REGISTERED' : 'INVALID_ID_TOKEN');

@@ -1,9 +1,17 @@
-// createIdentity against a certified provider on loopback: real tokens, real fetch, keys that rotate, a provider that goes away.
+// createIdentity against a certified provider on loopback: real tokens, real fetch, keys that rotate, a provider that
+// goes away.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createIdentity, type Identity } from '../../src/identity/handler.ts';
 import { KEY_TIMES } from '../../src/identity/jwks.ts';
-import { type DataFolder, makeAccounts, makeDataFolder, makeParams, type RememberedLog, rememberLog } from '../support/identity-bench.ts';
+import {
+  type DataFolder,
+  makeAccounts,
+  makeDataFolder,
+  makeParams,
+  type RememberedLog,
+  rememberLog,
+} from '../support/identity-bench.ts';
 import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts';
 
 const ada = { subject: 'ada-1815', email: 'ada@analytical.example', email_verified: true, name: 'Ada L.' };
@@ -23,7 +31,12 @@ describe('identity, end to end with oidc-provider', () => {
     provider = await startIdentityProvider();
     const { issuer, clientIds } = provider;
     folder = makeDataFolder([
-      { name: 'local', issuer, client_ids: Object.values(clientIds), registration: { emails: ['Ada@analytical.example'] } },
+      {
+        name: 'local',
+        issuer,
+        client_ids: Object.values(clientIds),
+        registration: { emails: ['Ada@analytical.example'] },
+      },
     ]);
     log = rememberLog();
     identity = createIdentity({ dataDir: folder.dir, log, accounts, clock: () => performance.now() + skipped });
@@ -41,12 +54,18 @@ describe('identity, end to end with oidc-provider', () => {
   }
 
   test('signin of a verified person without an application is NOT_REGISTERED', async () => {
-    await assert.rejects(identity.signin({ credential: await tokenOf(ada) }, params), { status: 403, code: 'NOT_REGISTERED' });
+    await assert.rejects(identity.signin({ credential: await tokenOf(ada) }, params), {
+      status: 403,
+      code: 'NOT_REGISTERED',
+    });
   });
 
   test('register makes a row and returns its token once; the same name again is ALREADY_REGISTERED', async () => {
     const credential = await tokenOf(ada);
-    const { status, body } = await identity.register({ credential, application: { name: 'Engine', description: 'It counts' } }, params);
+    const { status, body } = await identity.register(
+      { credential, application: { name: 'Engine', description: 'It counts' } },
+      params,
+    );
     assert.equal(status, 201);
     assert.deepEqual(body.application, { id: 'row1', name: 'Engine' });
     assert.equal(body.authorization, 'gfk_row1');
@@ -56,9 +75,18 @@ describe('identity, end to end with oidc-provider', () => {
 
   for (const alg of ['RS256', 'ES256'] as const) {
     test(`signin takes an ${alg} token and answers with user, applications and a session`, async () => {
-      const { status, body } = await identity.signin({ credential: await tokenOf(ada, { alg, nonce: 'n-1' }), nonce: 'n-1' }, params);
+      const { status, body } = await identity.signin(
+        { credential: await tokenOf(ada, { alg, nonce: 'n-1' }), nonce: 'n-1' },
+        params,
+      );
       assert.equal(status, 200);
-      const user = { issuer: provider.issuer, subject: ada.subject, email: ada.email, email_verified: true, name: ada.name };
+      const user = {
+        issuer: provider.issuer,
+        subject: ada.subject,
+        email: ada.email,
+        email_verified: true,
+        name: ada.name,
+      };
       assert.deepEqual(JSON.parse(JSON.stringify(body)), {
         user,
         applications: [{ id: 'row1', name: 'Engine' }],
@@ -71,7 +99,10 @@ describe('identity, end to end with oidc-provider', () => {
 
   test('signin refuses a nonce that the token does not have', async () => {
     const credential = await tokenOf(ada, { nonce: 'n-1' });
-    await assert.rejects(identity.signin({ credential, nonce: 'n-2' }, params), { status: 401, code: 'INVALID_ID_TOKEN' });
+    await assert.rejects(identity.signin({ credential, nonce: 'n-2' }, params), {
+      status: 401,
+      code: 'INVALID_ID_TOKEN',
+    });
   });
 
   test('register refuses a person that the rules of the row leave out', async () => {
@@ -112,7 +143,14 @@ describe('identity, end to end with oidc-provider', () => {
 
   test('no log line of all this has a token, an e-mail, a name or a subject', () => {
     assert.ok(log.lines.length > 5);
-    const secrets = [...tokens.flatMap((token) => [token, ...token.split('.')]), ada.email, ada.name, ada.subject, eve.email, eve.subject];
+    const secrets = [
+      ...tokens.flatMap((token) => [token, ...token.split('.')]),
+      ada.email,
+      ada.name,
+      ada.subject,
+      eve.email,
+      eve.subject,
+    ];
     for (const line of log.lines) assert.ok(!secrets.some((secret) => line.includes(secret)), line);
   });
 });

@@ -1,4 +1,5 @@
-// The key-set cache under a clock of ours and a network of ours: what is fetched when, what is kept how long, what is refused.
+// The key-set cache under a clock of ours and a network of ours: what is fetched when, what is kept how long, what is
+// refused.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -17,13 +18,25 @@ const [first, second] = [makeKey('ES256', 'first'), makeKey('ES256', 'second')];
 const wish = (kid: string) => ({ alg: 'ES256', kid });
 
 function makeProvider(changes: Partial<Provider> = {}): Provider {
-  const base = { name: 'acme', issuer: 'https://id.acme.example', clientIds: ['c'], algorithms: ['ES256'], registration: 'open' as const };
+  const base = {
+    name: 'acme',
+    issuer: 'https://id.acme.example',
+    clientIds: ['c'],
+    algorithms: ['ES256'],
+    registration: 'open' as const,
+  };
   return { ...base, jwksUri: 'https://id.acme.example/keys', ...changes };
 }
 
 /** A network of one answer, a clock, and the cache on top of them. */
 function makeBench() {
-  const bench = { now: 1_000_000_000, asked: [] as string[], keys: [first.jwk], headers: {} as Record<string, string>, fault: '' };
+  const bench = {
+    now: 1_000_000_000,
+    asked: [] as string[],
+    keys: [first.jwk],
+    headers: {} as Record<string, string>,
+    fault: '',
+  };
   const log = rememberLog();
   const fetch = async (url: string): Promise<Response> => {
     bench.asked.push(url);
@@ -167,14 +180,19 @@ describe('createKeySets, discovery', () => {
     const fetch = async (url: string): Promise<Response> => {
       state.asked.push(url);
       if (state.isAway) throw new Error('away');
-      return Response.json(url.endsWith('/.well-known/openid-configuration') ? state.document : { keys: [first.jwk, second.jwk] });
+      return Response.json(
+        url.endsWith('/.well-known/openid-configuration') ? state.document : { keys: [first.jwk, second.jwk] },
+      );
     };
     const sets = createKeySets({ log, fetch, clock: () => state.now });
     return { state, log, sets, provider: makeProvider({ issuer, jwksUri: undefined }) };
   }
 
   test('find discovers the key address once and believes it for a day, or until a fetch fails', async () => {
-    const { state, sets, provider } = makeDiscovery({ issuer: 'https://id.acme.example/', jwks_uri: 'https://keys.acme.example/' });
+    const { state, sets, provider } = makeDiscovery({
+      issuer: 'https://id.acme.example/',
+      jwks_uri: 'https://keys.acme.example/',
+    });
     await sets.find(provider, wish('first'));
     const both = ['https://id.acme.example/.well-known/openid-configuration', 'https://keys.acme.example/'];
     assert.deepEqual(state.asked, both);
@@ -190,11 +208,27 @@ describe('createKeySets, discovery', () => {
   });
 
   for (const [name, document, reason] of [
-    ['names another issuer', { issuer: 'https://evil.example', jwks_uri: 'https://evil.example/k' }, /names another issuer/],
-    ['differs by a slash', { issuer: 'https://id.acme.example', jwks_uri: 'https://id.acme.example/k' }, /names another issuer/],
+    [
+      'names another issuer',
+      { issuer: 'https://evil.example', jwks_uri: 'https://evil.example/k' },
+      /names another issuer/,
+    ],
+    [
+      'differs by a slash',
+      { issuer: 'https://id.acme.example', jwks_uri: 'https://id.acme.example/k' },
+      /names another issuer/,
+    ],
     ['is no object', null, /names another issuer/],
-    ['leads to http', { issuer: 'https://id.acme.example/', jwks_uri: 'http://id.acme.example/k' }, /not an https address/],
-    ['leads to http on loopback', { issuer: 'https://id.acme.example/', jwks_uri: 'http://127.0.0.1/k' }, /not an https address/],
+    [
+      'leads to http',
+      { issuer: 'https://id.acme.example/', jwks_uri: 'http://id.acme.example/k' },
+      /not an https address/,
+    ],
+    [
+      'leads to http on loopback',
+      { issuer: 'https://id.acme.example/', jwks_uri: 'http://127.0.0.1/k' },
+      /not an https address/,
+    ],
     ['leads to a file', { issuer: 'https://id.acme.example/', jwks_uri: 'file:///etc/keys' }, /not an https address/],
     ['leads nowhere', { issuer: 'https://id.acme.example/' }, /not an https address/],
   ] as const) {
@@ -213,10 +247,18 @@ describe('fetchJson', () => {
     ['a redirect', { status: 302, headers: { location: '/good' }, body: '' }, /./],
     ['status 404', { status: 404, headers: {}, body: '{}' }, /has status 404/],
     ['status 204', { status: 204, headers: {}, body: '' }, /has status 204/],
-    ['an answer that is not JSON', { status: 200, headers: {}, body: '<html>secret</html>' }, /^Error: the answer is not JSON$/],
+    [
+      'an answer that is not JSON',
+      { status: 200, headers: {}, body: '<html>secret</html>' },
+      /^Error: the answer is not JSON$/,
+    ],
     ['an empty answer', { status: 200, headers: {}, body: '' }, /is not JSON/],
     ['an answer that is not UTF-8', { status: 200, headers: {}, body: Buffer.from([0x22, 0xff, 0x22]) }, /./],
-    ['an answer that is too long', { status: 200, headers: {}, body: `"${'a'.repeat(over)}"` }, /longer than 262144 bytes/],
+    [
+      'an answer that is too long',
+      { status: 200, headers: {}, body: `"${'a'.repeat(over)}"` },
+      /longer than 262144 bytes/,
+    ],
     [
       'an answer that is too long once inflated',
       { status: 200, headers: { 'content-encoding': 'gzip' }, body: gzipSync(`"${'a'.repeat(over)}"`) },
@@ -232,7 +274,10 @@ describe('fetchJson', () => {
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
       try {
-        await assert.rejects(fetchJson(fetch, `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`), wanted);
+        await assert.rejects(
+          fetchJson(fetch, `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`),
+          wanted,
+        );
         assert.deepEqual(asked, ['/keys']);
       } finally {
         server.close();

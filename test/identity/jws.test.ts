@@ -14,7 +14,8 @@ const keys = new Map(NAMES.map((alg) => [alg, makeKey(alg)]));
 const keyOf = (alg: string) => keys.get(alg) as TestKey;
 const rsa = keyOf('RS256');
 const ec = keyOf('ES256');
-const without = (jwk: Json, ...members: string[]) => Object.fromEntries(Object.entries(jwk).filter(([name]) => !members.includes(name)));
+const without = (jwk: Json, ...members: string[]) =>
+  Object.fromEntries(Object.entries(jwk).filter(([name]) => !members.includes(name)));
 
 test('the paddings of the table are the numbers of node:crypto', () => {
   for (const { name, kty, options } of ALGORITHMS.values()) {
@@ -28,7 +29,11 @@ describe('verifySignature', () => {
     const key = keyOf(alg);
     test(`takes ${alg} of jose, with a JWK and with a key set, and gives header and payload back`, async () => {
       const token = await signByJose(key, { hello: alg });
-      for (const source of [key.jwk, without(key.jwk, 'kid', 'alg', 'use'), { keys: [...keys.values()].map(({ jwk }) => jwk) }]) {
+      for (const source of [
+        key.jwk,
+        without(key.jwk, 'kid', 'alg', 'use'),
+        { keys: [...keys.values()].map(({ jwk }) => jwk) },
+      ]) {
         const { header, payload } = verifySignature(token, source, [alg]);
         assert.equal(header.alg, alg);
         assert.equal(payload.toString(), JSON.stringify({ hello: alg }));
@@ -81,12 +86,16 @@ describe('verifySignature', () => {
     const input = `${encode({ alg: 'PS256' })}.${encode({})}`;
     const key = keyOf('PS256');
     const sealed = (saltLength: number) =>
-      sign('sha256', Buffer.from(input), { key: key.privateKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }).toString(
-        'base64url',
-      );
+      sign('sha256', Buffer.from(input), {
+        key: key.privateKey,
+        padding: constants.RSA_PKCS1_PSS_PADDING,
+        saltLength,
+      }).toString('base64url');
     assert.ok(verifySignature(`${input}.${sealed(32)}`, key.jwk, ['PS256']));
     for (const saltLength of [0, 20, 64]) {
-      assert.throws(() => verifySignature(`${input}.${sealed(saltLength)}`, key.jwk, ['PS256']), { reason: 'signature-wrong' });
+      assert.throws(() => verifySignature(`${input}.${sealed(saltLength)}`, key.jwk, ['PS256']), {
+        reason: 'signature-wrong',
+      });
     }
   });
 
@@ -112,7 +121,12 @@ describe('verifySignature', () => {
     ['a modulus as a number', rsaToken, { ...rsa.jwk, n: 5 }, 'key-unfit'],
     ['a modulus in base64 with padding', rsaToken, { ...rsa.jwk, n: `${rsa.jwk.n}==` }, 'key-unfit'],
     ['an empty modulus', rsaToken, { ...rsa.jwk, n: '' }, 'key-unfit'],
-    ['a modulus of 20,000 bits', rsaToken, { ...rsa.jwk, n: Buffer.alloc(2500, 255).toString('base64url') }, 'key-unfit'],
+    [
+      'a modulus of 20,000 bits',
+      rsaToken,
+      { ...rsa.jwk, n: Buffer.alloc(2500, 255).toString('base64url') },
+      'key-unfit',
+    ],
     ['exponent 1', rsaToken, { ...rsa.jwk, e: 'AQ' }, 'key-unfit'],
     ['exponent 3', rsaToken, { ...rsa.jwk, e: 'Aw' }, 'key-unfit'],
     ['exponent 65,538', rsaToken, { ...rsa.jwk, e: 'AQAC' }, 'key-unfit'],
@@ -137,7 +151,9 @@ describe('verifySignature', () => {
   });
 
   test('cannot be talked into an HMAC by its caller', () => {
-    assert.throws(() => verifySignature(signByHand(rsa, { alg: 'HS256' }, {}), rsa.jwk, ['HS256', 'none']), { reason: 'alg-not-allowed' });
+    assert.throws(() => verifySignature(signByHand(rsa, { alg: 'HS256' }, {}), rsa.jwk, ['HS256', 'none']), {
+      reason: 'alg-not-allowed',
+    });
   });
 });
 

@@ -8,7 +8,13 @@ import { createProviders, type Providers } from '../../src/identity/providers.ts
 import { type DataFolder, makeDataFolder, type RememberedLog, rememberLog } from '../support/identity-bench.ts';
 
 const google = { name: 'google', issuer: 'https://accounts.google.com', client_ids: ['1.apps.example'] };
-const acme = { name: 'acme', issuer: 'https://id.acme.example', client_ids: ['web'], algorithms: ['ES256', 'EdDSA'], registration: 'open' };
+const acme = {
+  name: 'acme',
+  issuer: 'https://id.acme.example',
+  client_ids: ['web'],
+  algorithms: ['ES256', 'EdDSA'],
+  registration: 'open',
+};
 
 describe('parseProviderRows', () => {
   test('fills in the defaults: RS256 and ES256, discovery, registration closed', () => {
@@ -42,7 +48,11 @@ describe('parseProviderRows', () => {
     ['a registration that is a typo', { registration: 'opne' }, /^its registration/],
     ['a registration true', { registration: true }, /^its registration/],
     ['a registration without rules', { registration: {} }, /^its registration/],
-    ['a registration with an unknown rule', { registration: { emails: ['a@b.example'], domains: [] } }, /^its registration/],
+    [
+      'a registration with an unknown rule',
+      { registration: { emails: ['a@b.example'], domains: [] } },
+      /^its registration/,
+    ],
     ['a registration that is a list', { registration: ['a@b.example'] }, /^its registration/],
     ['an e-mail with a wild card', { registration: { emails: ['*@acme.example'] } }, /^emails/],
     ['a domain for an e-mail', { registration: { emails: ['acme.example'] } }, /^emails/],
@@ -53,7 +63,9 @@ describe('parseProviderRows', () => {
     ['the issuer of a row above', { issuer: google.issuer }, /^a row above, "google", has the same issuer$/],
   ] as const) {
     test(`refuses by name a row with ${name}, and keeps the others`, () => {
-      const { providers, refused } = parseProviderRows(JSON.stringify([google, { ...acme, ...change }, { ...acme, name: 'last' }]));
+      const { providers, refused } = parseProviderRows(
+        JSON.stringify([google, { ...acme, ...change }, { ...acme, name: 'last' }]),
+      );
       assert.equal(refused.length, 1);
       assert.equal(refused[0]?.name, 'name' in change ? 'google' : 'acme');
       assert.match(refused[0]?.reason ?? '', reason);
@@ -65,7 +77,15 @@ describe('parseProviderRows', () => {
   }
 
   test('refuses by place a row without a usable name', () => {
-    const rows = [google, 1, null, [], { ...acme, name: ' ' }, { ...acme, name: 'a\nb' }, { ...acme, name: 'n'.repeat(101) }];
+    const rows = [
+      google,
+      1,
+      null,
+      [],
+      { ...acme, name: ' ' },
+      { ...acme, name: 'a\nb' },
+      { ...acme, name: 'n'.repeat(101) },
+    ];
     const { providers, refused } = parseProviderRows(JSON.stringify(rows));
     assert.equal(providers.length, 1);
     assert.deepEqual(
@@ -77,7 +97,10 @@ describe('parseProviderRows', () => {
   const twice = JSON.stringify([acme]).replace('"registration":', '"registration":"closed","registration":');
   for (const text of [twice, '', '{', '{}', 'null', '"x"', JSON.stringify(Array(101).fill(acme))]) {
     test(`throws at a text that is no list of rows: ${text.slice(0, 10)}`, () =>
-      assert.throws(() => parseProviderRows(text), /^Error: (?:it |one of its rows has the field "registration" twice)/));
+      assert.throws(
+        () => parseProviderRows(text),
+        /^Error: (?:it |one of its rows has the field "registration" twice)/,
+      ));
   }
 });
 
@@ -94,7 +117,12 @@ describe('mayRegister', () => {
 
   for (const [name, provider, identity, expected] of [
     ['open, anybody', open, who, true],
-    ['closed, anybody', closed, { ...who, email: 'ada@else.example', emailVerified: true, hostedDomain: 'acme.example' }, false],
+    [
+      'closed, anybody',
+      closed,
+      { ...who, email: 'ada@else.example', emailVerified: true, hostedDomain: 'acme.example' },
+      false,
+    ],
     ['the hosted domain', ruled, { ...who, hostedDomain: 'acme.EXAMPLE' }, true],
     ['a hosted domain below it', ruled, { ...who, hostedDomain: 'sub.acme.example' }, false],
     ['an e-mail of the domain, without hd', ruled, { ...who, email: 'x@acme.example', emailVerified: true }, false],
@@ -135,7 +163,8 @@ describe('createProviders', () => {
       assert.equal(providers.find('https://accounts.google.com')?.name, 'google');
       assert.equal(providers.find('accounts.google.com')?.name, 'google');
       assert.equal(providers.find('https://id.acme.example')?.name, 'acme');
-      for (const other of ['id.acme.example', 'https://id.acme.example/', '__proto__', '']) assert.equal(providers.find(other), undefined);
+      for (const other of ['id.acme.example', 'https://id.acme.example/', '__proto__', ''])
+        assert.equal(providers.find(other), undefined);
     }));
 
   test('no file is no providers; one that appears, changes by rename, and goes is live', () =>
@@ -211,7 +240,8 @@ describe('createProviders', () => {
       spoil(folder);
       assert.throws(
         () => createProviders({ path: folder.file, log: rememberLog() }),
-        ({ message }: Error) => message.startsWith(`Cannot read the identity providers: ${folder.file}: it is `) && !message.includes('\n'),
+        ({ message }: Error) =>
+          message.startsWith(`Cannot read the identity providers: ${folder.file}: it is `) && !message.includes('\n'),
       );
       folder.remove();
     });

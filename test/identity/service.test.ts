@@ -12,7 +12,8 @@ import { encode } from '../support/identity-tokens.ts';
 const WORKERS = 2;
 const ada = { subject: 'ada-1815', email: 'ada@analytical.example', email_verified: true, name: 'Ada L.' };
 // Who calls is in params.application: the token has found its row, on whatever worker.
-const SDK = 'export default class SdkController { index(data, params) { return { application: params.application.id }; } }\n';
+const SDK =
+  'export default class SdkController { index(data, params) { return { application: params.application.id }; } }\n';
 
 interface Answer {
   readonly status: number;
@@ -23,7 +24,10 @@ interface Answer {
 test('idp-signin and register over the running service', async (suite) => {
   const provider = await startIdentityProvider();
   suite.after(() => provider.close());
-  const service: Service = await startService(suite, { files: { 'SdkController.js': SDK }, env: { WORKERS: String(WORKERS) } });
+  const service: Service = await startService(suite, {
+    files: { 'SdkController.js': SDK },
+    env: { WORKERS: String(WORKERS) },
+  });
   const data = join(dirname(service.dir), 'data');
   const credential = await provider.signIn(ada);
   let said = '';
@@ -35,46 +39,64 @@ test('idp-signin and register over the running service', async (suite) => {
     // A connection of its own, so that both workers get their share.
     const headers = { connection: 'close', ...(init.headers as Record<string, string> | undefined) };
     const response = await fetch(`http://127.0.0.1:${service.port}${path}`, { ...init, headers });
-    return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as Record<string, unknown>,
+    };
   }
   const post = (path: string, body: object) =>
     ask(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-  await suite.test('are IDENTITY_NOT_CONFIGURED until a provider row appears, and then live on every worker', async () => {
-    const before = await post('/api/idp-signin', { credential });
-    assert.deepEqual([before.status, before.body.error_code], [503, 'IDENTITY_NOT_CONFIGURED']);
-    const row = { name: 'local', issuer: provider.issuer, client_ids: Object.values(provider.clientIds), registration: 'open' };
-    writeFileSync(join(data, 'providers.new'), JSON.stringify([row]));
-    renameSync(join(data, 'providers.new'), join(data, 'identity-providers.json'));
-    const told = new Set<unknown>();
-    while (told.size < WORKERS) told.add((await service.logged('identity-providers-changed', ({ pid }) => !told.has(pid))).pid);
-    for (let i = 0; i < 8; i++) assert.equal((await post('/api/idp-signin', { credential })).body.error_code, 'NOT_REGISTERED');
-  });
+  await suite.test(
+    'are IDENTITY_NOT_CONFIGURED until a provider row appears, and then live on every worker',
+    async () => {
+      const before = await post('/api/idp-signin', { credential });
+      assert.deepEqual([before.status, before.body.error_code], [503, 'IDENTITY_NOT_CONFIGURED']);
+      const row = {
+        name: 'local',
+        issuer: provider.issuer,
+        client_ids: Object.values(provider.clientIds),
+        registration: 'open',
+      };
+      writeFileSync(join(data, 'providers.new'), JSON.stringify([row]));
+      renameSync(join(data, 'providers.new'), join(data, 'identity-providers.json'));
+      const told = new Set<unknown>();
+      while (told.size < WORKERS)
+        told.add((await service.logged('identity-providers-changed', ({ pid }) => !told.has(pid))).pid);
+      for (let i = 0; i < 8; i++)
+        assert.equal((await post('/api/idp-signin', { credential })).body.error_code, 'NOT_REGISTERED');
+    },
+  );
 
-  await suite.test('register gives a token, idp-signin a session: both are good on every worker, and never cached', async () => {
-    const registered = await post('/api/register', { credential, application: { name: 'Engine' } });
-    assert.equal(registered.status, 201);
-    const { id } = registered.body.application as { id: string };
-    const answer = await until(
-      () => post('/api/idp-signin', { credential }),
-      ({ status }) => status === 200,
-    );
-    assert.deepEqual(answer.body.applications, [{ id, name: 'Engine' }]);
-    for (const { headers, body } of [registered, answer]) {
-      assert.equal(headers.get('cache-control'), 'no-store');
-      assert.equal(headers.get('access-control-allow-origin'), '*');
-      const authorization = String(body.authorization);
-      assert.match(authorization, /^gf[ks]_/);
-      for (let i = 0; i < 8; i++) {
-        // The other worker may still be reading the table that the first one wrote: within a second, says the contract.
-        const { body: seen } = await until(
-          () => ask('/api/who', { headers: { authorization } }),
-          ({ status }) => status === 200,
-        );
-        assert.deepEqual(seen, { application: id });
+  await suite.test(
+    'register gives a token, idp-signin a session: both are good on every worker, and never cached',
+    async () => {
+      const registered = await post('/api/register', { credential, application: { name: 'Engine' } });
+      assert.equal(registered.status, 201);
+      const { id } = registered.body.application as { id: string };
+      const answer = await until(
+        () => post('/api/idp-signin', { credential }),
+        ({ status }) => status === 200,
+      );
+      assert.deepEqual(answer.body.applications, [{ id, name: 'Engine' }]);
+      for (const { headers, body } of [registered, answer]) {
+        assert.equal(headers.get('cache-control'), 'no-store');
+        assert.equal(headers.get('access-control-allow-origin'), '*');
+        const authorization = String(body.authorization);
+        assert.match(authorization, /^gf[ks]_/);
+        for (let i = 0; i < 8; i++) {
+          // The other worker may still be reading the table that the first one wrote: within a second, says the
+          // contract.
+          const { body: seen } = await until(
+            () => ask('/api/who', { headers: { authorization } }),
+            ({ status }) => status === 200,
+          );
+          assert.deepEqual(seen, { application: id });
+        }
       }
-    }
-  });
+    },
+  );
 
   await suite.test('idp-signin takes the form post of Google Identity Services as a browser sends it', async () => {
     const form = (token: string) => new URLSearchParams({ credential, g_csrf_token: token, select_by: 'btn' });
@@ -90,7 +112,9 @@ test('idp-signin and register over the running service', async (suite) => {
 
   await suite.test('idp-signin refuses a forged token with one 401, and the log has the reason', async () => {
     const [header, payload] = credential.split('.');
-    const { status, headers, body } = await post('/api/idp-signin', { credential: `${header}.${payload}.${encode('x'.repeat(256))}` });
+    const { status, headers, body } = await post('/api/idp-signin', {
+      credential: `${header}.${payload}.${encode('x'.repeat(256))}`,
+    });
     assert.deepEqual([status, body.error_code], [401, 'INVALID_ID_TOKEN']);
     assert.equal(headers.get('www-authenticate'), 'Bearer error="invalid_token"');
     const line = await service.logged('request-refused', ({ request_id }) => request_id === body.request_id);
@@ -98,18 +122,23 @@ test('idp-signin and register over the running service', async (suite) => {
     assert.ok(!JSON.stringify(body).includes('signature'));
   });
 
-  await suite.test('60 bogus kids cost the provider at most one request a worker, and a good token still passes', async () => {
-    const asked = provider.keyRequests();
-    const [, payload, signature] = credential.split('.');
-    const bogus = (i: number) => `${encode({ alg: 'RS256', kid: `bogus-${i}` })}.${payload}.${signature}`;
-    const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => post('/api/idp-signin', { credential: bogus(i) })));
-    assert.ok(answers.every(({ status }) => status === 401));
-    assert.ok(provider.keyRequests() - asked <= WORKERS, `${provider.keyRequests() - asked} requests`);
-    await until(
-      () => post('/api/idp-signin', { credential }),
-      ({ status }) => status === 200,
-    );
-  });
+  await suite.test(
+    '60 bogus kids cost the provider at most one request a worker, and a good token still passes',
+    async () => {
+      const asked = provider.keyRequests();
+      const [, payload, signature] = credential.split('.');
+      const bogus = (i: number) => `${encode({ alg: 'RS256', kid: `bogus-${i}` })}.${payload}.${signature}`;
+      const answers = await Promise.all(
+        Array.from({ length: 60 }, (_, i) => post('/api/idp-signin', { credential: bogus(i) })),
+      );
+      assert.ok(answers.every(({ status }) => status === 401));
+      assert.ok(provider.keyRequests() - asked <= WORKERS, `${provider.keyRequests() - asked} requests`);
+      await until(
+        () => post('/api/idp-signin', { credential }),
+        ({ status }) => status === 200,
+      );
+    },
+  );
 
   await suite.test('register: 90 at once through all workers, none lost, none twice', async () => {
     const names = Array.from({ length: 90 }, (_, i) => `App ${i}`);
@@ -132,7 +161,8 @@ test('idp-signin and register over the running service', async (suite) => {
     service.process.kill('SIGTERM');
     await once(service.process, 'close');
     assert.ok(said.includes('identity-registered'));
-    for (const secret of [...credential.split('.'), ada.email, ada.name, ada.subject, 'gfk_', 'gfs_']) assert.ok(!said.includes(secret));
+    for (const secret of [...credential.split('.'), ada.email, ada.name, ada.subject, 'gfk_', 'gfs_'])
+      assert.ok(!said.includes(secret));
   });
 });
 

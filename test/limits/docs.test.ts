@@ -1,5 +1,5 @@
-// docs/LIMITS.md against the code: every bound that it names is what the code says, and every bound on what a client can bring
-// or make us keep is named.
+// docs/LIMITS.md against the code: every bound that it names is what the code says, and every bound on what a client
+// can bring or make us keep is named.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -39,7 +39,9 @@ function numberIn(text: string): number {
 
 /** What stands behind `const NAME = `: a product of numbers. */
 function constantOf(file: string, name: string): number {
-  const source = new RegExp(`^(?:export )?const ${name} = ([\\d_* ]+);`, 'm').exec(readFileSync(join(ROOT, file), 'utf8'))?.[1];
+  const source = new RegExp(`^(?:export )?const ${name} = ([\\d_* ]+);`, 'm').exec(
+    readFileSync(join(ROOT, file), 'utf8'),
+  )?.[1];
   assert.ok(source !== undefined, `${file} has no constant ${name}`);
   return source.split('*').reduce((product, factor) => product * Number(factor.trim().replaceAll('_', '')), 1);
 }
@@ -67,8 +69,11 @@ describe('docs/LIMITS.md', () => {
       for (const file of readdirSync(join(ROOT, 'src', room))) {
         if (!file.endsWith('.ts')) continue;
         const source = readFileSync(join(ROOT, 'src', room, file), 'utf8');
-        for (const [, name = ''] of source.matchAll(/^(?:export )?const ((?:MOST|MAX|LONGEST|SLOWEST|KEPT|KNOWN)_[A-Z_]+) = /gm)) {
-          if (!named.has(`\`src/${room}/${file}\` \`${name}\``) && !(name in OF_NO_CLIENT)) missing.push(`${room}/${file} ${name}`);
+        for (const [, name = ''] of source.matchAll(
+          /^(?:export )?const ((?:MOST|MAX|LONGEST|SLOWEST|KEPT|KNOWN)_[A-Z_]+) = /gm,
+        )) {
+          if (!named.has(`\`src/${room}/${file}\` \`${name}\``) && !(name in OF_NO_CLIENT))
+            missing.push(`${room}/${file} ${name}`);
         }
       }
     }

@@ -1,4 +1,5 @@
-// Rate limiting in its parts: the form of a rate, the map that forgets, and several workers with one supervisor on a clock of ours.
+// Rate limiting in its parts: the form of a rate, the map that forgets, and several workers with one supervisor on a
+// clock of ours.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseRate, type Rate } from '../../src/base/rate.ts';
@@ -284,7 +285,10 @@ describe('a limiter alone', () => {
   test('counts callers and kinds apart, and takes up another rate at once', () => {
     const limiter = createRateLimiter({ now: () => 0 });
     const one = parseRate('1/h') as Rate;
-    assert.deepEqual([isAllowed(limiter, one, 'a'), isAllowed(limiter, one, 'a'), isAllowed(limiter, one, 'b')], [true, false, true]);
+    assert.deepEqual(
+      [isAllowed(limiter, one, 'a'), isAllowed(limiter, one, 'a'), isAllowed(limiter, one, 'b')],
+      [true, false, true],
+    );
     limiter.check('credential', 'a', one);
     limiter.check('operation', 'a', one);
     assert.equal(isAllowed(limiter, parseRate('1000/h') as Rate, 'b'), false, 'a raised rate fills with time');

@@ -20,7 +20,12 @@ const row = (id: string, limit?: string) => {
   const application = { id, name: id };
   return {
     kind: 'row' as const,
-    row: { application, handler: 'Test', methods: undefined, limit: limit === undefined ? undefined : parseRate(limit) },
+    row: {
+      application,
+      handler: 'Test',
+      methods: undefined,
+      limit: limit === undefined ? undefined : parseRate(limit),
+    },
   };
 };
 const CALLERS = { few: row('few', '2/h'), many: row('many'), other: row('other', '2/h') };
@@ -34,7 +39,12 @@ const credentials = {
 };
 
 async function serve(t: { after(fn: () => unknown): void }, settings: Record<string, string>) {
-  const service = await startService({ controllers, settings, parts: { credentials: credentials as never }, expectedErrors: [] });
+  const service = await startService({
+    controllers,
+    settings,
+    parts: { credentials: credentials as never },
+    expectedErrors: [],
+  });
   t.after(service.close);
   const call = (path = '/api/test', headers: Record<string, string> = {}, init: RequestInit = {}) =>
     fetch(service.url + path, { headers, ...init });
@@ -45,7 +55,8 @@ async function serve(t: { after(fn: () => unknown): void }, settings: Record<str
 describe('RATE_LIMIT', () => {
   test('refuses what is too much, and nothing of it runs', async (t) => {
     const { call, status } = await serve(t, { RATE_LIMIT: '3/h' });
-    for (let i = 0; i < 5; i++) assert.equal(await status('/api/test', {}, { method: 'OPTIONS' }), 200, 'a preflight is not counted');
+    for (let i = 0; i < 5; i++)
+      assert.equal(await status('/api/test', {}, { method: 'OPTIONS' }), 200, 'a preflight is not counted');
     for (let i = 1; i <= 3; i++) assert.equal(((await (await call()).json()) as { ran: number }).ran, i);
     const refused = await asRaw(await call());
     assertEnvelope(refused, 429, 'RATE_LIMITED');
@@ -83,14 +94,18 @@ test('the limit of a credential is its own', async (t) => {
   const { call, status } = await serve(t, {});
   const as = (authorization: string) => status('/api/test', { authorization });
   assert.deepEqual([await as('few'), await as('few'), await as('few'), await as('other')], [200, 200, 429, 200]);
-  assert.equal((await call('/api/test', { authorization: 'few' })).headers.get('ratelimit-policy'), '"credential";q=2;w=3600');
+  assert.equal(
+    (await call('/api/test', { authorization: 'few' })).headers.get('ratelimit-policy'),
+    '"credential";q=2;w=3600',
+  );
   for (let i = 0; i < 10; i++) assert.equal(await as('many'), 200);
   for (let i = 0; i < 10; i++) assert.equal(await status(), 200);
 });
 
 test('the limit of an operation is for each of its callers', async (t) => {
   const { call, status } = await serve(t, {});
-  const seldom = (authorization?: string) => status('/api/test/seldom', authorization === undefined ? {} : { authorization });
+  const seldom = (authorization?: string) =>
+    status('/api/test/seldom', authorization === undefined ? {} : { authorization });
   assert.deepEqual([await seldom(), await seldom(), await seldom()], [200, 200, 429]);
   assert.deepEqual([await seldom('many'), await seldom('many'), await seldom('many')], [200, 200, 429]);
   assert.equal((await call('/api/test/seldom')).headers.get('ratelimit-policy'), '"operation";q=2;w=3600');
@@ -127,8 +142,8 @@ test('several workers share what is left, and so does the next generation', asyn
     return statuses.filter((status) => status === 200).length;
   };
   const allowed = await flood(50);
-  // That it is exact to 5 percent is shown with a clock of the test's own (limiter.test.ts): here the processes have a machine
-  // between them that may be busy. Without sharing it would be 400.
+  // That it is exact to 5 percent is shown with a clock of the test's own (limiter.test.ts): here the processes have a
+  // machine between them that may be busy. Without sharing it would be 400.
   assert.ok(allowed >= 190 && allowed <= 240, `${allowed} instead of 200`);
   service.process.kill('SIGHUP');
   await service.logged('generation-serving', ({ generation }) => (generation as number) > 1);

@@ -60,7 +60,9 @@ test('one request after the other on one connection is served', async (t) => {
 });
 
 test('boundConnections ends a connection that does not read its answer, and leaves one that does', async (t) => {
-  const server = createServer(({ url }, response) => response.end(url === '/' ? Buffer.alloc(32 * 1024 * 1024) : 'small'));
+  const server = createServer(({ url }, response) =>
+    response.end(url === '/' ? Buffer.alloc(32 * 1024 * 1024) : 'small'),
+  );
   t.after(() => server.close());
   boundConnections(server, { mostConnections: 10, answerTimeout: 200 });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));

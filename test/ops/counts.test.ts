@@ -7,7 +7,14 @@ import { createLoopDelay } from '../../src/ops/loop-delay.ts';
 import { createMemoryReader } from '../../src/ops/memory.ts';
 import { describeReadiness, readinessOf } from '../../src/ops/readiness.ts';
 import { DELAY_BOUNDS, type WorkerReport } from '../../src/ops/report.ts';
-import { createRequestCounts, describeCell, MOST_CELLS, MOST_CREDENTIALS, MOST_OPERATIONS, OTHER } from '../../src/ops/request-counts.ts';
+import {
+  createRequestCounts,
+  describeCell,
+  MOST_CELLS,
+  MOST_CREDENTIALS,
+  MOST_OPERATIONS,
+  OTHER,
+} from '../../src/ops/request-counts.ts';
 import { createServiceWatch } from '../../src/ops/service-status.ts';
 import { createWorkerMetrics, type ReportedParts } from '../../src/ops/worker-metrics.ts';
 import type { SupervisorStatus, WorkerStatus } from '../../src/supervisor/status.ts';
@@ -16,7 +23,10 @@ import type { SupervisorStatus, WorkerStatus } from '../../src/supervisor/status
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
   return Object.fromEntries(
     Array.from(counts.all()).flatMap(({ page, operation, cells }) =>
-      Array.from(cells, ([cell, requests]) => [[page, operation, describeCell(cell).verb, describeCell(cell).status].join(' '), requests]),
+      Array.from(cells, ([cell, requests]) => [
+        [page, operation, describeCell(cell).verb, describeCell(cell).status].join(' '),
+        requests,
+      ]),
     ),
   );
 }
@@ -52,7 +62,8 @@ describe('createRequestCounts', () => {
   test('verb and status beyond the cap are one, and no request is missing', () => {
     const counts = createRequestCounts();
     const asked = MOST_CELLS + 500;
-    for (let i = 0; i < asked; i++) counts.count(counts.of(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
+    for (let i = 0; i < asked; i++)
+      counts.count(counts.of(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
     const cells = Array.from(counts.all()).flatMap((operation) => [...operation.cells]);
     assert.ok(cells.length <= MOST_CELLS + 40);
     assert.equal(
@@ -65,7 +76,11 @@ describe('createRequestCounts', () => {
 
 function parts(change: { reloads?: number; quarantined?: number } = {}): ReportedParts {
   const { reloads = 0, quarantined = 0 } = change;
-  const bad = Array.from({ length: quarantined }, (_, i) => ({ name: `row ${i}`, reason: 'its hash is not one', secret: 'never sent' }));
+  const bad = Array.from({ length: quarantined }, (_, i) => ({
+    name: `row ${i}`,
+    reason: 'its hash is not one',
+    secret: 'never sent',
+  }));
   return {
     app: { inFlight: () => 3 },
     credentials: { status: () => ({ rows: 2, quarantined: bad, reloads, reloadFailures: 0 }) },
@@ -106,7 +121,10 @@ describe('createWorkerMetrics', () => {
     metrics.take(parts({ reloads: 1 }));
     const report = metrics.take(parts({ reloads: 3, quarantined: 30 }));
     assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
-    assert.deepEqual([report.credentialReloads, report.keyFetches, report.keyFailures, report.logLinesDropped], [2, 4, 2, 6]);
+    assert.deepEqual(
+      [report.credentialReloads, report.keyFetches, report.keyFailures, report.logLinesDropped],
+      [2, 4, 2, 6],
+    );
     assert.deepEqual([report.quarantinedRows, report.quarantined.length, report.inFlight], [30, 20, 3]);
     assert.ok(!JSON.stringify(report).includes('never sent'));
   });
@@ -117,7 +135,8 @@ test('credentials are counted by the id of their row, a refused one never, and b
   t.after(metrics.close);
   const caller = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
   const asked = { group: 'Sdk', page: 'x', operation: 'index', verb: 'GET' };
-  for (let i = 0; i < MOST_CREDENTIALS + 5; i++) metrics.observer.answered({ ...asked, caller, credential: `id ${i}` }, 200, 1, 1);
+  for (let i = 0; i < MOST_CREDENTIALS + 5; i++)
+    metrics.observer.answered({ ...asked, caller, credential: `id ${i}` }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller, credential: 'id 0' }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller: undefined, credential: 'refused' }, 401, 1, 1);
   const { credentials } = metrics.take(parts());
@@ -217,7 +236,13 @@ describe('createServiceWatch', () => {
       [11],
     );
     assert.deepEqual(
-      [totals.cpuSeconds, totals.credentialReloads, totals.keyFailures, totals.logLinesDropped, totals.rateLimited.address],
+      [
+        totals.cpuSeconds,
+        totals.credentialReloads,
+        totals.keyFailures,
+        totals.logLinesDropped,
+        totals.rateLimited.address,
+      ],
       [3, 3, 3, 3, 3],
     );
   });

@@ -1,4 +1,5 @@
-// docs/OPERATING.md and the code say the same: every log event with its level, and every metric with its type and labels.
+// docs/OPERATING.md and the code say the same: every log event with its level, and every metric with its type and
+// labels.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +30,9 @@ const unquoted = (cell = '') => cell.replaceAll('`', '');
 describe('docs/OPERATING.md', () => {
   test('lists every log event with its level, and no other', () => {
     const logged = new Set<string>();
-    for (const name of readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
+    for (const name of readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.ts'),
+    )) {
       const source = readFileSync(join(ROOT, 'src', name), 'utf8');
       const calls = Array.from(source.matchAll(/\blog\??\.(debug|info|warn|error)\((?:\s*'([a-z-]+)')?/g));
       for (const [call, level, event] of calls) {
@@ -58,7 +61,15 @@ describe('docs/OPERATING.md', () => {
         .map((label) => label.trim())
         .filter((label) => label !== ''),
     }));
-    const about = { version: '', node: '', wanted: 1, startedAt: 0, memoryBytes: () => 0, cpuSeconds: () => 0, logLinesDropped: () => 0 };
+    const about = {
+      version: '',
+      node: '',
+      wanted: 1,
+      startedAt: 0,
+      memoryBytes: () => 0,
+      cpuSeconds: () => 0,
+      logLinesDropped: () => 0,
+    };
     const known = METRICS.map(({ name, type, samples }) => {
       const [sample] = samples(service(), about);
       return { name, type, labels: Object.keys(sample?.labels ?? {}) };

@@ -1,5 +1,5 @@
-// The text that a scraper reads, held to the letter of the Prometheus format 0.0.4 by a strict reader of our own; and the
-// reader held to refuse what it should.
+// The text that a scraper reads, held to the letter of the Prometheus format 0.0.4 by a strict reader of our own; and
+// the reader held to refuse what it should.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Family, renderFamilies } from '../../src/ops/exposition.ts';
@@ -42,7 +42,13 @@ function totals() {
 }
 
 describe('renderFamilies', () => {
-  const family = (change: Partial<Family>): Family => ({ name: 'a_total', type: 'counter', help: 'A', samples: [{ value: 1 }], ...change });
+  const family = (change: Partial<Family>): Family => ({
+    name: 'a_total',
+    type: 'counter',
+    help: 'A',
+    samples: [{ value: 1 }],
+    ...change,
+  });
 
   test('escapes help and label values, and a reader gets back what went in', () => {
     const odd = 'back\\slash "quote"\nnew line, comma {brace} \u00e9 \u{1f600}';
@@ -54,7 +60,9 @@ describe('renderFamilies', () => {
 
   test('writes numbers as Go reads them', () => {
     const values = [0, 1e-7, 1.5, 2 ** 53, 1e22, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];
-    const text = renderFamilies([family({ name: 'a', type: 'gauge', samples: values.map((value, i) => ({ labels: { i }, value })) })]);
+    const text = renderFamilies([
+      family({ name: 'a', type: 'gauge', samples: values.map((value, i) => ({ labels: { i }, value })) }),
+    ]);
     assert.deepEqual(
       parseMetrics(text)
         .get('a')
@@ -66,7 +74,9 @@ describe('renderFamilies', () => {
   test('a histogram is cumulative, ends with +Inf, and counts what lies on a bound below it', () => {
     const value = createHistogram([0.1, 1]);
     for (const seconds of [0.1, 0.1, 0.5, 1, 7]) observe(value, seconds);
-    const text = renderFamilies([family({ name: 'a_seconds', type: 'histogram', samples: [{ labels: { page: 'x' }, value }] })]);
+    const text = renderFamilies([
+      family({ name: 'a_seconds', type: 'histogram', samples: [{ labels: { page: 'x' }, value }] }),
+    ]);
     parseMetrics(text);
     assert.equal(
       text,
@@ -106,7 +116,10 @@ describe('METRICS', () => {
     const metrics = parseMetrics(renderFamilies(familiesOf(service, ABOUT)));
     const test = { page: 'test', operation: 'index' };
     assert.equal(total(metrics, 'gatefold_requests_total', { ...test, verb: 'GET', status: '200' }), 2);
-    assert.equal(total(metrics, 'gatefold_requests_total', { page: '', operation: '', verb: '(other)', status: '404' }), 1);
+    assert.equal(
+      total(metrics, 'gatefold_requests_total', { page: '', operation: '', verb: '(other)', status: '404' }),
+      1,
+    );
     assert.equal(total(metrics, 'gatefold_request_duration_seconds_bucket', { ...test, le: '0.0005' }), 1);
     assert.equal(total(metrics, 'gatefold_request_duration_seconds_bucket', { ...test, le: '1' }), 2);
     assert.equal(total(metrics, 'gatefold_request_duration_seconds_count', test), 3);
@@ -136,11 +149,23 @@ describe('parseMetrics, the reader of these tests, refuses', () => {
     ['a comment of another kind', `${head}# EOF\n`, /neither/],
     ['a counter without _total', '# HELP a A\n# TYPE a counter\na 1\n', /_total/],
     ['a counter below 0', '# HELP a_total A\n# TYPE a_total counter\na_total -1\n', /below 0/],
-    ['buckets that are not cumulative', histogram('h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'), /cumulative/],
-    ['bounds out of order', histogram('h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'), /ascend/],
+    [
+      'buckets that are not cumulative',
+      histogram('h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'),
+      /cumulative/,
+    ],
+    [
+      'bounds out of order',
+      histogram('h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'),
+      /ascend/,
+    ],
     ['a histogram without +Inf', histogram('h_bucket{le="1"} 1\nh_bucket{le="2"} 1\nh_sum 1\nh_count 1\n'), /\+Inf/],
     ['a histogram without _sum', histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_count 1\n'), /one _sum/],
-    ['a _count of its own', histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n'), /_count is not/],
+    [
+      'a _count of its own',
+      histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n'),
+      /_count is not/,
+    ],
   ];
   for (const [name, text, complaint] of rows) test(name, () => assert.throws(() => parseMetrics(text), complaint));
 });

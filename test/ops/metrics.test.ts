@@ -1,5 +1,5 @@
-// What the metrics and /readyz of the real service tell: counters over rolls and deaths, refused generations, bad tables, and
-// labels while clients make up what they like.
+// What the metrics and /readyz of the real service tell: counters over rolls and deaths, refused generations, bad
+// tables, and labels while clients make up what they like.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,7 +10,8 @@ import { controller, createFolder, write } from '../support/folder.ts';
 import { readyz, scrape, startWatched, TEST, until } from '../support/ops-client.ts';
 import { type ParsedMetrics, total } from '../support/prometheus-text.ts';
 
-const answered = (metrics: ParsedMetrics) => total(metrics, 'gatefold_requests_total', { page: 'test', operation: 'index', status: '200' });
+const answered = (metrics: ParsedMetrics) =>
+  total(metrics, 'gatefold_requests_total', { page: 'test', operation: 'index', status: '200' });
 
 describe('the metrics', () => {
   it('counters go on over rolls and a kill -9, and a roll loses nothing of them', async (test) => {
@@ -48,7 +49,10 @@ describe('the metrics', () => {
     await watching;
     const after = await scrape(ops);
     assert.ok(answered(after) >= answers);
-    assert.deepEqual([total(after, 'gatefold_worker_deaths_total'), total(after, 'gatefold_worker_replacements_total')], [1, 1]);
+    assert.deepEqual(
+      [total(after, 'gatefold_worker_deaths_total'), total(after, 'gatefold_worker_replacements_total')],
+      [1, 1],
+    );
     assert.ok(
       total(after, 'gatefold_cpu_seconds_total', { process: 'workers' }) >=
         total(settled, 'gatefold_cpu_seconds_total', { process: 'workers' }),
@@ -78,7 +82,10 @@ describe('the metrics', () => {
       ['New'],
     );
     const after = await scrape(ops);
-    assert.deepEqual([total(after, 'gatefold_generation_rejected'), total(after, 'gatefold_groups_not_loadable')], [0, 1]);
+    assert.deepEqual(
+      [total(after, 'gatefold_generation_rejected'), total(after, 'gatefold_groups_not_loadable')],
+      [0, 1],
+    );
   });
 
   it('tells of quarantined rows, of a table that cannot be read, and of providers that make no sense', async (test) => {
@@ -94,7 +101,11 @@ describe('the metrics', () => {
       () => readyz(ops),
       ({ body }) => body.credentials !== null,
     );
-    const credentials = body.credentials as { rows: number; quarantined_rows: number; quarantined: { name: string; reason: string }[] };
+    const credentials = body.credentials as {
+      rows: number;
+      quarantined_rows: number;
+      quarantined: { name: string; reason: string }[];
+    };
     assert.equal(credentials.quarantined_rows, 1);
     assert.equal(credentials.rows, 1);
     assert.match(String(credentials.quarantined[0]?.name), /^bad$/);
@@ -132,7 +143,9 @@ describe('the metrics', () => {
     for (let i = 0; i < 200; i++) {
       for (const path of [`/api/made-up-${i}`, `/made-up-${i}`, `/api/%0${i}`, `/api/test/made-up-${i}`]) {
         for (const authorization of ['', 'Authorization: Bearer for-this-test-alone\r\n']) {
-          const answer = await connection.ask(`${verbs[i % 6]} ${path} HTTP/1.1\r\nHost: localhost\r\n${authorization}\r\n`);
+          const answer = await connection.ask(
+            `${verbs[i % 6]} ${path} HTTP/1.1\r\nHost: localhost\r\n${authorization}\r\n`,
+          );
           assert.ok('status' in answer, JSON.stringify(answer));
           asked++;
         }

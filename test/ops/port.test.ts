@@ -1,4 +1,5 @@
-// The operations port in this process: what it makes of a supervisor and of reports, and what happens when making it fails.
+// The operations port in this process: what it makes of a supervisor and of reports, and what happens when making it
+// fails.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
@@ -27,7 +28,10 @@ const STATUS: SupervisorStatus = {
 
 async function open(status: () => SupervisorStatus | undefined) {
   const lines: Record<string, unknown>[] = [];
-  const log = createLog({ level: 'info', sink: { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} } });
+  const log = createLog({
+    level: 'info',
+    sink: { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} },
+  });
   const operations = createOperations({ port: 0, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
   await operations.open(status);
   const port = Number(lines.find(({ event }) => event === 'operations-listening')?.port);
@@ -43,12 +47,19 @@ describe('createOperations', () => {
     const quarantined = [{ name: 'Orders app', reason: '"hash" is missing' }];
     const parts = {
       app: { inFlight: () => 4 },
-      credentials: { status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }) },
+      credentials: {
+        status: () => ({ rows: 8, quarantined, reloads: 9, reloadFailures: 1, lastFailure: 'Cannot read it' }),
+      },
       identity: { status: () => ({ providers: ['google'], refusedRows: 2, keyFetches: 11, keyFailures: 12 }) },
       limiter: { status: () => ({ refused: { credential: 3, address: 4, operation: 5 }, callers: 6 }) },
       logWriter: { droppedLines: () => 13 },
     };
-    worker.observer.answered({ group: 'Test', page: 'test', operation: 'index', verb: 'GET', caller, credential: 'a' }, 200, 100, 1);
+    worker.observer.answered(
+      { group: 'Test', page: 'test', operation: 'index', verb: 'GET', caller, credential: 'a' },
+      200,
+      100,
+      1,
+    );
     const report: unknown = JSON.parse(JSON.stringify(worker.take(parts)));
     operations.reported(11, report);
     operations.reported(10, report);
@@ -60,7 +71,12 @@ describe('createOperations', () => {
       (body.workers as { worker: unknown }[]).map(({ worker }) => worker),
       [1, 0, null],
     );
-    assert.deepEqual(body.rejected, { generation: 4, at: '1970-01-01T00:00:00.000Z', error: 'no worker starts', groups: [] });
+    assert.deepEqual(body.rejected, {
+      generation: 4,
+      at: '1970-01-01T00:00:00.000Z',
+      error: 'no worker starts',
+      groups: [],
+    });
     assert.deepEqual(body.credentials, { rows: 8, quarantined_rows: 1, quarantined, failure: 'Cannot read it' });
     assert.deepEqual(body.identity, { providers: 1, refused: 2 });
 
@@ -128,7 +144,11 @@ describe('createOperations', () => {
     const asked = ['GET /livez', 'HEAD /readyz', 'GET /metrics', 'GET /nothing', 'POST /livez'].map(
       (line) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`,
     );
-    const odd = ['GET /livez HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n', 'GET /livez HTTP/1.1\r\n\r\n', 'NONSENSE\r\n\r\n'];
+    const odd = [
+      'GET /livez HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n',
+      'GET /livez HTTP/1.1\r\n\r\n',
+      'NONSENSE\r\n\r\n',
+    ];
     for (const request of [...asked, ...odd]) {
       assert.match(await sendRaw(port, request), /\r\nX-Content-Type-Options: nosniff\r\n/, request);
     }

@@ -45,7 +45,10 @@ describe('the operations port', () => {
       assert.ok(Number(head.headers.get('content-length')) > 0);
       assert.equal(await head.text(), '');
     }
-    assert.match(await sendRaw(ops, 'this is no request\r\n\r\n'), /^HTTP\/1\.1 400 .*"error_code":"MALFORMED_REQUEST"/s);
+    assert.match(
+      await sendRaw(ops, 'this is no request\r\n\r\n'),
+      /^HTTP\/1\.1 400 .*"error_code":"MALFORMED_REQUEST"/s,
+    );
     assert.match(
       await sendRaw(ops, 'POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /'),
       /^HTTP\/1\.1 405 .*\r\nConnection: close\r\n/s,
@@ -101,7 +104,8 @@ describe('the operations port', () => {
     assert.ok('kind' in (await stuck));
     const after = await until(
       () => scrape(ops),
-      (metrics) => total(metrics, 'gatefold_worker_replacements_total') + total(metrics, 'gatefold_generations_total') === 2,
+      (metrics) =>
+        total(metrics, 'gatefold_worker_replacements_total') + total(metrics, 'gatefold_generations_total') === 2,
     );
     assert.equal(total(after, 'gatefold_worker_deaths_total'), 1);
     assert.equal((await readyz(ops)).status, 200);

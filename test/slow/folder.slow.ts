@@ -1,7 +1,17 @@
 // Sections 8.1 to 8.4 of the decisions, row by row, against the service as a process. One service stands for many rows,
 // each with a group of its own, because that is how it lives: what one row breaks must not harm the others.
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { type Answer, ask, json, startLoad } from '../support/cluster-client.ts';
@@ -60,7 +70,11 @@ describe('a folder that is served', () => {
 
   it('an edit of what an operation imports when it is called is live', async () => {
     write(service.dir, 'lib/lazy.js', 'export const value = 1;\n');
-    write(service.dir, 'LazyController.js', `export default { index: async () => (await import('./lib/lazy.js')).value };\n`);
+    write(
+      service.dir,
+      'LazyController.js',
+      `export default { index: async () => (await import('./lib/lazy.js')).value };\n`,
+    );
     assert.deepEqual(json(await ask(service.port, '/api/lazy')), { data: 1 });
     write(service.dir, 'lib/lazy.js', 'export const value = 2;\n');
     await service.logged('generation-serving', ({ cause }) => String(cause).includes('lazy.js'));
@@ -122,7 +136,13 @@ describe('a folder that is served', () => {
       const path = `/api/${group}`;
       write(service.dir, file, controller('good'));
       await live(service, path, 'good');
-      const load = startLoad(test, { port: service.port, connections: 2, mode: 'one request a connection', path, pause: 5 });
+      const load = startLoad(test, {
+        port: service.port,
+        connections: 2,
+        mode: 'one request a connection',
+        path,
+        pause: 5,
+      });
       write(service.dir, file, text + '// broken\n'.repeat(3));
       const line = await service.logged('generation-rejected', (candidate) => candidate.file === file);
       assert.match(`${line.error} ${line.at}`, reason);
@@ -130,7 +150,9 @@ describe('a folder that is served', () => {
       write(service.dir, file, controller('mended'));
       await load.until(({ body }) => body.includes('mended'));
       assert.deepEqual((await load.stop()).failures, []);
-      const lines = service.lines.filter((candidate) => candidate.event === 'generation-rejected' && candidate.file === file);
+      const lines = service.lines.filter(
+        (candidate) => candidate.event === 'generation-rejected' && candidate.file === file,
+      );
       assert.equal(lines.length, 1, 'once per change');
     });
 
@@ -173,9 +195,19 @@ describe('a folder that is served', () => {
       const file = `${group}Controller.js`;
       write(service.dir, file, controller('good'));
       await live(service, `/api/${group}`, 'good');
-      const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', path: `/api/${group}`, pause: 5 });
+      const load = startLoad(test, {
+        port: service.port,
+        connections: 2,
+        mode: 'kept-alive',
+        path: `/api/${group}`,
+        pause: 5,
+      });
       const begun = join(dirname(service.dir), `${group}.begun`);
-      write(service.dir, file, `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(begun)}, '');\n${text}`);
+      write(
+        service.dir,
+        file,
+        `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(begun)}, '');\n${text}`,
+      );
       // The mended file comes in the middle of the load.
       while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 10));
       write(service.dir, file, controller('mended'));
@@ -192,7 +224,9 @@ describe('a folder that is served', () => {
       write(service.dir, 'SteadyController.js', controller(text));
       await live(service, path, text);
     }
-    const slow = service.lines.filter(({ event, took_ms }) => event === 'generation-serving' && Number(took_ms) >= 10_000);
+    const slow = service.lines.filter(
+      ({ event, took_ms }) => event === 'generation-serving' && Number(took_ms) >= 10_000,
+    );
     assert.ok(slow.length <= 1, JSON.stringify(slow));
     rmSync(join(service.dir, 'SettlingController.js'));
     write(service.dir, 'SteadyController.js', controller('steady'));
@@ -298,14 +332,17 @@ describe('folders that are links', () => {
   });
 });
 
-/** Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does. */
+/**
+ * Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does.
+ */
 async function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
   const begun = performance.now();
   for (let run = 0; run < 12; ) {
     // A group whose code ends the process takes the connection with it.
     const answer = await ask(service.port, path).catch(() => undefined);
     run = answer !== undefined && isMeant(answer) ? run + 1 : 0;
-    if (performance.now() - begun > service.patience()) assert.fail(`${path} is still ${answer?.status} ${answer?.body}`);
+    if (performance.now() - begun > service.patience())
+      assert.fail(`${path} is still ${answer?.status} ${answer?.body}`);
     if (run === 0) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

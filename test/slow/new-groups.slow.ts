@@ -1,5 +1,5 @@
-// A group that comes while the service runs: from its first answer on it serves on every worker and in every generation,
-// whatever becomes of its file in the moment after.
+// A group that comes while the service runs: from its first answer on it serves on every worker and in every
+// generation, whatever becomes of its file in the moment after.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,11 @@ describe('a group that comes while the service runs', () => {
     const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
     const state = stateOf(service, 'new');
     // Whoever is not the first to import it takes its time, and reads what the state is then.
-    write(service.dir, 'NewController.js', fickle(state, 'if (had > 0) await new Promise((resolve) => setTimeout(resolve, 300));'));
+    write(
+      service.dir,
+      'NewController.js',
+      fickle(state, 'if (had > 0) await new Promise((resolve) => setTimeout(resolve, 300));'),
+    );
     assert.equal((await ask(service.port, '/api/new')).status, 200);
     writeFileSync(state, 'broken');
     await answersOnly200(service, '/api/new', 40);
@@ -207,7 +211,8 @@ ${controller('good')}`;
 
 async function answersOnly200(service: Service, path: string, count: number): Promise<void> {
   // What ended a connection, if one ends, is in the log: a worker that died, a drain, or nothing at all.
-  const told = (error: Error) => assert.fail(`${error.message}\n${service.lines.map((line) => JSON.stringify(line)).join('\n')}`);
+  const told = (error: Error) =>
+    assert.fail(`${error.message}\n${service.lines.map((line) => JSON.stringify(line)).join('\n')}`);
   for (const answer of await Promise.all(Array.from({ length: count }, () => ask(service.port, path).catch(told)))) {
     assert.equal(answer.status, 200, answer.body);
   }

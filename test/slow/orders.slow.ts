@@ -1,4 +1,5 @@
-// Two services on one DATA_DIR: of whatever they need both, they order one. Real processes, against the real directory of the tests.
+// Two services on one DATA_DIR: of whatever they need both, they order one. Real processes, against the real directory
+// of the tests.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,11 +26,14 @@ describe('two supervisors on one DATA_DIR', { skip: withoutPebble }, () => {
       tokens.add(String(request.url));
       let waiting = 2;
       for (const port of ports.slice(2)) {
-        get({ port, host: '127.0.0.1', path: request.url, headers: { Host: 'api.example.com' }, agent: false }, (answer) => {
-          if (answer.statusCode === 200) return void answer.pipe(response);
-          answer.resume();
-          if (--waiting === 0) response.writeHead(404).end();
-        }).on('error', () => --waiting === 0 && response.writeHead(404).end());
+        get(
+          { port, host: '127.0.0.1', path: request.url, headers: { Host: 'api.example.com' }, agent: false },
+          (answer) => {
+            if (answer.statusCode === 200) return void answer.pipe(response);
+            answer.resume();
+            if (--waiting === 0) response.writeHead(404).end();
+          },
+        ).on('error', () => --waiting === 0 && response.writeHead(404).end());
       }
     });
     await new Promise<void>((listening) => web.listen(pebble.httpPort, '127.0.0.1', listening));
@@ -50,7 +54,11 @@ describe('two supervisors on one DATA_DIR', { skip: withoutPebble }, () => {
         },
       }),
     );
-    await Promise.all(services.map(({ listening, exited, errors }) => Promise.race([listening, exited.then(() => assert.fail(errors()))])));
+    await Promise.all(
+      services.map(({ listening, exited, errors }) =>
+        Promise.race([listening, exited.then(() => assert.fail(errors()))]),
+      ),
+    );
     const file = join(dirname(dir), 'data/tls/certificate.pem');
     const serials = new Set<string>();
     for (let round = 1; ; round++) {
@@ -76,7 +84,12 @@ describe('two supervisors on one DATA_DIR', { skip: withoutPebble }, () => {
 
 /** Resolves when a worker serves it: it hears of it a moment after the supervisor says that it is loaded. */
 async function serves(port: number, serial: string): Promise<void> {
-  const options: ConnectionOptions = { port, host: '127.0.0.1', servername: 'api.example.com', rejectUnauthorized: false };
+  const options: ConnectionOptions = {
+    port,
+    host: '127.0.0.1',
+    servername: 'api.example.com',
+    rejectUnauthorized: false,
+  };
   for (;;) {
     const socket = connect(options);
     await once(socket, 'secureConnect');

@@ -164,7 +164,9 @@ describe('workers', () => {
   });
 
   it('a group that ends the process on its first import takes nothing else down', async (test) => {
-    const service = await startService(test, { files: { 'ExitController.js': 'process.exit(4);\n', 'TestController.js': MISCHIEF } });
+    const service = await startService(test, {
+      files: { 'ExitController.js': 'process.exit(4);\n', 'TestController.js': MISCHIEF },
+    });
     assert.equal((await ask(service.port, '/api/test')).status, 200);
     assert.equal(json(await ask(service.port, '/api/exit')).error_code, 'GROUP_NOT_LOADABLE');
     const line = await service.logged('group-not-loadable');
@@ -239,7 +241,10 @@ function isOneMoment(failures: readonly Failure[]): boolean {
 
 /** The death was noticed: from here on the port is kept. */
 async function untilDead(service: Service, deaths: number): Promise<void> {
-  await service.logged('worker-died', () => service.lines.filter(({ event }) => event === 'worker-died').length >= deaths);
+  await service.logged(
+    'worker-died',
+    () => service.lines.filter(({ event }) => event === 'worker-died').length >= deaths,
+  );
 }
 
 /** A process that is no child of ours leaves no event behind. */

@@ -1,5 +1,5 @@
-// Contracts at length: random types against TypeScript's checker, a new seed each time, and our parser on every file that is
-// installed.
+// Contracts at length: random types against TypeScript's checker, a new seed each time, and our parser on every file
+// that is installed.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,5 @@
-// A thousand generations: the memory of the supervisor stays flat, and no process is left over. Minutes long: `npm run soak`.
+// A thousand generations: the memory of the supervisor stays flat, and no process is left over. Minutes long: `npm run
+// soak`.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { it } from 'node:test';
@@ -17,7 +18,9 @@ const PROBE = `if (process.env.NODE_UNIQUE_ID === undefined) process.on('SIGUSR2
   console.error(JSON.stringify({ event: 'memory', kib: Math.round(process.memoryUsage().heapUsed / 1024) }));
 });`;
 
-it(`${GENERATIONS} generations leave the memory of the supervisor flat`, { skip: process.platform !== 'linux' }, async (test) => {
+it(`${GENERATIONS} generations leave the memory of the supervisor flat`, {
+  skip: process.platform !== 'linux',
+}, async (test) => {
   const env = { WORKERS: '1', NODE_OPTIONS: `--expose-gc --import data:text/javascript,${encodeURIComponent(PROBE)}` };
   const service = await startService(test, { files: { 'TestController.js': controller(0) }, env });
   const pid = service.process.pid as number;
@@ -25,7 +28,9 @@ it(`${GENERATIONS} generations leave the memory of the supervisor flat`, { skip:
   for (let generation = 1, edit = 0; generation < GENERATIONS; ) {
     write(service.dir, 'TestController.js', controller(++edit));
     const known = generation;
-    generation = Number((await service.logged('generation-serving', (line) => Number(line.generation) > known)).generation);
+    generation = Number(
+      (await service.logged('generation-serving', (line) => Number(line.generation) > known)).generation,
+    );
     // The lines of a thousand generations are the test's memory, not the service's.
     service.lines.length = 0;
     if (generation >= WARM && warm === 0) warm = await memory(service);

@@ -28,9 +28,14 @@ for (const node of NODES) {
             await load.until(({ body }) => JSON.parse(body).value === death);
           }
           const { answers, failures } = await load.stop();
-          test.diagnostic(`${answers} requests, ${failures.length} lost in ${moments(failures)} moments: ${kinds(failures)}`);
+          test.diagnostic(
+            `${answers} requests, ${failures.length} lost in ${moments(failures)} moments: ${kinds(failures)}`,
+          );
           assert.ok(moments(failures) <= DEATHS, 'losses only when a worker died');
-          assert.ok(failures.length <= DEATHS * CONNECTIONS * 2, 'a client loses the answer and at most one attempt to connect anew');
+          assert.ok(
+            failures.length <= DEATHS * CONNECTIONS * 2,
+            'a client loses the answer and at most one attempt to connect anew',
+          );
         });
       }
     }

@@ -1,6 +1,7 @@
-// Clients that leave at any moment, send half of what they announce, do not read or break the rules, against operations whose answers
-// are of every kind, come late or fail; with HTTP and HTTPS, and rolls meanwhile. Whatever they do: no stream is left open, nothing is
-// thrown outside of a request, no worker is lost. On every Node named in SOAK_NODES; SOAK_SEED repeats one course of it.
+// Clients that leave at any moment, send half of what they announce, do not read or break the rules, against operations
+// whose answers are of every kind, come late or fail; with HTTP and HTTPS, and rolls meanwhile. Whatever they do: no
+// stream is left open, nothing is thrown outside of a request, no worker is lost. On every Node named in SOAK_NODES;
+// SOAK_SEED repeats one course of it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -116,7 +117,13 @@ for (const node of NODES) {
         const [TLS_CERT, TLS_KEY] = [join(dirname(dir), 'cert.pem'), join(dirname(dir), 'key.pem')] as const;
         writeFileSync(TLS_CERT, cert);
         writeFileSync(TLS_KEY, key, { mode: 0o600 });
-        const env = { WORKERS: '1', DRAIN_TIMEOUT: '3s', REQUEST_TIMEOUT: '3s', HEADERS_TIMEOUT: '2s', KEEP_ALIVE_TIMEOUT: '2s' };
+        const env = {
+          WORKERS: '1',
+          DRAIN_TIMEOUT: '3s',
+          REQUEST_TIMEOUT: '3s',
+          HEADERS_TIMEOUT: '2s',
+          KEEP_ALIVE_TIMEOUT: '2s',
+        };
         const service = await startService(test, { node, dir, env: { ...env, ...(secure && { TLS_CERT, TLS_KEY }) } });
         const { port } = service;
         const tls = secure ? { servername: 'localhost', ca: cert } : undefined;
@@ -143,15 +150,27 @@ for (const node of NODES) {
 
         let state = await open();
         // Two: that of the question, and that of the channel or of the question before.
-        for (const hopeless = Date.now() + service.patience(); state.open.length > 0 || state.sockets > 2; state = await open()) {
+        for (
+          const hopeless = Date.now() + service.patience();
+          state.open.length > 0 || state.sockets > 2;
+          state = await open()
+        ) {
           if (Date.now() > hopeless) break;
           await sleep(200);
         }
         const answered = service.lines.filter(({ event }) => event === 'request').length;
-        test.diagnostic(`seed ${SEED}: ${connections} connections, ${answered} requests, some ${opened + state.opened} streams`);
+        test.diagnostic(
+          `seed ${SEED}: ${connections} connections, ${answered} requests, some ${opened + state.opened} streams`,
+        );
         assert.deepEqual(state.open, [], `seed ${SEED}`);
         assert.ok(state.sockets <= 2, `seed ${SEED}: ${state.sockets} sockets`);
-        const FAULTS = ['uncaught-exception', 'worker-faulty', 'worker-died', 'supervisor-exception', 'generation-rejected'];
+        const FAULTS = [
+          'uncaught-exception',
+          'worker-faulty',
+          'worker-died',
+          'supervisor-exception',
+          'generation-rejected',
+        ];
         assert.deepEqual(
           service.lines.filter(({ event }) => FAULTS.includes(event)),
           [],
@@ -187,7 +206,13 @@ function createRandom(seed: number): Random {
 
 function openSocket(port: number, secure: boolean): Socket {
   const socket = secure
-    ? connectSecurely({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
+    ? connectSecurely({
+        port,
+        host: '127.0.0.1',
+        servername: 'localhost',
+        rejectUnauthorized: false,
+        ALPNProtocols: ['http/1.1'],
+      })
     : connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   return socket.on('error', () => {});
 }
@@ -195,17 +220,26 @@ function openSocket(port: number, secure: boolean): Socket {
 function request({ below, pick }: Random): { head: string; body: string } {
   const version = pick('1.1', '1.1', '1.1', '1.0');
   const verb = pick('GET', 'GET', 'HEAD', 'POST', 'POST');
-  const more = pick('', '', 'Connection: close\r\n', 'Connection: keep-alive\r\n', 'If-None-Match: "1"\r\n', 'Last-Event-ID: 7\r\n');
+  const more = pick(
+    '',
+    '',
+    'Connection: close\r\n',
+    'Connection: keep-alive\r\n',
+    'If-None-Match: "1"\r\n',
+    'Last-Event-ID: 7\r\n',
+  );
   const query = [
     `kind=${pick(...KINDS)}&count=${pick(0, 1, 3, 30, 100_000)}&wait=${pick(0, 0, 1, 10, 60)}&size=${pick(1, 100, 20_000, 200_000)}`,
     `${pick('', '', 'fails=1&')}delay=${pick(0, 0, 1, 10, 35, 45, 80)}&guard=${pick('', '', '', '', '', 'answers', 'refuses', 'late', 'hangs')}`,
   ].join('&');
-  if (verb !== 'POST') return { head: `${verb} /api/leave/run?${query} HTTP/${version}\r\nHost: a\r\n${more}\r\n`, body: '' };
+  if (verb !== 'POST')
+    return { head: `${verb} /api/leave/run?${query} HTTP/${version}\r\nHost: a\r\n${more}\r\n`, body: '' };
   const size = pick(0, 5, 5000, 300_000, 600_000);
   const text = 'b'.repeat(size);
   const line = `POST /api/leave/${pick('echo', 'ignores', 'reads', 'run')}?${query} HTTP/${version}\r\nHost: a\r\nContent-Type: text/plain\r\n${more}`;
   const expects = version === '1.1' && below(4) === 0 ? 'Expect: 100-continue\r\n' : '';
-  if (version === '1.0' || below(2) === 0) return { head: `${line}${expects}Content-Length: ${size}\r\n\r\n`, body: text };
+  if (version === '1.0' || below(2) === 0)
+    return { head: `${line}${expects}Content-Length: ${size}\r\n\r\n`, body: text };
   const chunk = size === 0 ? '' : `${size.toString(16)}\r\n${text}\r\n`;
   return { head: `${line}${expects}Transfer-Encoding: chunked\r\n\r\n`, body: `${chunk}0\r\n\r\n` };
 }
@@ -226,7 +260,9 @@ async function visit(open: () => Socket, random: Random): Promise<void> {
     socket.write(head);
     if (below(3) === 0) await sleep(pick(1, 10, 60));
     const part = pick('half', 'nonsense', 'whole', 'whole', 'whole', 'whole', 'whole', 'whole');
-    socket.write(part === 'half' ? body.slice(0, below(body.length + 1)) : part === 'nonsense' ? 'zz\r\nnonsense\r\n' : body);
+    socket.write(
+      part === 'half' ? body.slice(0, below(body.length + 1)) : part === 'nonsense' ? 'zz\r\nnonsense\r\n' : body,
+    );
     if (part !== 'whole') break;
     if (below(2) === 0) await sleep(pick(1, 20, 80, 200));
   }

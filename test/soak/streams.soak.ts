@@ -1,6 +1,6 @@
-// Answers and uploads of a minute across rolls of the service, each byte of them held against what it must be, beside event
-// streams that reconnect and requests that are counted; on every Node named in SOAK_NODES (paths, separated by colons; default:
-// this one). Two minutes each: `npm run soak`.
+// Answers and uploads of a minute across rolls of the service, each byte of them held against what it must be, beside
+// event streams that reconnect and requests that are counted; on every Node named in SOAK_NODES (paths, separated by
+// colons; default: this one). Two minutes each: `npm run soak`.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -47,8 +47,13 @@ const controller = (code: number, worked: string) => `
     events(data, { lastEventId, signal }) { return eventStream(count(Number(lastEventId ?? 0) + 1, signal)) }
   }`;
 
-/** What is asked, which takes a minute, and what the answers on its connection must be, by the code that was live when it began. */
-const LONG: Readonly<Record<string, { readonly request: string; readonly answers: (code: number) => string[]; readonly upload?: true }>> = {
+/**
+ * What is asked, which takes a minute, and what the answers on its connection must be, by the code that was live when
+ * it began.
+ */
+const LONG: Readonly<
+  Record<string, { readonly request: string; readonly answers: (code: number) => string[]; readonly upload?: true }>
+> = {
   'a Readable': { request: 'GET /api/feed/readable HTTP/1.1\r\nHost: a\r\n\r\n', answers: (code) => [lines(code)] },
   'a web stream': { request: 'GET /api/feed/web HTTP/1.1\r\nHost: a\r\n\r\n', answers: (code) => [lines(code)] },
   'a stream over HTTP/1.0': { request: 'GET /api/feed/readable HTTP/1.0\r\n\r\n', answers: (code) => [lines(code)] },
@@ -61,7 +66,8 @@ const LONG: Readonly<Record<string, { readonly request: string; readonly answers
     answers: (code) => [lines(code), 'index'],
   },
   'an upload': {
-    request: 'POST /api/feed/uploaded HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n',
+    request:
+      'POST /api/feed/uploaded HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n',
     answers: (code) => [JSON.stringify({ code, sha256: createHash('sha256').update(lines(0)).digest('hex') })],
     upload: true,
   },
@@ -130,7 +136,11 @@ for (const node of NODES) {
       );
       assert.deepEqual(lost, []);
       assert.equal(reconnects.length, ROLLS * FOLLOWERS);
-      assert.equal(readFileSync(worked, 'utf8').length, answers[1], 'work after its answer is done, also in workers that leave');
+      assert.equal(
+        readFileSync(worked, 'utf8').length,
+        answers[1],
+        'work after its answer is done, also in workers that leave',
+      );
       assert.deepEqual(
         service.lines.filter(({ level }) => level === 'warn' || level === 'error'),
         [],
@@ -151,7 +161,12 @@ for (const node of NODES) {
 }
 
 /** Asks for one of the long answers. `over`: it is there, and every byte is right. */
-function ask(test: TestContext, port: number, name: string, code: number): { over: Promise<void>; isUnderWay: Promise<void> } {
+function ask(
+  test: TestContext,
+  port: number,
+  name: string,
+  code: number,
+): { over: Promise<void>; isUnderWay: Promise<void> } {
   const { request, answers, upload } = LONG[name] as (typeof LONG)[string];
   const answer = receive(test, port, request);
   if (upload) void answer.begun.then(() => send(answer.write));
@@ -164,7 +179,11 @@ function ask(test: TestContext, port: number, name: string, code: number): { ove
       assert.equal(got.length, wanted.length, `${name}, begun under code ${code}`);
       got.forEach((body, i) => {
         if (wanted[i] === 'index') assert.equal(JSON.parse(body).code, code, 'the request behind it, by the same code');
-        else assert.ok(body === wanted[i], `${name}, begun under code ${code}: ${body.length} bytes, of ${wanted[i]?.length}`);
+        else
+          assert.ok(
+            body === wanted[i],
+            `${name}, begun under code ${code}: ${body.length} bytes, of ${wanted[i]?.length}`,
+          );
       });
     }),
   };

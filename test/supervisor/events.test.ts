@@ -1,4 +1,5 @@
-// File events: they call the look at the folder, and only where they can be trusted. Linux has them; elsewhere the folder is polled.
+// File events: they call the look at the folder, and only where they can be trusted. Linux has them; elsewhere the
+// folder is polled.
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -85,7 +86,10 @@ describe('takeOutline', () => {
   ];
   for (const [name, change, isSeen] of CHANGES) {
     it(`${isSeen ? 'sees' : 'does not see'} ${name}`, (test) => {
-      const dir = join(createFolder(test, { 'deep/AController.js': '1', 'deep/lib/a.js': '1', 'deep/lib/b.js': '1' }), 'deep');
+      const dir = join(
+        createFolder(test, { 'deep/AController.js': '1', 'deep/lib/a.js': '1', 'deep/lib/b.js': '1' }),
+        'deep',
+      );
       const wanted = join(dir, '../wanted.js');
       const places = placesOf(takeSnapshot({ dir, paths: [wanted], wholeTree: true }) ?? new Map());
       const before = takeOutline(dir, places);
@@ -111,7 +115,9 @@ describe('a folder that is removed and made again', () => {
 
 describe('createFolderWatch with events', { skip }, () => {
   // On this clock one look takes a quarter of an hour, so that the next one is due long after the end of the test.
-  it('sees a file written in place long before the next look at every file is due', { timeout: 20_000 }, async (test) => {
+  it('sees a file written in place long before the next look at every file is due', {
+    timeout: 20_000,
+  }, async (test) => {
     const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });
     let time = 0;
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -121,15 +127,25 @@ describe('createFolderWatch with events', { skip }, () => {
     const polls = new Promise<void>((resolve) => (isTrusted = resolve));
     const now = () => {
       time += 1e6;
-      // Two readings a look: the first look finds the folders, the second one follows them, the third poll need not look any more.
+      // Two readings a look: the first look finds the folders, the second one follows them, the third poll need not
+      // look any more.
       if (time === 5e6) isTrusted();
       return time;
     };
     const watch = createFolderWatch({ dir, log, onChange: (what) => told(what), now });
     test.after(() => watch.stop());
-    const files = ['AController.js', 'lib/a.js'].map((name) => ({ path: join(dir, name), fingerprint: fingerprint(join(dir, name)) }));
+    const files = ['AController.js', 'lib/a.js'].map((name) => ({
+      path: join(dir, name),
+      fingerprint: fingerprint(join(dir, name)),
+    }));
     const before = watch.look() ?? new Map();
-    watch.tried({ before, begunAt: Date.now(), groups: [{ group: 'A', file: 'AController.js', ok: true }], files, broken: false });
+    watch.tried({
+      before,
+      begunAt: Date.now(),
+      groups: [{ group: 'A', file: 'AController.js', ok: true }],
+      files,
+      broken: false,
+    });
     watch.start();
     await polls;
     writeFileSync(join(dir, 'lib/a.js'), '22');

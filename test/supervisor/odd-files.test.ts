@@ -1,5 +1,5 @@
-// Entries of the folder that are no files, or have no end. Nobody reads them, the log names each that is meant for a controller,
-// and edits, commands and the end of the service do not wait for them.
+// Entries of the folder that are no files, or have no end. Nobody reads them, the log names each that is meant for a
+// controller, and edits, commands and the end of the service do not wait for them.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,8 @@ const REASONS: Readonly<Record<string, RegExp | undefined>> = {
 function createOddFolder(test: TestContext): string {
   const dir = createFolder(test, { 'TestController.mjs': controller(0) });
   mkdirSync(join(dir, 'lib'));
-  for (const name of ['pipe.ts', 'PipeController.ts', 'lib/pipe.mjs', 'lib/pipe.ts']) execFileSync('mkfifo', [join(dir, name)]);
+  for (const name of ['pipe.ts', 'PipeController.ts', 'lib/pipe.mjs', 'lib/pipe.ts'])
+    execFileSync('mkfifo', [join(dir, name)]);
   for (const name of ['zeros.ts', 'ZerosController.ts', 'lib/zeros.mjs']) symlinkSync('/dev/zero', join(dir, name));
   for (const name of ['huge.ts', 'HugeController.ts', 'lib/huge.ts', 'lib/huge.mjs']) {
     writeFileSync(join(dir, name), '');
@@ -45,7 +46,11 @@ function createOddFolder(test: TestContext): string {
     ['TypesOfPipe', 'pipe'],
     ['TypesOfHuge', 'huge'],
   ]) {
-    write(dir, `${group}Controller.ts`, empty(`import type { X } from './lib/${name}.ts';`).replace('(data)', '(data: X)'));
+    write(
+      dir,
+      `${group}Controller.ts`,
+      empty(`import type { X } from './lib/${name}.ts';`).replace('(data)', '(data: X)'),
+    );
   }
   return dir;
 }

@@ -27,7 +27,8 @@ describe('port', () => {
       const port = await openPort(0, host);
       let isOpen = true;
       test.after(() => isOpen && port.close());
-      const ask = async () => (await fetch(`http://${hostAndPort(host, port.number)}`, { headers: { connection: 'close' } })).text();
+      const ask = async () =>
+        (await fetch(`http://${hostAndPort(host, port.number)}`, { headers: { connection: 'close' } })).text();
       const worker = fork(import.meta.filename.replace(/[^/]*$/, '../fixtures/accept.js'), { execArgv: [] });
       test.after(() => worker.kill());
       const said = () => new Promise((resolve) => worker.once('message', resolve));

@@ -1,4 +1,5 @@
-// Rolls under load: new code comes, and not one request is lost. Real processes, real sockets; `npm run soak` does more of it.
+// Rolls under load: new code comes, and not one request is lost. Real processes, real sockets; `npm run soak` does more
+// of it.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,10 @@ const ROLLS = 3;
 describe('rolls under load', () => {
   for (const mode of ['kept-alive', 'one request a connection'] as const) {
     it(`putToWork loses no request: ${mode}`, async (test) => {
-      const service = await startService(test, { files: { 'TestController.js': controller(0) }, env: { LOG_LEVEL: 'warn' } });
+      const service = await startService(test, {
+        files: { 'TestController.js': controller(0) },
+        env: { LOG_LEVEL: 'warn' },
+      });
       const load = startLoad(test, { port: service.port, connections: 8, mode, pause: 1 });
       for (let roll = 1; roll <= ROLLS; roll++) {
         write(service.dir, 'TestController.js', controller(roll));

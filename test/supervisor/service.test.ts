@@ -1,5 +1,5 @@
-// The journey of one service: its folder changes, its workers die, and it ends. Each step has a group of its own, because that is
-// how a service lives; what one step breaks must not harm the others. test/slow has every row of it.
+// The journey of one service: its folder changes, its workers die, and it ends. Each step has a group of its own,
+// because that is how a service lives; what one step breaks must not harm the others. test/slow has every row of it.
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -47,7 +47,9 @@ describe('a service', () => {
 
   it('serves a group on every worker that one of them could not load at first', async () => {
     for (const { status } of await together(20, () => ask(service.port, '/api/locked'))) assert.equal(status, 200);
-    assert.ok(!service.lines.some(({ event, file }) => event === 'group-not-loadable' && file === 'LockedController.js'));
+    assert.ok(
+      !service.lines.some(({ event, file }) => event === 'group-not-loadable' && file === 'LockedController.js'),
+    );
   });
 
   it('serves a new group on the very next request, on every worker, and restarts nothing', async () => {
@@ -106,7 +108,10 @@ describe('a service', () => {
 
     write(service.dir, 'types/user.ts', 'export interface NewUser {\n  name: bigint;\n}\n');
     const line = await service.logged('generation-rejected', ({ file }) => file === 'TypedController.ts');
-    assert.match(`${line.at} ${line.error}`, /user\.ts:2 .*user\.ts:2: created\(data: NewUser\): bigint has no JSON form/);
+    assert.match(
+      `${line.at} ${line.error}`,
+      /user\.ts:2 .*user\.ts:2: created\(data: NewUser\): bigint has no JSON form/,
+    );
     for (const { status } of await together(10, full)) assert.equal(status, 200);
     assert.equal((await ada()).status, 422);
 
@@ -122,7 +127,13 @@ describe('a service', () => {
   });
 
   it('replaces a worker in which something was thrown outside of any request, and loses none', async (test) => {
-    const load = startLoad(test, { port: service.port, connections: 2, mode: 'kept-alive', path: '/api/steady', pause: 2 });
+    const load = startLoad(test, {
+      port: service.port,
+      connections: 2,
+      mode: 'kept-alive',
+      path: '/api/steady',
+      pause: 2,
+    });
     const slow = ask(service.port, '/api/mischief/slow');
     const { pid } = json(await ask(service.port, '/api/mischief/timer'));
     const line = await service.logged('uncaught-exception', (candidate) => candidate.pid === pid);
@@ -135,13 +146,16 @@ describe('a service', () => {
   it('lets a new file end one worker that serves, and no other', async () => {
     const serving = await workersSeen(service);
     write(service.dir, 'ExitController.js', 'process.exit(4);\n');
-    // A generation may be quicker, since a folder that is broken is tried at any change; then nobody dies of it but those.
+    // A generation may be quicker, since a folder that is broken is tried at any change; then nobody dies of it but
+    // those.
     await ask(service.port, '/api/exit').catch(() => undefined);
     await service.logged('worker-died', ({ file }) => file === 'ExitController.js');
     await service.logged('group-not-loadable', ({ file }) => file === 'ExitController.js');
     for (const answer of await together(10, () => ask(service.port, '/api/exit')))
       assert.equal(json(answer).error_code, 'GROUP_NOT_LOADABLE');
-    const died = service.lines.filter(({ event, worker }) => event === 'worker-died' && serving.includes(Number(worker)));
+    const died = service.lines.filter(
+      ({ event, worker }) => event === 'worker-died' && serving.includes(Number(worker)),
+    );
     assert.ok(died.length <= 1, JSON.stringify(died));
     rmSync(join(service.dir, 'ExitController.js'));
   });
@@ -189,7 +203,10 @@ describe('a service', () => {
   });
 });
 
-/** A controller that loads in any number of processes, and not in the second one: as if the first held a lock for a moment. */
+/**
+ * A controller that loads in any number of processes, and not in the second one: as if the first held a lock for a
+ * moment.
+ */
 function failsOnce(folder: string): string {
   return `import { writeFileSync } from 'node:fs';
 let turn = 1;
@@ -222,17 +239,24 @@ async function post(service: Service, path: string, body: object): Promise<Answe
   return outcome;
 }
 
-/** Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does. */
+/**
+ * Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does.
+ */
 function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
   return untilAnswer(service, () => ask(service.port, path), isMeant);
 }
 
-async function untilAnswer(service: Service, send: () => Promise<Answer>, isMeant: (answer: Answer) => boolean): Promise<void> {
+async function untilAnswer(
+  service: Service,
+  send: () => Promise<Answer>,
+  isMeant: (answer: Answer) => boolean,
+): Promise<void> {
   const begun = performance.now();
   for (let run = 0; run < 12; ) {
     const answer = await send();
     run = isMeant(answer) ? run + 1 : 0;
-    if (performance.now() - begun > service.patience()) assert.fail(`the answer is still ${answer.status} ${answer.body}`);
+    if (performance.now() - begun > service.patience())
+      assert.fail(`the answer is still ${answer.status} ${answer.body}`);
     if (run === 0) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

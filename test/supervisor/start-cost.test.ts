@@ -19,7 +19,10 @@ test('no process of the service loads the HTTP client that comes with Node, or n
     preload,
     `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(reports)} + process.pid, process.moduleLoadList.join('\\n')));`,
   );
-  const service = await startService(t, { dir, env: { WORKERS: '1', OPS_PORT: '0', NODE_OPTIONS: `--require=${preload}` } });
+  const service = await startService(t, {
+    dir,
+    env: { WORKERS: '1', OPS_PORT: '0', NODE_OPTIONS: `--require=${preload}` },
+  });
   assert.equal((await ask(service.port, '/api/test')).status, 200);
   service.process.kill('SIGTERM');
   await service.exited;

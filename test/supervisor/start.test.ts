@@ -1,4 +1,5 @@
-// A start that fails says so in one line, read until the last process has ended; one that succeeds says where it listens.
+// A start that fails says so in one line, read until the last process has ended; one that succeeds says where it
+// listens.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,11 +23,16 @@ describe('a start that fails ends with one line and exit code 1', () => {
       () => ({ PORT: busyPort() }),
       () => new RegExp(`127\\.0\\.0\\.1:${busyPort()}: it is in use by another process \\(EADDRINUSE\\)`),
     ],
-    ['an address of another machine', () => ({ HOST: '192.0.2.1' }), () => /the address is not one of this machine \(EADDRNOTAVAIL\)/],
+    [
+      'an address of another machine',
+      () => ({ HOST: '192.0.2.1' }),
+      () => /the address is not one of this machine \(EADDRNOTAVAIL\)/,
+    ],
     [
       'a missing folder',
       (dir) => void rmSync(dir, { recursive: true }),
-      () => /controllers folder \S+: there is no such folder; npx gatefold new hello makes it, with a controller \(ENOENT\)/,
+      () =>
+        /controllers folder \S+: there is no such folder; npx gatefold new hello makes it, with a controller \(ENOENT\)/,
     ],
     [
       'a file in the place of the folder',
@@ -80,7 +86,9 @@ describe('a start that fails ends with one line and exit code 1', () => {
   });
 
   it('a worker that is started by hand', () => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], {
+      encoding: 'utf8',
+    });
     const line = 'gatefold: a worker is started by the server; run server.js instead\n';
     assert.deepEqual({ status, stdout, stderr }, { status: 1, stdout: '', stderr: line });
   });
@@ -103,7 +111,9 @@ describe('a start', () => {
     await service.logged('writable-by-everyone', ({ path }) => path === join(dir, 'TestController.js'));
   });
 
-  const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'));
+  const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
+    addresses?.some(({ address }) => address === '::1'),
+  );
   const skip = !hasIpv6 && 'this machine has no IPv6';
   it('puts an IPv6 address in brackets, and says nothing of documents that are off', { skip }, async (test) => {
     const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1', DOCS: 'off' } });

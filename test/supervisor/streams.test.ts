@@ -1,4 +1,5 @@
-// Streams and server-sent events across a roll and an end of the service: nothing is cut, nothing is lost, nothing is held up.
+// Streams and server-sent events across a roll and an end of the service: nothing is cut, nothing is lost, nothing is
+// held up.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +50,11 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
 
   write(service.dir, 'AController.mjs', controller('new'));
   await until(() => seen.at(-1)?.code === 'new');
-  assert.equal(seen.find(({ isFirst }) => isFirst)?.code, 'new', 'its stream has ended once, and then it was on the new code');
+  assert.equal(
+    seen.find(({ isFirst }) => isFirst)?.code,
+    'new',
+    'its stream has ended once, and then it was on the new code',
+  );
   assert.deepEqual(
     seen.map(({ id }) => id),
     seen.map((_, i) => i + 1),

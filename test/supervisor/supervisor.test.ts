@@ -86,7 +86,9 @@ describe('a generation', () => {
     service.made.load = (order, worker) => {
       if (worker.pid === 3) {
         write(service.dir, 'NewController.js', controller('new'));
-        service.events().imported(service.workers[0] as FakeWorker, { group: 'New', file: 'NewController.js', ok: true }, []);
+        service
+          .events()
+          .imported(service.workers[0] as FakeWorker, { group: 'New', file: 'NewController.js', ok: true }, []);
       }
       return loaded(order);
     };
@@ -98,7 +100,8 @@ describe('a generation', () => {
 
   it('of which one worker fails where another does not loads once more there, in a new process, before it serves', async (test) => {
     const service = await started(test);
-    service.made.load = (order, worker) => loaded(order, worker.pid === 4 ? { 'AController.js': 'database is locked' } : {});
+    service.made.load = (order, worker) =>
+      loaded(order, worker.pid === 4 ? { 'AController.js': 'database is locked' } : {});
     service.change('AController.js');
     await service.settled();
     assert.deepEqual(service.story, ['quit 4', 'drain 1', 'drain 2']);
@@ -274,7 +277,11 @@ describe('what has not loaded', () => {
     write(service.dir, 'ExitController.js', 'process.exit(1);\n');
     service.die(service.workers[0] as FakeWorker, ['ExitController.js']);
     await service.settled();
-    assert.deepEqual((service.workers[1] as FakeWorker).sent[0], { kind: 'skip', file: 'ExitController.js', reason: 'it was ended' });
+    assert.deepEqual((service.workers[1] as FakeWorker).sent[0], {
+      kind: 'skip',
+      file: 'ExitController.js',
+      reason: 'it was ended',
+    });
     assert.deepEqual(
       service.supervisor.status().notLoadable.map(({ file }) => file),
       ['ExitController.js'],

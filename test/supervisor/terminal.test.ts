@@ -9,11 +9,20 @@ import { createFolder, SERVER } from '../support/cluster-server.ts';
 const CONTROLLER = 'export default class { index() { return { supervisor: process.ppid }; } }';
 
 // The terminal; that of other systems takes other words.
-const noScript = String(spawnSync('script', ['--version']).stdout).includes('util-linux') ? false : 'no script of util-linux is installed';
+const noScript = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
+  ? false
+  : 'no script of util-linux is installed';
 
 it('a service whose terminal is closed ends', { skip: noScript, timeout: 110_000 }, async (test) => {
   const dir = createFolder(test, { 'TestController.js': CONTROLLER });
-  const env = { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', WORKERS: '1', CONTROLLERS_DIR: dir, DATA_DIR: dir };
+  const env = {
+    PATH: process.env.PATH,
+    PORT: '0',
+    HOST: '127.0.0.1',
+    WORKERS: '1',
+    CONTROLLERS_DIR: dir,
+    DATA_DIR: dir,
+  };
   const command = `exec '${process.execPath}' '${SERVER}'`;
   const terminal = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit', 'pipe'] });
   // Every process of the service has it open, and writes nothing.

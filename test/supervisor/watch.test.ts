@@ -46,7 +46,13 @@ describe('createFolderWatch', () => {
     const before = watch.look() ?? new Map();
     const read = file(dir, 'AController.js');
     write(dir, 'AController.js', '22');
-    watch.tried({ before, begunAt: Date.now(), groups: [group('A')], files: [read, file(dir, 'AController.js')], broken: false });
+    watch.tried({
+      before,
+      begunAt: Date.now(),
+      groups: [group('A')],
+      files: [read, file(dir, 'AController.js')],
+      broken: false,
+    });
     assert.equal(watch.agrees([read]), false);
     watch.start();
     assert.equal(await changed(), join(dir, 'AController.js'));
@@ -66,14 +72,26 @@ describe('createFolderWatch', () => {
   it('watches a group from its import in place on, and any change of a tree that is broken', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const look = () => watch.look() ?? new Map();
-    watch.tried({ before: look(), begunAt: Date.now(), groups: [group('A')], files: [file(dir, 'AController.js')], broken: false });
+    watch.tried({
+      before: look(),
+      begunAt: Date.now(),
+      groups: [group('A')],
+      files: [file(dir, 'AController.js')],
+      broken: false,
+    });
     watch.start();
     write(dir, 'BController.js', '1');
     watch.imported(group('B'), [file(dir, 'BController.js')]);
     let change = changed();
     write(dir, 'BController.js', '22');
     assert.equal(await change, join(dir, 'BController.js'));
-    watch.tried({ before: look(), begunAt: Date.now(), groups: [group('A'), group('B', false)], files: [], broken: true });
+    watch.tried({
+      before: look(),
+      begunAt: Date.now(),
+      groups: [group('A'), group('B', false)],
+      files: [],
+      broken: true,
+    });
     change = changed();
     mkdirSync(join(dir, 'lib'));
     write(dir, 'lib/missing.js', '1');

@@ -12,7 +12,12 @@ function create() {
   const killed: string[] = [];
   const sent: ToWorker[] = [];
   const log: string[] = [];
-  const process = { pid: 1 as number | undefined, exitCode: null, signalCode: 'SIGKILL', kill: (signal: string) => killed.push(signal) };
+  const process = {
+    pid: 1 as number | undefined,
+    exitCode: null,
+    signalCode: 'SIGKILL',
+    kill: (signal: string) => killed.push(signal),
+  };
   const fake = Object.assign(new EventEmitter(), {
     id: 1,
     process,
@@ -125,24 +130,29 @@ describe('createWorkerProcess', () => {
   });
 
   /** What is waited for, how it comes to be waited for, and the milliseconds after which the worker is killed. */
-  const ENDS: readonly (readonly [name: string, begin: (made: ReturnType<typeof create>) => unknown, limit: number])[] = [
-    ['it does not boot', () => {}, 30_000],
-    ['it does not load', ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER)], 30_000],
+  const ENDS: readonly (readonly [name: string, begin: (made: ReturnType<typeof create>) => unknown, limit: number])[] =
     [
-      'it does not finish with one of its files',
-      ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER), say({ kind: 'loading', file: 'A.js' })],
-      30_000,
-    ],
-    ['it does not listen', async ({ worker, serve }) => [serve(), void worker.listen(SOCKET)], 10_000],
-    ['it does not drain', ({ worker }) => worker.drain(1000), 8000],
-    ['it does not quit', ({ worker }) => worker.quit(), 2000],
-    [
-      'it does not quit in the middle of a load',
-      ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER), worker.quit()],
-      200,
-    ],
-    ['it has closed its channel before it served', ({ fake }) => fake.emit('disconnect'), 2000],
-  ];
+      ['it does not boot', () => {}, 30_000],
+      ['it does not load', ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER)], 30_000],
+      [
+        'it does not finish with one of its files',
+        ({ worker, say }) => [
+          say({ kind: 'booted' }),
+          void worker.load(1, ORDER),
+          say({ kind: 'loading', file: 'A.js' }),
+        ],
+        30_000,
+      ],
+      ['it does not listen', async ({ worker, serve }) => [serve(), void worker.listen(SOCKET)], 10_000],
+      ['it does not drain', ({ worker }) => worker.drain(1000), 8000],
+      ['it does not quit', ({ worker }) => worker.quit(), 2000],
+      [
+        'it does not quit in the middle of a load',
+        ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER), worker.quit()],
+        200,
+      ],
+      ['it has closed its channel before it served', ({ fake }) => fake.emit('disconnect'), 2000],
+    ];
   for (const [name, begin, limit] of ENDS) {
     it(`is killed when ${name} in time`, () => {
       const made = create();

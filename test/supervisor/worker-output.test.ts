@@ -1,5 +1,5 @@
-// The output of workers reaches the reader of the service whole and to the end, and a reader that stops reading stops nobody. A
-// service under test writes to two sockets, as a systemd unit does.
+// The output of workers reaches the reader of the service whole and to the end, and a reader that stops reading stops
+// nobody. A service under test writes to two sockets, as a systemd unit does.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';
@@ -21,16 +21,21 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
     const port = await service.listening;
     const asked = 300;
-    // As many at once as leave room in a socket, and no more before they have arrived: in a full one Node tears what a controller prints.
+    // As many at once as leave room in a socket, and no more before they have arrived: in a full one Node tears what a
+    // controller prints.
     for (let i = 10; i <= asked; i += 10) {
       await Promise.all(Array.from({ length: 10 }, () => ask(port, '/api/test')));
-      while (service.lines.filter(({ event }) => event === 'printed').length < i) await new Promise((later) => setTimeout(later, 5));
+      while (service.lines.filter(({ event }) => event === 'printed').length < i)
+        await new Promise((later) => setTimeout(later, 5));
     }
     service.process.kill('SIGTERM');
     await service.closed;
     const printed = service.output().split('\n').slice(1, -1);
     assert.deepEqual(printed.slice(-2), ['last words', 'last words']);
-    assert.equal(printed.filter((line) => line.startsWith('{') && JSON.parse(line).printed.length === LINE).length, asked);
+    assert.equal(
+      printed.filter((line) => line.startsWith('{') && JSON.parse(line).printed.length === LINE).length,
+      asked,
+    );
     // spawnService has parsed each line: one that was torn, or ran into another, would have thrown.
     assert.equal(service.lines.filter(({ event }) => event === 'printed').length, asked);
     assert.equal(service.lines.filter(({ event }) => event === 'request').length, asked);

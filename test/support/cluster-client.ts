@@ -51,8 +51,9 @@ export interface Load {
 }
 
 /**
- * Milliseconds. A worker that drains closes what has been idle for 1.5 s, and a request that crosses the end of its connection is
- * repeated (RFC 9112, section 9.3.1; docs/LIVE.md). This client is as idle only when the machine has not let it run.
+ * Milliseconds. A worker that drains closes what has been idle for 1.5 s, and a request that crosses the end of its
+ * connection is repeated (RFC 9112, section 9.3.1; docs/LIVE.md). This client is as idle only when the machine has not
+ * let it run.
  */
 const STALL = 1000;
 
@@ -101,7 +102,8 @@ export function startLoad(
       }
       answers++;
       const wrong = check(outcome);
-      if (wrong !== undefined) failures.push({ kind: 'wrong', detail: wrong, at: Math.round(performance.now() - begun) });
+      if (wrong !== undefined)
+        failures.push({ kind: 'wrong', detail: wrong, at: Math.round(performance.now() - begun) });
       for (const watch of watchers) watch(outcome);
       if (mode !== 'kept-alive' || /^connection: close\r?$/im.test(outcome.headers)) {
         connection.close();
@@ -178,7 +180,10 @@ export function openConnection(port: number, tls?: TlsOptions): Connection {
     finish(outcome);
   });
   const end = (reason: string, isError: boolean) => {
-    ended ??= { kind: !isConnected ? 'refused' : received !== '' ? 'short answer' : isError ? 'reset' : 'no answer', detail: reason };
+    ended ??= {
+      kind: !isConnected ? 'refused' : received !== '' ? 'short answer' : isError ? 'reset' : 'no answer',
+      detail: reason,
+    };
     finish(ended);
   };
   socket.on('error', (error) => end(error.message, true));

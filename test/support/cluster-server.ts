@@ -34,7 +34,9 @@ export interface Service {
   output(): string;
   errors(): string;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
-  /** Milliseconds after which what is waited for will not come: in units of what this machine has just shown it can do. */
+  /**
+   * Milliseconds after which what is waited for will not come: in units of what this machine has just shown it can do.
+   */
   patience(): number;
 }
 
@@ -77,7 +79,16 @@ export function spawnService(
   mkdirSync(data, { recursive: true });
   const command = logFile === undefined ? [node, SERVER] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, SERVER, logFile];
   const child = spawn(command[0] as string, command.slice(1), {
-    env: { ...process.env, PORT: '0', HOST: '127.0.0.1', WORKERS: '2', LOG_LEVEL: 'info', CONTROLLERS_DIR: dir, DATA_DIR: data, ...env },
+    env: {
+      ...process.env,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      WORKERS: '2',
+      LOG_LEVEL: 'info',
+      CONTROLLERS_DIR: dir,
+      DATA_DIR: data,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
@@ -97,7 +108,10 @@ export function spawnService(
     for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part) as LogLine);
     for (const wake of waiting) wake();
   });
-  const exited = once(child, 'exit').then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null }));
+  const exited = once(child, 'exit').then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as string | null,
+  }));
   const closed = once(child, 'close').then(() => {});
   const listening = new Promise<number>((resolve) => {
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -1,5 +1,5 @@
-// What the tests of the commands share: a project folder, a command run in this process with streams of its own, and the
-// command as a process.
+// What the tests of the commands share: a project folder, a command run in this process with streams of its own, and
+// the command as a process.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,10 @@ export interface Ran {
 }
 
 /** File name → text, below a new folder that holds a package.json. */
-export function makeProject(test: { after(done: () => void): void }, files: Readonly<Record<string, string>> = {}): string {
+export function makeProject(
+  test: { after(done: () => void): void },
+  files: Readonly<Record<string, string>> = {},
+): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-command-')));
   test.after(() => rmSync(root, { recursive: true, force: true }));
   mkdirSync(join(root, 'controllers'));
@@ -33,7 +36,11 @@ export function makeProject(test: { after(done: () => void): void }, files: Read
 
 type Run = (argv: readonly string[], io: CommandIo) => Promise<ExitCode>;
 
-export async function runHere(run: Run, argv: readonly string[], io: Partial<CommandIo> & { readonly cwd: string }): Promise<Ran> {
+export async function runHere(
+  run: Run,
+  argv: readonly string[],
+  io: Partial<CommandIo> & { readonly cwd: string },
+): Promise<Ran> {
   let out = '';
   let err = '';
   const stdout = new Writable({
@@ -58,8 +65,13 @@ export function runProcess(
 ): Promise<Ran> {
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH ?? '', ...options.env };
-    execFile(process.execPath, [...LOADER, CLI, ...argv], { cwd: options.cwd, env, timeout: 30_000 }, (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err });
-    });
+    execFile(
+      process.execPath,
+      [...LOADER, CLI, ...argv],
+      { cwd: options.cwd, env, timeout: 30_000 },
+      (error, out, err) => {
+        resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err });
+      },
+    );
   });
 }

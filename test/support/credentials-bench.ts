@@ -1,4 +1,5 @@
-// What the tests of the credentials room share: a folder that goes away, tables of rows, a log that remembers, processes.
+// What the tests of the credentials room share: a folder that goes away, tables of rows, a log that remembers,
+// processes.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +23,11 @@ export interface TestRow {
 /** A row as the file has it, and its token. */
 export function makeRow(fields: Record<string, unknown> = {}): TestRow {
   const { id, secret, token } = generateToken();
-  return { token, id, row: { id, name: `row ${id}`, hash: hashSecret(secret), created_at: '2026-01-01T00:00:00Z', ...fields } };
+  return {
+    token,
+    id,
+    row: { id, name: `row ${id}`, hash: hashSecret(secret), created_at: '2026-01-01T00:00:00Z', ...fields },
+  };
 }
 
 export function tableText(...rows: unknown[]): string {
@@ -60,7 +65,9 @@ export async function until(isTrue: () => boolean): Promise<void> {
 
 /** A script of test/fixtures as a process of its own, on the Node and with the loader of this one. */
 export function spawnFixture(name: string, words: readonly string[], env: Record<string, string> = {}): ChildProcess {
-  return spawn(process.execPath, [...nodeFlags(), fixturePath(name), ...words], { env: { ...process.env, NODE_OPTIONS: '', ...env } });
+  return spawn(process.execPath, [...nodeFlags(), fixturePath(name), ...words], {
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+  });
 }
 
 export function fixturePath(name: string): string {

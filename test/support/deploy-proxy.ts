@@ -2,7 +2,16 @@
 // down what they are sent. It knows nothing of what a test wants to see arrive.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -21,7 +30,8 @@ export function find(program: string): string | undefined {
 }
 
 /** To be given as `skip`: false, or what is missing. */
-export const without = (program: string) => (find(program) === undefined ? `there is no ${program} on this machine` : false);
+export const without = (program: string) =>
+  find(program) === undefined ? `there is no ${program} on this machine` : false;
 
 export function run(program: string, args: readonly string[]): { status: number | null; output: string } {
   const { status, stdout, stderr } = spawnSync(find(program) ?? program, args, { encoding: 'utf8' });
@@ -44,7 +54,11 @@ export interface RunningProxy {
 export type Behaviour = (request: { readonly count: number }) => 'answer' | 'refuse' | 'hang up';
 
 /** The proxy with the configuration that is shipped, in front of three machines that write down what they are sent. */
-export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', behave: Behaviour = () => 'answer'): Promise<RunningProxy> {
+export async function startProxy(
+  t: TestContext,
+  proxy: 'haproxy' | 'nginx',
+  behave: Behaviour = () => 'answer',
+): Promise<RunningProxy> {
   const seen: string[] = [];
   const machines = await Promise.all([1, 2, 3].map(() => startMachine(t, seen, behave)));
   const [port = 0, ...peers] = await freePorts(3);
@@ -62,10 +76,14 @@ export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', beh
     .replace(process.getuid?.() === 0 ? /^$/ : /^ *(user|group|chroot) .*$/gm, '');
   const path = join(folder, 'haproxy.cfg');
   if (proxy === 'haproxy') writeFileSync(path, config);
-  const args = proxy === 'haproxy' ? ['-db', '-f', path] : [...nginxArguments(folder, config), '-g', 'daemon off; master_process off;'];
+  const args =
+    proxy === 'haproxy'
+      ? ['-db', '-f', path]
+      : [...nginxArguments(folder, config), '-g', 'daemon off; master_process off;'];
   const child = spawn(find(proxy) ?? proxy, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   t.after(async () => {
     if (child.exitCode !== null) return;
     child.kill('SIGKILL');
@@ -73,7 +91,9 @@ export async function startProxy(t: TestContext, proxy: 'haproxy' | 'nginx', beh
   });
   const ask = async (line: string, headers: readonly string[]): Promise<Answer> => {
     const connection = openConnection(port);
-    const outcome = await connection.ask(`${[line, 'Host: api.example.com', ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n`);
+    const outcome = await connection.ask(
+      `${[line, 'Host: api.example.com', ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n`,
+    );
     connection.close();
     if ('kind' in outcome) throw new Error(`${outcome.kind}: ${outcome.detail}; ${output}`);
     return outcome;
@@ -97,7 +117,9 @@ async function startMachine(t: TestContext, seen: string[], behave: Behaviour): 
       if (behaviour === 'hang up') return void socket.end();
       const body = head.startsWith('HEAD') ? '' : '{}';
       const status = behaviour === 'answer' ? '200 OK' : '503 Service Unavailable';
-      socket.write(`HTTP/1.1 ${status}\r\nAccess-Control-Allow-Origin: *\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      socket.write(
+        `HTTP/1.1 ${status}\r\nAccess-Control-Allow-Origin: *\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
     });
   });
   server.listen(0, '127.0.0.1');
@@ -108,16 +130,19 @@ async function startMachine(t: TestContext, seen: string[], behave: Behaviour): 
 
 async function isListening(port: number): Promise<boolean> {
   const { socket } = openConnection(port);
-  const connected = await Promise.race([once(socket, 'connect').then(() => true), once(socket, 'close').then(() => false)]).catch(
-    () => false,
-  );
+  const connected = await Promise.race([
+    once(socket, 'connect').then(() => true),
+    once(socket, 'close').then(() => false),
+  ]).catch(() => false);
   socket.destroy();
   return connected;
 }
 
 /** nginx with the configuration, but with files of its own, and no port that only root may have. */
 export function nginxArguments(folder: string, config: string): string[] {
-  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(' ');
+  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((kind) => `${kind}_temp_path ${folder}/${kind};`)
+    .join(' ');
   mkdirSync(join(folder, 'logs'));
   const text = config
     .replace('/run/nginx.pid', `${folder}/nginx.pid`)

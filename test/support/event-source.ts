@@ -1,5 +1,6 @@
-// What a browser's EventSource does: it follows a stream of events, and when that ends it waits as long as the stream has said and
-// asks again, with the id of the last event that it has seen. A connection that is cut is an error here, and not a reason to reconnect.
+// What a browser's EventSource does: it follows a stream of events, and when that ends it waits as long as the stream
+// has said and asks again, with the id of the last event that it has seen. A connection that is cut is an error here,
+// and not a reason to reconnect.
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -7,12 +8,18 @@ export interface SeenEvent {
   readonly id: string | undefined;
   /** As it was sent: JSON. */
   readonly data: string;
-  /** The first of its connection comes `reconnected` milliseconds after the end of the stream before it; else undefined. */
+  /**
+   * The first of its connection comes `reconnected` milliseconds after the end of the stream before it; else undefined.
+   */
   readonly reconnected: number | undefined;
 }
 
 /** @returns when the signal is aborted */
-export async function followEvents(url: string, signal: AbortSignal, onEvent: (event: SeenEvent) => void): Promise<void> {
+export async function followEvents(
+  url: string,
+  signal: AbortSignal,
+  onEvent: (event: SeenEvent) => void,
+): Promise<void> {
   let lastId: string | undefined;
   let ended: number | undefined;
   while (!signal.aborted) {
@@ -24,12 +31,18 @@ export async function followEvents(url: string, signal: AbortSignal, onEvent: (e
         const blocks = text.split('\n\n');
         text = blocks.pop() ?? '';
         for (const block of blocks) {
-          const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]));
+          const fields = new Map(
+            block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+          );
           retry = Number(fields.get('retry') ?? retry);
           lastId = fields.get('id') ?? lastId;
           const data = fields.get('data');
           if (data === undefined) continue;
-          onEvent({ id: fields.get('id'), data, reconnected: ended === undefined ? undefined : performance.now() - ended });
+          onEvent({
+            id: fields.get('id'),
+            data,
+            reconnected: ended === undefined ? undefined : performance.now() - ended,
+          });
           ended = undefined;
         }
       }

@@ -1,11 +1,17 @@
-// A supervisor without processes: workers that only say what a test has them say, a watch that sees what it is told, and a
-// clock that stands still. A folder on disk is all that is real.
+// A supervisor without processes: workers that only say what a test has them say, a watch that sees what it is told,
+// and a clock that stands still. A folder on disk is all that is real.
 import { mock, type TestContext } from 'node:test';
 import type { GroupLoad } from '../../src/groups/registry.ts';
 import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
 import { listGroups } from '../../src/supervisor/group-table.ts';
 import { createSupervisor } from '../../src/supervisor/supervisor.ts';
-import type { LoadOrder, LoadOutcome, WorkerEvents, WorkerProcess, WorkerState } from '../../src/supervisor/worker-handle.ts';
+import type {
+  LoadOrder,
+  LoadOutcome,
+  WorkerEvents,
+  WorkerProcess,
+  WorkerState,
+} from '../../src/supervisor/worker-handle.ts';
 import type { ToWorker } from '../../src/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';
@@ -24,7 +30,12 @@ export type Load = (order: LoadOrder, worker: FakeWorker) => LoadOutcome | Promi
 export function loaded(order: LoadOrder, broken: Readonly<Record<string, string>> = {}): LoadOutcome {
   const groups = order.files.map((file): GroupLoad => {
     const error = broken[file] ?? order.skip.get(file);
-    return { group: file.replace(/Controller\.\w+$/, ''), file, ok: error === undefined, ...(error === undefined ? {} : { error }) };
+    return {
+      group: file.replace(/Controller\.\w+$/, ''),
+      file,
+      ok: error === undefined,
+      ...(error === undefined ? {} : { error }),
+    };
   });
   return { kind: 'loaded', groups, files: [] };
 }
@@ -106,7 +117,12 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   const supervisor = createSupervisor({
     workers,
     dir,
-    port: { number: 1, socket: { close() {} }, describeError: (code) => `cannot listen: ${code}`, close: () => story.push('close port') },
+    port: {
+      number: 1,
+      socket: { close() {} },
+      describeError: (code) => `cannot listen: ${code}`,
+      close: () => story.push('close port'),
+    },
     drainTimeout: 1000,
     acceptFor: 0,
     log,

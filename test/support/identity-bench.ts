@@ -58,7 +58,8 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
 export function makeAccounts(): Accounts & { readonly sessions: string[] } {
   const rows: (OwnedRow & { owner: Owner })[] = [];
   const sessions: string[] = [];
-  const isOf = (owner: Owner) => (row: { owner: Owner }) => row.owner.issuer === owner.issuer && row.owner.subject === owner.subject;
+  const isOf = (owner: Owner) => (row: { owner: Owner }) =>
+    row.owner.issuer === owner.issuer && row.owner.subject === owner.subject;
   return {
     sessions,
     issueSession(rowId) {

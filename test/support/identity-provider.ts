@@ -8,9 +8,15 @@ import type { AddressInfo } from 'node:net';
 /** The few parts of oidc-provider that are used; the package brings no types. */
 interface OidcProvider {
   callback(): (request: IncomingMessage, response: ServerResponse) => void;
-  interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<{ params: { client_id: string }; uid: string }>;
+  interactionDetails(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<{ params: { client_id: string }; uid: string }>;
   interactionFinished(request: IncomingMessage, response: ServerResponse, result: object): Promise<void>;
-  readonly Grant: new (of: { accountId: string; clientId: string }) => { addOIDCScope(scope: string): void; save(): Promise<string> };
+  readonly Grant: new (of: {
+    accountId: string;
+    clientId: string;
+  }) => { addOIDCScope(scope: string): void; save(): Promise<string> };
 }
 type OidcProviderClass = new (issuer: string, configuration: object) => OidcProvider;
 // The name as a value: an import of a package without types would not compile.
@@ -94,10 +100,16 @@ export async function startIdentityProvider(): Promise<TestProvider> {
     const { params } = await provider.interactionDetails(request, response);
     const grant = new provider.Grant({ accountId: person, clientId: params.client_id });
     grant.addOIDCScope('openid email profile');
-    await provider.interactionFinished(request, response, { login: { accountId: person }, consent: { grantId: await grant.save() } });
+    await provider.interactionFinished(request, response, {
+      login: { accountId: person },
+      consent: { grantId: await grant.save() },
+    });
   }
 
-  async function signIn(who: Person, { alg = 'RS256', nonce }: { alg?: 'RS256' | 'ES256'; nonce?: string } = {}): Promise<string> {
+  async function signIn(
+    who: Person,
+    { alg = 'RS256', nonce }: { alg?: 'RS256' | 'ES256'; nonce?: string } = {},
+  ): Promise<string> {
     people.set(who.subject, who);
     person = who.subject;
     const verifier = randomBytes(32).toString('base64url');
@@ -114,7 +126,12 @@ export async function startIdentityProvider(): Promise<TestProvider> {
     const answer = await fetch(`${issuer}/token`, {
       method: 'POST',
       headers: { Authorization: `Basic ${Buffer.from(`${clientIds[alg]}:${CLIENT_SECRET}`).toString('base64')}` },
-      body: new URLSearchParams({ grant_type: 'authorization_code', code, redirect_uri: REDIRECT_URI, code_verifier: verifier }),
+      body: new URLSearchParams({
+        grant_type: 'authorization_code',
+        code,
+        redirect_uri: REDIRECT_URI,
+        code_verifier: verifier,
+      }),
     });
     const body = (await answer.json()) as { id_token?: string; error?: string };
     if (body.id_token === undefined) throw new Error(`The test provider gave no ID token: ${body.error}`);
@@ -138,7 +155,8 @@ export async function startIdentityProvider(): Promise<TestProvider> {
       url = new URL(location, issuer).href;
       if (!url.startsWith(REDIRECT_URI)) continue;
       const code = new URL(url).searchParams.get('code');
-      if (code === null) throw new Error(`The test provider gave no code: ${new URL(url).searchParams.get('error_description')}`);
+      if (code === null)
+        throw new Error(`The test provider gave no code: ${new URL(url).searchParams.get('error_description')}`);
       return code;
     }
     throw new Error('The test provider redirected without end');
@@ -159,6 +177,8 @@ export async function startIdentityProvider(): Promise<TestProvider> {
 
 function newKey(alg: 'RS256' | 'ES256'): object {
   const { privateKey } =
-    alg === 'RS256' ? generateKeyPairSync('rsa', { modulusLength: 2048 }) : generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    alg === 'RS256'
+      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      : generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: `${alg}-${randomBytes(6).toString('hex')}` };
 }

@@ -16,15 +16,25 @@ export interface TestKey {
   readonly jwk: Json;
 }
 
-export function makeKey(alg: string, kid: string | undefined = alg, modulusLength = 2048, publicExponent = 65_537): TestKey {
+export function makeKey(
+  alg: string,
+  kid: string | undefined = alg,
+  modulusLength = 2048,
+  publicExponent = 65_537,
+): TestKey {
   const { privateKey, publicKey } = generatePair(alg, modulusLength, publicExponent);
   const jwk: Json = { ...publicKey.export({ format: 'jwk' }), alg, use: 'sig' };
   return { alg, privateKey, publicKey, jwk: kid === undefined ? jwk : { ...jwk, kid } };
 }
 
-function generatePair(alg: string, modulusLength: number, publicExponent: number): { privateKey: KeyObject; publicKey: KeyObject } {
+function generatePair(
+  alg: string,
+  modulusLength: number,
+  publicExponent: number,
+): { privateKey: KeyObject; publicKey: KeyObject } {
   if (alg === 'EdDSA') return generateKeyPairSync('ed25519');
-  if (alg.startsWith('ES')) return generateKeyPairSync('ec', { namedCurve: { ES256: 'P-256', ES384: 'P-384' }[alg] ?? 'P-521' });
+  if (alg.startsWith('ES'))
+    return generateKeyPairSync('ec', { namedCurve: { ES256: 'P-256', ES384: 'P-384' }[alg] ?? 'P-521' });
   return generateKeyPairSync('rsa', { modulusLength, publicExponent });
 }
 
@@ -38,7 +48,9 @@ export function signByJose(key: TestKey, claims: unknown, header: Json = {}): Pr
   return new CompactSign(Buffer.from(JSON.stringify(claims))).setProtectedHeader(protectedHeader).sign(key.privateKey);
 }
 
-/** Signed by hand, RS256 or ES256, whatever the header says; header and payload may be texts, to be encoded as they are. */
+/**
+ * Signed by hand, RS256 or ES256, whatever the header says; header and payload may be texts, to be encoded as they are.
+ */
 export function signByHand(key: TestKey, header: unknown, claims: unknown): string {
   const input = `${encode(header)}.${encode(claims)}`;
   return `${input}.${signText(key, input)}`;

@@ -21,7 +21,11 @@ export interface Watched extends SpawnedService {
 }
 
 export async function startWatched(test: TestContext, options: ServiceOptions = {}): Promise<Watched> {
-  const service = spawnService(test, { files: { 'TestController.js': TEST }, ...options, env: { OPS_PORT: '0', ...options.env } });
+  const service = spawnService(test, {
+    files: { 'TestController.js': TEST },
+    ...options,
+    env: { OPS_PORT: '0', ...options.env },
+  });
   const { port } = await service.logged('operations-listening');
   return { ...service, port: await service.listening, ops: Number(port) };
 }

@@ -65,12 +65,18 @@ export async function startPebble(env: Readonly<Record<string, string>> = {}): P
   writeFileSync(configFile, JSON.stringify(config));
   const names = spawn(
     'pebble-challtestsrv',
-    ['-dns01', `127.0.0.1:${dns}`, '-http01', '', '-https01', '', '-tlsalpn01', '', '-management', `127.0.0.1:${dnsManagement}`].concat([
-      '-defaultIPv4',
-      '127.0.0.1',
-      '-defaultIPv6',
+    [
+      '-dns01',
+      `127.0.0.1:${dns}`,
+      '-http01',
       '',
-    ]),
+      '-https01',
+      '',
+      '-tlsalpn01',
+      '',
+      '-management',
+      `127.0.0.1:${dnsManagement}`,
+    ].concat(['-defaultIPv4', '127.0.0.1', '-defaultIPv6', '']),
     { stdio: 'ignore' },
   );
   await answers(() => read(get, `http://127.0.0.1:${dnsManagement}/`, {}));
@@ -93,7 +99,10 @@ export async function startPebble(env: Readonly<Record<string, string>> = {}): P
     tlsPort,
     root: () => read(getSecurely, `https://localhost:${management}/roots/0`, { ca: own.cert }),
     async setServfail(domain, broken) {
-      const change = request(`http://127.0.0.1:${dnsManagement}/${broken ? 'set' : 'clear'}-servfail`, { method: 'POST', agent: false });
+      const change = request(`http://127.0.0.1:${dnsManagement}/${broken ? 'set' : 'clear'}-servfail`, {
+        method: 'POST',
+        agent: false,
+      });
       change.end(JSON.stringify({ host: `${domain}.` }));
       const [response] = await once(change, 'response');
       response.resume();

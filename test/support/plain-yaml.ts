@@ -82,7 +82,8 @@ const AMBIGUOUS = /^(y|n|yes|no|on|off|null|~|0[0-7]+|0o.*|0x.*|[0-9]+(:[0-9]+)+
 
 function scalar(text: string, line: Line): Plain {
   if (text.startsWith('"')) return JSON.parse(text) as string;
-  if (/^[[\]{}&*!|>'%@`,?#]/.test(text) || / #|: /.test(text)) fail(line, 'it is written in a way that is not read here');
+  if (/^[[\]{}&*!|>'%@`,?#]/.test(text) || / #|: /.test(text))
+    fail(line, 'it is written in a way that is not read here');
   if (AMBIGUOUS.test(text)) fail(line, `${text} means different things in YAML 1.1 and 1.2`);
   if (text === 'true' || text === 'false') return text === 'true';
   return /^(0|[1-9][0-9]*)$/.test(text) ? Number(text) : text;

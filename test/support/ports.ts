@@ -1,5 +1,6 @@
-// Ports for programs that cannot say which one they were given. A port that was free a moment ago may be another process's
-// now, and a proxy may even share it with another proxy: the suites of several Node releases run side by side.
+// Ports for programs that cannot say which one they were given. A port that was free a moment ago may be another
+// process's now, and a proxy may even share it with another proxy: the suites of several Node releases run side by
+// side.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
@@ -7,8 +8,8 @@ import { createServer, type Server } from 'node:net';
 const [LOWEST, HIGHEST] = [20_000, 32_000];
 
 /**
- * As many ports, each for this process alone until it ends. An even port belongs to whoever listens on the odd one above
- * it: so no other caller of this function, in whatever process, gets one of them.
+ * As many ports, each for this process alone until it ends. An even port belongs to whoever listens on the odd one
+ * above it: so no other caller of this function, in whatever process, gets one of them.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];

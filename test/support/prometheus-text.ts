@@ -1,5 +1,5 @@
-// A strict reader of the Prometheus text format 0.0.4, in the role of the scraper: what a lenient one would let pass is an
-// error here, naming the line. It knows the format and its naming rules, and no metric of ours.
+// A strict reader of the Prometheus text format 0.0.4, in the role of the scraper: what a lenient one would let pass is
+// an error here, naming the line. It knows the format and its naming rules, and no metric of ours.
 import assert from 'node:assert/strict';
 
 export interface ParsedSample {
@@ -65,7 +65,9 @@ export function parseMetrics(text: string): ParsedMetrics {
 }
 
 function isOf(name: string, family: string, type: string): boolean {
-  return type === 'histogram' ? ['_bucket', '_sum', '_count'].some((suffix) => name === family + suffix) : name === family;
+  return type === 'histogram'
+    ? ['_bucket', '_sum', '_count'].some((suffix) => name === family + suffix)
+    : name === family;
 }
 
 function parseLabels(text: string, where: string): Record<string, string> {
@@ -87,7 +89,11 @@ function parseLabels(text: string, where: string): Record<string, string> {
 function checkFamily(name: string, { type, help, samples }: ParsedFamily): void {
   assert.equal(name.endsWith('_total'), type === 'counter', `${name}: a counter, and nothing else, ends in _total`);
   assert.ok(!/_(?:bucket|sum|count)$/.test(name), `${name}: the suffix belongs to histograms`);
-  assert.doesNotMatch(name, /_(?:ms|milliseconds|minutes|kb|mb|kilobytes|megabytes|percent)(?:_|$)/, `${name}: not a base unit`);
+  assert.doesNotMatch(
+    name,
+    /_(?:ms|milliseconds|minutes|kb|mb|kilobytes|megabytes|percent)(?:_|$)/,
+    `${name}: not a base unit`,
+  );
   assert.ok(help.length > 0, `${name}: no help`);
   for (const { value, labels } of samples) {
     assert.ok(type === 'gauge' || value >= 0, `${name}: below 0, or not a number`);
@@ -106,7 +112,10 @@ function checkHistogram(name: string, samples: readonly ParsedSample[]): void {
   for (const [key, rows] of series) {
     const buckets = rows.filter((row) => row.name === `${name}_bucket`);
     const bounds = buckets.map(({ labels }) => (labels.le === '+Inf' ? Number.POSITIVE_INFINITY : Number(labels.le)));
-    assert.ok(bounds.length > 1 && bounds.every((bound) => !Number.isNaN(bound)), `${name}${key}: a bucket without a bound`);
+    assert.ok(
+      bounds.length > 1 && bounds.every((bound) => !Number.isNaN(bound)),
+      `${name}${key}: a bucket without a bound`,
+    );
     assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY, `${name}${key}: the last bucket is not +Inf`);
     buckets.slice(1).forEach((bucket, i) => {
       assert.ok(Number(bounds[i + 1]) > Number(bounds[i]), `${name}${key}: the bounds do not ascend`);
@@ -124,6 +133,9 @@ export function total(metrics: ParsedMetrics, name: string, labels: Readonly<Rec
   const family = metrics.get(name) ?? metrics.get(name.replace(/_(?:bucket|sum|count)$/, ''));
   assert.ok(family !== undefined, `there is no metric ${name}`);
   return family.samples
-    .filter((sample) => sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+    .filter(
+      (sample) =>
+        sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
+    )
     .reduce((sum, { value }) => sum + value, 0);
 }

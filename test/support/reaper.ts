@@ -1,5 +1,5 @@
-// Sees to it that nothing a test file starts outlives it, also when the file is killed or runs into its time-out: a shell that
-// reads from this process, and ends what is left when there is nobody to read from any more.
+// Sees to it that nothing a test file starts outlives it, also when the file is killed or runs into its time-out: a
+// shell that reads from this process, and ends what is left when there is nobody to read from any more.
 import { type ChildProcess, spawn } from 'node:child_process';
 
 const SCRIPT = `
@@ -15,7 +15,9 @@ for id in $left; do kill -KILL "-$id" 2>/dev/null; done
 
 let reaper: ChildProcess | undefined;
 
-/** @param child started with `detached: true`, its output piped: the leader of a group of processes, which ends as one */
+/**
+ * @param child started with `detached: true`, its output piped: the leader of a group of processes, which ends as one
+ */
 export function reap(child: ChildProcess): void {
   const { pid } = child;
   if (pid === undefined) return;

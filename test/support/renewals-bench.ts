@@ -1,5 +1,5 @@
-// Renewals with a directory of our own making, which issues certificates for the key that it is asked for: no clock but the
-// test's, no network.
+// Renewals with a directory of our own making, which issues certificates for the key that it is asked for: no clock but
+// the test's, no network.
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -51,7 +51,10 @@ export function createBench({ domains = ONE, directory = DIRECTORY, stored = [] 
   if (stored.length > 0) store(folder, stored);
   const events: Record<string, unknown>[] = [];
   const orders: CertificateOrder[] = [];
-  const log = createLog({ level: 'debug', sink: { write: (line) => void events.push(JSON.parse(line)), flush: () => {} } });
+  const log = createLog({
+    level: 'debug',
+    sink: { write: (line) => void events.push(JSON.parse(line)), flush: () => {} },
+  });
   let passed = 0;
   const client: AcmeClient = {
     async order(order) {
@@ -109,7 +112,10 @@ export function createBench({ domains = ONE, directory = DIRECTORY, stored = [] 
   return bench;
 }
 
-/** As a directory does: by its own key, which it names, for the key of the request (RFC 2986: the third part of what is signed). */
+/**
+ * As a directory does: by its own key, which it names, for the key of the request (RFC 2986: the third part of what is
+ * signed).
+ */
 export function issue({ domains, request }: CertificateOrder, now: number): string {
   const [content] = readElements(readElements(request)[0]?.content ?? Buffer.of());
   const requested = readElements(content?.content ?? Buffer.of())[2]?.content ?? Buffer.of();
@@ -120,7 +126,13 @@ export function issue({ domains, request }: CertificateOrder, now: number): stri
 
 /** Valid from the day before the start for 91 days. */
 export function store(folder: TlsFolder, domains: readonly string[] = ONE): X509Certificate {
-  const { cert, key } = createSelfSigned({ domains, extensions: [ISSUER], keys: createKeyPair(), now: START, days: 90 });
+  const { cert, key } = createSelfSigned({
+    domains,
+    extensions: [ISSUER],
+    keys: createKeyPair(),
+    now: START,
+    days: 90,
+  });
   folder.writeCertificate(DIRECTORY, cert, key);
   return new X509Certificate(cert);
 }

@@ -35,7 +35,12 @@ export interface Service {
   close(): Promise<void>;
 }
 
-export async function startService({ controllers, settings = {}, parts = {}, expectedErrors = [] }: ServiceOptions = {}): Promise<Service> {
+export async function startService({
+  controllers,
+  settings = {},
+  parts = {},
+  expectedErrors = [],
+}: ServiceOptions = {}): Promise<Service> {
   const dir = controllers === undefined ? SHIPPED_CONTROLLERS : mkdtempSync(join(tmpdir(), 'gatefold-service-'));
   for (const [name, source] of Object.entries(controllers ?? {})) writeFileSync(join(dir, name), source);
   const lines: LogLine[] = [];
@@ -124,7 +129,9 @@ export function parseRaw(text: string): RawAnswer {
   assert.ok(from >= 0, `no answer in ${JSON.stringify(text)}`);
   const [head = '', ...body] = text.slice(from).split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
-  const headers = new Map(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = new Map(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
   return { status: Number(statusLine.split(' ')[1]), headers, body: body.join('\r\n\r\n') };
 }
 

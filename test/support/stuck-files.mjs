@@ -1,6 +1,10 @@
-// A reporter for run.mjs: the files that were out of time before a test of theirs had a result, and how much else has failed.
+// A reporter for run.mjs: the files that were out of time before a test of theirs had a result, and how much else has
+// failed.
 
-/** @param {AsyncIterable<{ type: string, data: { name: string, file?: string, details: { error: unknown } } }>} events as `node:test` has them */
+/**
+ * @param {AsyncIterable<{ type: string, data: { name: string, file?: string, details: { error: unknown } } }>} events
+ * as `node:test` has them
+ */
 export default async function* (events) {
   /** @type {Set<string>} */
   const begun = new Set();

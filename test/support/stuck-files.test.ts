@@ -38,7 +38,8 @@ const rows: [what: string, events: Event[], report: { stuck: string[]; failed: n
 for (const [what, events, report] of rows) {
   test(what, async () => {
     async function* source() {
-      for (const [type, name, file, failureType] of events) yield { type, data: { name, file, details: { error: { failureType } } } };
+      for (const [type, name, file, failureType] of events)
+        yield { type, data: { name, file, details: { error: { failureType } } } };
     }
     let text = '';
     for await (const part of stuckFiles(source())) text += part;

@@ -7,6 +7,9 @@ export interface TestPair {
 }
 
 /** Self-signed, so that the certificate is also its root. */
-export function makePair(domain: string, { days = 90, now = Date.now() }: { days?: number; now?: number } = {}): TestPair {
+export function makePair(
+  domain: string,
+  { days = 90, now = Date.now() }: { days?: number; now?: number } = {},
+): TestPair {
   return createSelfSigned({ domains: [domain], keys: createKeyPair(), now, days });
 }

@@ -17,8 +17,13 @@ describe('drain', () => {
         (answer) => answer.text(),
         (error: Error) => (error.cause as NodeJS.ErrnoException).code,
       );
-    const begin = (acceptFor: number | null, { pendingWork = (): number => 0, giveUpWork = () => {}, timeout = 20_000 } = {}) =>
-      new Promise<void>((onDrained) => drain({ server, setDraining() {}, pendingWork, giveUpWork }, { timeout, acceptFor, onDrained }));
+    const begin = (
+      acceptFor: number | null,
+      { pendingWork = (): number => 0, giveUpWork = () => {}, timeout = 20_000 } = {},
+    ) =>
+      new Promise<void>((onDrained) =>
+        drain({ server, setDraining() {}, pendingWork, giveUpWork }, { timeout, acceptFor, onDrained }),
+      );
     return { ask, begin, server, port };
   }
 
@@ -44,7 +49,11 @@ describe('drain', () => {
     await (await start(test)).begin(null, { pendingWork });
     assert.equal(looks, 3);
     const steps: string[] = [];
-    await (await start(test)).begin(null, { pendingWork: () => 1, giveUpWork: () => void steps.push('given up'), timeout: 60 });
+    await (await start(test)).begin(null, {
+      pendingWork: () => 1,
+      giveUpWork: () => void steps.push('given up'),
+      timeout: 60,
+    });
     assert.deepEqual(steps, ['given up']);
   });
 

@@ -37,7 +37,8 @@ async function start(t: TestContext, files: Readonly<Record<string, string>>): P
   const worker = cluster.fork({ CONTROLLERS_DIR: dir, DATA_DIR: dir, LOG_LEVEL: 'error' });
   const lines: Record<string, unknown>[] = [];
   for (const stream of [worker.process.stdout, worker.process.stderr])
-    if (stream !== null) createInterface({ input: stream }).on('line', (line) => line.startsWith('{') && lines.push(JSON.parse(line)));
+    if (stream !== null)
+      createInterface({ input: stream }).on('line', (line) => line.startsWith('{') && lines.push(JSON.parse(line)));
   const port = await openPort(0, '127.0.0.1');
   const order = (message: ToWorker, socket?: unknown) => void worker.send(seal(message), socket as SendHandle);
   t.after(async () => {

@@ -6,7 +6,15 @@ import { seal, unseal } from '../../src/worker/messages.ts';
 describe('messages', () => {
   it('are told from what a controller may send over the same channel', () => {
     assert.deepEqual(unseal(seal({ kind: 'booted' })), { kind: 'booted' });
-    for (const foreign of [{ kind: 'unfit', reason: 'x' }, { kind: 'faulty' }, { hello: 'parent' }, 'pong', null, 7, undefined]) {
+    for (const foreign of [
+      { kind: 'unfit', reason: 'x' },
+      { kind: 'faulty' },
+      { hello: 'parent' },
+      'pong',
+      null,
+      7,
+      undefined,
+    ]) {
       assert.equal(unseal(foreign), undefined);
     }
   });

@@ -1,4 +1,5 @@
-// /api/book: a list with pages, filter and sort; one book by its id, with its version as ETag; reviews below it; its cover.
+// /api/book: a list with pages, filter and sort; one book by its id, with its version as ETag; reviews below it; its
+// cover.
 import { Readable } from 'node:stream';
 import { type ControllerParams, HttpError, type Int, ifMatch, type Operations, Reply } from 'gatefold';
 import { type Book, COLUMNS, etagOf, findBook, type NewBook, type Row, toBook, toRow } from '../lib/books.ts';
@@ -48,7 +49,9 @@ export default class BookController extends ShopController {
   } {
     const where = 'WHERE (?1 IS NULL OR author = ?1) AND (?2 IS NULL OR inPrint = ?2) AND (?3 IS NULL OR price <= ?3)';
     const filter = [author ?? null, inPrint === undefined ? null : Number(inPrint), maxPrice ?? null];
-    const { total } = database.prepare(`SELECT count(*) AS total FROM book ${where}`).get(...filter) as { total: number };
+    const { total } = database.prepare(`SELECT count(*) AS total FROM book ${where}`).get(...filter) as {
+      total: number;
+    };
     const order = `ORDER BY ${sort} ${descending ? 'DESC' : 'ASC'}, id LIMIT ?4 OFFSET ?5`;
     const rows = database.prepare(`SELECT * FROM book ${where} ${order}`).all(...filter, size, (page - 1) * size);
     return { books: rows.map((row) => toBook(row as Row)), page, total };
@@ -58,7 +61,9 @@ export default class BookController extends ShopController {
     const row = toRow(book);
     const taken = database.prepare('SELECT id FROM book WHERE isbn = ?').get(book.isbn);
     if (taken !== undefined)
-      throw new HttpError(409, 'ISBN_TAKEN', 'There is a book of this ISBN', { details: [{ pointer: '/isbn', message: 'is taken' }] });
+      throw new HttpError(409, 'ISBN_TAKEN', 'There is a book of this ISBN', {
+        details: [{ pointer: '/isbn', message: 'is taken' }],
+      });
     const insert = `INSERT INTO book (${COLUMNS.join()}) VALUES (${COLUMNS.map(() => '?').join()})`;
     const { lastInsertRowid } = database.prepare(insert).run(...COLUMNS.map((column) => row[column] ?? null));
     const made = findBook(Number(lastInsertRowid));
@@ -81,7 +86,10 @@ export default class BookController extends ShopController {
           .join()}\r\n`;
       }
     };
-    const headers = { 'Content-Type': 'text/csv; charset=UTF-8', 'Content-Disposition': 'attachment; filename="books.csv"' };
+    const headers = {
+      'Content-Type': 'text/csv; charset=UTF-8',
+      'Content-Disposition': 'attachment; filename="books.csv"',
+    };
     return new Reply(200, Readable.from(csv()), headers);
   }
 
@@ -111,7 +119,9 @@ export default class BookController extends ShopController {
 
   'GET {id}/reviews'(_: unknown, { path: { id } }: OneBook): Review[] {
     findBook(id);
-    return database.prepare('SELECT id, stars, text FROM review WHERE book = ? ORDER BY id').all(id) as unknown as Review[];
+    return database
+      .prepare('SELECT id, stars, text FROM review WHERE book = ? ORDER BY id')
+      .all(id) as unknown as Review[];
   }
 
   'POST {id}/reviews'(review: NewReview, { path: { id } }: OneBook): Reply<201, Review> {
@@ -124,7 +134,9 @@ export default class BookController extends ShopController {
   }
 
   'GET {id}/reviews/{review}'(_: unknown, { path }: ControllerParams<{ path: { id: Int; review: Int } }>): Review {
-    const found = database.prepare('SELECT id, stars, text FROM review WHERE book = ? AND id = ?').get(path.id, path.review);
+    const found = database
+      .prepare('SELECT id, stars, text FROM review WHERE book = ? AND id = ?')
+      .get(path.id, path.review);
     if (found === undefined) throw new HttpError(404, 'REVIEW_NOT_FOUND', 'There is no such review');
     return found as unknown as Review;
   }

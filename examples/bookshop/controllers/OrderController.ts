@@ -1,4 +1,5 @@
-// /api/order: an order is placed; its confirmation goes out after the answer; who wants to watch gets an event for each.
+// /api/order: an order is placed; its confirmation goes out after the answer; who wants to watch gets an event for
+// each.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ControllerParams, eventStream, HttpError, type Int, Reply, type ServerEvent } from 'gatefold';
 import { findBook } from '../lib/books.ts';
@@ -21,7 +22,9 @@ const toOrder = (row: object): Order => ({ ...(row as Order), paid: (row as { pa
 export default class OrderController extends ShopController {
   created(order: NewOrder, { log, waitUntil }: ControllerParams): Reply<201, Order> {
     findBook(order.book);
-    const { lastInsertRowid } = database.prepare('INSERT INTO purchase (book, copies) VALUES (?, ?)').run(order.book, order.copies);
+    const { lastInsertRowid } = database
+      .prepare('INSERT INTO purchase (book, copies) VALUES (?, ?)')
+      .run(order.book, order.copies);
     const made = { id: Number(lastInsertRowid), ...order, paid: false };
     log.info('order placed', { order: made.id, copies: made.copies });
     waitUntil(sendConfirmation(made.id));
@@ -30,7 +33,9 @@ export default class OrderController extends ShopController {
 
   /** Server-sent events: every order from now on, or from the last one that the client has seen. */
   'GET events'(_: unknown, { lastEventId, signal }: ControllerParams) {
-    return eventStream(ordersSince(lastEventId === undefined ? newestOrder() : Number(lastEventId), signal), { retry: 100 });
+    return eventStream(ordersSince(lastEventId === undefined ? newestOrder() : Number(lastEventId), signal), {
+      retry: 100,
+    });
   }
 
   'GET {id}'(_: unknown, { path: { id } }: ControllerParams<{ path: { id: Int } }>): Order {

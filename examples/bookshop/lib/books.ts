@@ -31,7 +31,18 @@ export interface Book extends NewBook {
 
 export type Row = Record<string, string | number | null>;
 
-export const COLUMNS = ['title', 'author', 'isbn', 'price', 'currency', 'pages', 'publishedOn', 'inPrint', 'language', 'tags'] as const;
+export const COLUMNS = [
+  'title',
+  'author',
+  'isbn',
+  'price',
+  'currency',
+  'pages',
+  'publishedOn',
+  'inPrint',
+  'language',
+  'tags',
+] as const;
 
 export function toBook({ cover, coverType, inPrint, tags, ...row }: Row): Book {
   return { ...row, inPrint: inPrint === 1, tags: JSON.parse(String(tags)) } as Book;

@@ -1,4 +1,5 @@
-// The one database of a worker. Each worker has its own connection; SQLite's write-ahead log lets them work side by side.
+// The one database of a worker. Each worker has its own connection; SQLite's write-ahead log lets them work side by
+// side.
 import { DatabaseSync } from 'node:sqlite';
 
 export const database = new DatabaseSync(process.env.BOOKSHOP_DB ?? './data/bookshop.sqlite');
@@ -19,7 +20,9 @@ database.exec(`
   CREATE TABLE IF NOT EXISTS session (token TEXT PRIMARY KEY, user TEXT NOT NULL) STRICT;
 `);
 
-/** A base class is how groups share what they have in common: here, that the database is closed when the worker ends. */
+/**
+ * A base class is how groups share what they have in common: here, that the database is closed when the worker ends.
+ */
 export abstract class ShopController {
   [Symbol.dispose](): void {
     if (database.isOpen) database.close();

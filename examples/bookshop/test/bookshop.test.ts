@@ -33,7 +33,8 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
   after(() => api.close());
   const add = async (book: Partial<NewBook>): Promise<Book> =>
     (await (await writer.fetch('/book', { method: 'POST', json: { ...emma, ...book } })).json()) as Book;
-  const list = async (query: string) => (await (await api.fetch(`/book${query}`)).json()) as { books: Book[]; page: number; total: number };
+  const list = async (query: string) =>
+    (await (await api.fetch(`/book${query}`)).json()) as { books: Book[]; page: number; total: number };
   const titles = async (query: string) => (await list(query)).books.map(({ title }) => title);
 
   const made = await writer.fetch('/book', { method: 'POST', json: emma });
@@ -43,7 +44,10 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
   await add({ title: 'Dracula', author: 'Stoker', isbn: '9780141439846', price: 10.5 });
 
   test('201 with Location and ETag', () => {
-    assert.deepEqual([made.status, made.headers.get('location'), made.headers.get('etag')], [201, `/api/book/${book.id}`, '"1"']);
+    assert.deepEqual(
+      [made.status, made.headers.get('location'), made.headers.get('etag')],
+      [201, `/api/book/${book.id}`, '"1"'],
+    );
     assert.deepEqual(book, { ...emma, id: book.id, version: 1 });
   });
 
@@ -79,7 +83,10 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal((await api.fetch(`${one}/nothing`)).status, 404);
     assert.equal((await api.fetch('/book/seven')).status, 422);
     const wrongMethod = await api.fetch(one, { method: 'POST' });
-    assert.deepEqual([wrongMethod.status, wrongMethod.headers.get('allow')], [405, 'GET, HEAD, PATCH, DELETE, OPTIONS']);
+    assert.deepEqual(
+      [wrongMethod.status, wrongMethod.headers.get('allow')],
+      [405, 'GET, HEAD, PATCH, DELETE, OPTIONS'],
+    );
   });
 
   test('a client that has it already gets 304', async () => {
@@ -89,11 +96,18 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
 
   test('PATCH with If-Match', async () => {
     const patch = (etag?: string) =>
-      writer.fetch(one, { method: 'PATCH', json: { price: 9 }, headers: etag === undefined ? {} : { 'If-Match': etag } });
+      writer.fetch(one, {
+        method: 'PATCH',
+        json: { price: 9 },
+        headers: etag === undefined ? {} : { 'If-Match': etag },
+      });
     assert.equal((await patch()).status, 428);
     assert.equal((await patch('"0"')).status, 412);
     const changed = await patch('"1"');
-    assert.deepEqual([changed.status, changed.headers.get('etag'), ((await changed.json()) as Book).price], [200, '"2"', 9]);
+    assert.deepEqual(
+      [changed.status, changed.headers.get('etag'), ((await changed.json()) as Book).price],
+      [200, '"2"', 9],
+    );
     assert.equal((await patch('"1"')).status, 412);
   });
 
@@ -115,12 +129,20 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
 
   test('a cover goes up and comes down byte for byte', async () => {
     const image = randomBytes(2_000_000);
-    const upload = await writer.fetch(`${one}/cover`, { method: 'PUT', body: image, headers: { 'Content-Type': 'image/png' } });
+    const upload = await writer.fetch(`${one}/cover`, {
+      method: 'PUT',
+      body: image,
+      headers: { 'Content-Type': 'image/png' },
+    });
     assert.equal(upload.status, 204);
     const cover = await api.fetch(`${one}/cover`);
     assert.equal(cover.headers.get('content-type'), 'image/png');
     assert.ok(image.equals(Buffer.from(await cover.arrayBuffer())));
-    const text = await writer.fetch(`${one}/cover`, { method: 'PUT', body: 'x', headers: { 'Content-Type': 'video/mp4' } });
+    const text = await writer.fetch(`${one}/cover`, {
+      method: 'PUT',
+      body: 'x',
+      headers: { 'Content-Type': 'video/mp4' },
+    });
     assert.equal(text.status, 415);
   });
 
@@ -139,10 +161,16 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
   });
 
   test('a webhook is signed over its raw bytes', async () => {
-    const order = (await (await api.fetch('/order', { method: 'POST', json: { book: book.id, copies: 1 } })).json()) as { id: number };
+    const order = (await (
+      await api.fetch('/order', { method: 'POST', json: { book: book.id, copies: 1 } })
+    ).json()) as { id: number };
     const sign = (body: string) => createHmac('sha256', 'shared with the payment provider').update(body).digest('hex');
     const post = (body: string, signature: string) =>
-      api.fetch('/webhook/payment', { method: 'POST', body, headers: { 'Content-Type': 'application/json', 'X-Signature': signature } });
+      api.fetch('/webhook/payment', {
+        method: 'POST',
+        body,
+        headers: { 'Content-Type': 'application/json', 'X-Signature': signature },
+      });
     const plain = `{"type":"paid","order":${order.id}}`;
     for (const body of [
       `{ "type": "paid", "order": ${order.id} }`,
@@ -162,7 +190,10 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     const { id } = (await (await order()).json()) as { id: number };
     await order();
     const stop = new AbortController();
-    const events = await api.fetch('/order/events', { headers: { 'Last-Event-ID': String(id - 1) }, signal: stop.signal });
+    const events = await api.fetch('/order/events', {
+      headers: { 'Last-Event-ID': String(id - 1) },
+      signal: stop.signal,
+    });
     assert.equal(events.headers.get('content-type'), 'text/event-stream');
     let text = '';
     for await (const piece of events.body as unknown as AsyncIterable<Uint8Array>) {
@@ -185,9 +216,13 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
   });
 
   test('a rate limit', async () => {
-    for (let i = 0; i < 6; i++) await api.fetch('/session', { method: 'POST', json: { user: 'eve', password: 'guess' } });
+    for (let i = 0; i < 6; i++)
+      await api.fetch('/session', { method: 'POST', json: { user: 'eve', password: 'guess' } });
     const answer = await api.fetch('/session', { method: 'POST', json: { user: 'eve', password: 'guess' } });
-    assert.deepEqual([answer.status, ((await answer.json()) as { error_code: string }).error_code], [429, 'RATE_LIMITED']);
+    assert.deepEqual(
+      [answer.status, ((await answer.json()) as { error_code: string }).error_code],
+      [429, 'RATE_LIMITED'],
+    );
     assert.ok(Number(answer.headers.get('retry-after')) > 0);
   });
 
@@ -231,9 +266,16 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     const { database } = await import('../lib/database.ts');
     const mails = () => (database.prepare('SELECT count(*) AS count FROM mail').get() as { count: number }).count;
     const before = mails();
-    await api.fetch('/order', { method: 'POST', json: { book: book.id, copies: 3 }, headers: { 'X-Request-Id': 'order-3' } });
+    await api.fetch('/order', {
+      method: 'POST',
+      json: { book: book.id, copies: 3 },
+      headers: { 'X-Request-Id': 'order-3' },
+    });
     const line = api.lines.find(({ event, request_id }) => event === 'operation-info' && request_id === 'order-3');
-    assert.deepEqual([line?.message, line?.copies, line?.group, line?.operation], ['order placed', 3, 'Order', 'created']);
+    assert.deepEqual(
+      [line?.message, line?.copies, line?.group, line?.operation],
+      ['order placed', 3, 'Order', 'created'],
+    );
     while (mails() <= before) await new Promise((later) => setTimeout(later, 10));
   });
 

@@ -1,6 +1,7 @@
-// JSON Schema (the part of 2020-12 that schema.ts writes) → a closure that checks a value and gives it the form that its type
-// says: a number for the text of a query, a Date for its text, an object without the fields that nobody declared. All
-// mistakes are gathered. What was sent is never changed: a part of a union that fails must leave no trace.
+// JSON Schema (the part of 2020-12 that schema.ts writes) → a closure that checks a value and gives it the form that
+// its type says: a number for the text of a query, a Date for its text, an object without the fields that nobody
+// declared. All mistakes are gathered. What was sent is never changed: a part of a union that fails must leave no
+// trace.
 
 import type { Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
@@ -20,7 +21,10 @@ const KEYWORDS = new Set(
 export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: boolean): Compiler {
   const compiled = new Map<unknown, Check>();
 
-  /** A name, or a schema that contains itself by way of a union, is the same check wherever it occurs, and counts the depth. */
+  /**
+   * A name, or a schema that contains itself by way of a union, is the same check wherever it occurs, and counts the
+   * depth.
+   */
   function compile(schema: Schema): Check {
     const key = schema.$ref ?? schema;
     const known = compiled.get(key);

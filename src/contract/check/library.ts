@@ -1,5 +1,5 @@
-// Schemas of libraries (zod, valibot, arktype, …) that `static operations` names in the place of types: the convention of
-// https://standardschema.dev. A library may throw or answer anything: the outcome is a list of mistakes or a value.
+// Schemas of libraries (zod, valibot, arktype, …) that `static operations` names in the place of types: the convention
+// of https://standardschema.dev. A library may throw or answer anything: the outcome is a list of mistakes or a value.
 
 import type { OperationContract, Problem, Schema } from '../contract.ts';
 import type { Bundle } from '../schema/bundle.ts';
@@ -55,8 +55,8 @@ export function withGiven(
 }
 
 /**
- * When `data` is what the schema of the query makes of it. `always`: also where a body is sent. `without a body`: a body is the data, but
- * that of a GET, HEAD or DELETE is only where it has a schema of its own.
+ * When `data` is what the schema of the query makes of it. `always`: also where a body is sent. `without a body`: a
+ * body is the data, but that of a GET, HEAD or DELETE is only where it has a schema of its own.
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
@@ -80,12 +80,15 @@ export function validate(schema: StandardSchema, value: unknown, from: Problem['
 }
 
 function read(answer: unknown, from: Problem['in']): Validated {
-  if (typeof answer !== 'object' || answer === null) throw new TypeError('the schema answered neither a value nor issues');
+  if (typeof answer !== 'object' || answer === null)
+    throw new TypeError('the schema answered neither a value nor issues');
   const { issues, value } = answer as { issues?: unknown; value?: unknown };
   if (issues === undefined || issues === null) return { value };
   if (!Array.isArray(issues)) throw new TypeError('the schema answered issues that are no list');
   const problems = issues.slice(0, LIMITS.mistakes).map((issue) => problemOf(issue, from));
-  return { problems: problems.length > 0 ? problems : [{ in: from, pointer: '', message: 'is not what it should be' }] };
+  return {
+    problems: problems.length > 0 ? problems : [{ in: from, pointer: '', message: 'is not what it should be' }],
+  };
 }
 
 function problemOf(issue: unknown, from: Problem['in']): Problem {

@@ -1,5 +1,5 @@
-// The check of an operation's requests: its schemas, compiled when its file is loaded, so that no request meets a schema that does not
-// compile. All mistakes are reported at once, wherever they are.
+// The check of an operation's requests: its schemas, compiled when its file is loaded, so that no request meets a
+// schema that does not compile. All mistakes are reported at once, wherever they are.
 
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -57,7 +57,8 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   if (body === undefined && query === undefined) return own;
   return async (parts, dataIs, verb) => {
     const dataIsQuery =
-      queryAsData === 'always' || (queryAsData !== 'never' && (dataIs === 'query' || (body === undefined && BODILESS.has(verb))));
+      queryAsData === 'always' ||
+      (queryAsData !== 'never' && (dataIs === 'query' || (body === undefined && BODILESS.has(verb))));
     const problems = [...(own?.(parts, dataIsQuery ? undefined : dataIs) ?? [])];
     const take = async (part: keyof RequestParts, work: Validated | Promise<Validated>) => {
       const made = await work;
@@ -97,7 +98,8 @@ function ownCheck({
       const others = problems;
       problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts, problems);
       // A query that is empty was not sent either.
-      if (optional && problems !== others && dataIs === 'query' && isEmpty(parts.data)) [parts.data, problems] = [undefined, others];
+      if (optional && problems !== others && dataIs === 'query' && isEmpty(parts.data))
+        [parts.data, problems] = [undefined, others];
     }
     return problems?.slice(0, LIMITS.mistakes);
   };
@@ -119,5 +121,8 @@ function checkPart(
     parts[part] = made;
     return before;
   }
-  return [...(before ?? []), ...mistakes.map(({ pointer, message }) => ({ in: from, pointer: cutPointer(pointer), message }))];
+  return [
+    ...(before ?? []),
+    ...mistakes.map(({ pointer, message }) => ({ in: from, pointer: cutPointer(pointer), message })),
+  ];
 }

@@ -1,4 +1,5 @@
-// Compares what an operation answers with what its result type says. For development alone: a difference is a line in the log.
+// Compares what an operation answers with what its result type says. For development alone: a difference is a line in
+// the log.
 import { isReply } from '../../controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
@@ -13,7 +14,10 @@ export interface ResultMistake {
 export type ResultCheck = (result: unknown) => ResultMistake | undefined;
 
 /** Undefined when the type says nothing. */
-export function createResultCheck({ results }: OperationContract, defs: Readonly<Record<string, Schema>>): ResultCheck | undefined {
+export function createResultCheck(
+  { results }: OperationContract,
+  defs: Readonly<Record<string, Schema>>,
+): ResultCheck | undefined {
   if (results.every(({ schema }) => schema === undefined)) return undefined;
   const compiler = createCompiler(defs, false);
   const checks = new Map<number, Check | undefined>();

@@ -2,7 +2,9 @@
 import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
 
-/** @returns the value as the operation gets it; when something is wrong, `run` has been told and the value means nothing */
+/**
+ * @returns the value as the operation gets it; when something is wrong, `run` has been told and the value means nothing
+ */
 export type Check = (value: unknown, run: Run) => unknown;
 
 /** One mistake, its pointer put together from the inside out: what is right costs no path. */
@@ -68,6 +70,7 @@ export interface Compiler {
 /** The schema that a reference stands for, in however many steps; any other schema is itself, and none is `{}`. */
 export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
   let target = schema ?? {};
-  for (let i = 0; typeof target.$ref === 'string' && i < 100; i++) target = defs[target.$ref.slice('#/$defs/'.length)] as Schema;
+  for (let i = 0; typeof target.$ref === 'string' && i < 100; i++)
+    target = defs[target.$ref.slice('#/$defs/'.length)] as Schema;
   return target;
 }

@@ -22,7 +22,8 @@ export function compileArray(schema: Schema, { compile, texts }: Compiler): Chec
     if (Array.isArray(value)) list = value;
     else if (texts && value !== undefined) list = [value];
     else return run.wrong('must be a list');
-    if (list.length < minItems) return run.wrong(`must have at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}`);
+    if (list.length < minItems)
+      return run.wrong(`must have at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}`);
     if (list.length > most) return run.wrong(`must have at most ${most} ${most === 1 ? 'entry' : 'entries'}`);
     const before = run.mistakes.length;
     let made: unknown[] | undefined;
@@ -112,7 +113,8 @@ export function compileObject(schema: Schema, { compile, texts }: Compiler): Che
     }
     if (anew !== undefined) return anew;
     let sent = 0;
-    for (const _ in fields) if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
+    for (const _ in fields)
+      if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
     if (sent === present && changed === undefined) return value;
     if (sent > present && other !== undefined) return withOthers(fields, changed, run, before);
     if (sent > present && keepsOthers && changed === undefined) return value;
@@ -160,6 +162,7 @@ function emptyLike(fields: Fields): Record<string, unknown> {
 
 /** Assigning `__proto__` would set the prototype of an object that has one. */
 function put(into: Record<string, unknown>, name: string, value: unknown): void {
-  if (name === '__proto__') Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
+  if (name === '__proto__')
+    Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
   else into[name] = value;
 }

@@ -1,5 +1,5 @@
-// Refuses recursive unions whose parts can only be told apart by trying: a request could make each level try all parts again,
-// which takes exponentially long in its depth.
+// Refuses recursive unions whose parts can only be told apart by trying: a request could make each level try all parts
+// again, which takes exponentially long in its depth.
 
 import type { Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
@@ -28,7 +28,9 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     if (objects.length > 1 && tagOf(objects, resolver) === undefined && reaches(objects, union)) {
       return "give them a field of different literals, like kind: 'a' and kind: 'b'";
     }
-    return lists.length > 1 && reaches(lists, union) ? 'write one list of all entries instead of several lists' : undefined;
+    return lists.length > 1 && reaches(lists, union)
+      ? 'write one list of all entries instead of several lists'
+      : undefined;
   }
 
   function reaches(from: readonly Schema[], target: Schema): boolean {

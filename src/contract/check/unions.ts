@@ -1,5 +1,6 @@
-// Checks of unions. The kind of the value decides first, then a field by whose value the parts can be told apart; only what is
-// left is tried. A recursive union that would have to be tried is refused when its file is loaded (union-safety.ts).
+// Checks of unions. The kind of the value decides first, then a field by whose value the parts can be told apart; only
+// what is left is tried. A recursive union that would have to be tried is refused when its file is loaded
+// (union-safety.ts).
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
@@ -22,7 +23,8 @@ export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Ch
   for (const kind of KINDS) {
     const fitting = parts.filter(({ schema }) => kindsOf(schema, compiler).has(kind));
     if (kind === 'string' && compiler.texts) byKind.set(kind, firstText(parts, compiler, message));
-    else if (fitting.length > 0) byKind.set(kind, kind === 'object' ? objects(fitting, compiler, message) : anyOf(fitting, message));
+    else if (fitting.length > 0)
+      byKind.set(kind, kind === 'object' ? objects(fitting, compiler, message) : anyOf(fitting, message));
   }
   return (value, run) => {
     const check = byKind.get(kindOf(value));
@@ -56,7 +58,9 @@ export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): Re
   if (of.enum !== undefined || 'const' in of) return new Set(((of.enum as unknown[]) ?? [of.const]).map(kindOf));
   if (of.type === undefined) return new Set(of.not === undefined ? KINDS : []);
   const text: Kind = Object.hasOwn(of, IS_FILE) ? 'file' : 'string';
-  return new Set([of.type].flat().map((type) => (type === 'integer' ? 'number' : type === 'string' ? text : (type as Kind))));
+  return new Set(
+    [of.type].flat().map((type) => (type === 'integer' ? 'number' : type === 'string' ? text : (type as Kind))),
+  );
 }
 
 /** Of a text of a query or a form: what it can be read as comes first, a string after that, a list of it last. */
@@ -77,11 +81,13 @@ function objects(parts: readonly Part[], compiler: Compiler, message: string): C
   const tag = parts.length < 2 ? undefined : tagOf(schemas, compiler);
   if (tag === undefined) return anyOf(parts, message);
   const byValue = new Map<unknown, Check>();
-  for (const { schema, check } of parts) for (const value of tagValues(schema, tag, compiler) ?? []) byValue.set(value, check);
+  for (const { schema, check } of parts)
+    for (const value of tagValues(schema, tag, compiler) ?? []) byValue.set(value, check);
   const wrongTag = `must be ${listed([...byValue.keys()])}`;
   return (value, run) => {
     const given = (value as Record<string, unknown>)[tag];
-    const check = byValue.get(given) ?? (compiler.texts && typeof given === 'string' ? byText(byValue, given) : undefined);
+    const check =
+      byValue.get(given) ?? (compiler.texts && typeof given === 'string' ? byText(byValue, given) : undefined);
     if (check !== undefined) return check(value, run);
     const from = run.mistakes.length;
     run.wrong(given === undefined ? 'is missing' : wrongTag);
@@ -109,7 +115,10 @@ export function tagOf(parts: readonly Schema[], compiler: Pick<Compiler, 'resolv
 }
 
 function tagValues(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
-  const { required, properties } = compiler.resolve(part) as { required?: string[]; properties?: Record<string, Schema> };
+  const { required, properties } = compiler.resolve(part) as {
+    required?: string[];
+    properties?: Record<string, Schema>;
+  };
   if (!required?.includes(name) || properties === undefined) return undefined;
   const field = compiler.resolve(properties[name] as Schema);
   return 'const' in field ? [field.const] : (field.enum as unknown[] | undefined);
@@ -157,7 +166,10 @@ function attempt(check: Check, value: unknown, run: Run): unknown {
 function merge(a: unknown, b: unknown): unknown {
   if (a === b || !isStructure(a) || !isStructure(b)) return a;
   if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i])) : a;
-  const made = Object.assign(Object.getPrototypeOf(a) === null ? Object.setPrototypeOf({}, null) : {}, b) as Record<string, unknown>;
+  const made = Object.assign(Object.getPrototypeOf(a) === null ? Object.setPrototypeOf({}, null) : {}, b) as Record<
+    string,
+    unknown
+  >;
   for (const key of Object.keys(a)) made[key] = key in b ? merge(a[key], b[key]) : a[key];
   return made;
 }

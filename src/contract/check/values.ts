@@ -14,7 +14,9 @@ const MOST_CHARACTERS = 100;
 
 export function oneOf(values: readonly unknown[], texts: boolean): Check {
   const set = new Set(values);
-  const read = texts ? new Map(values.filter((value) => value !== null).map((value) => [String(value), value])) : undefined;
+  const read = texts
+    ? new Map(values.filter((value) => value !== null).map((value) => [String(value), value]))
+    : undefined;
   const message = `must be ${listed(values)}`;
   return (value, run) => {
     if (set.has(value)) return value;
@@ -51,7 +53,8 @@ export function compileString(schema: Schema): Check {
   const fits = format === undefined ? undefined : FORMATS[format];
   if (format !== undefined && fits === undefined) throw new Error(`the format ${format} is not known`);
   const pattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
-  if (minLength === undefined && maxLength === undefined && pattern === undefined && fits === undefined) return plainString;
+  if (minLength === undefined && maxLength === undefined && pattern === undefined && fits === undefined)
+    return plainString;
   const kind = toDate ? `must be ${FORMAT_NAMES['date-time']}` : 'must be a string';
   return (value, run) => {
     if (typeof value !== 'string') return run.wrong(kind);
@@ -88,10 +91,14 @@ function compilePattern(source: string): Check {
 }
 
 export function compileNumber(schema: Schema, texts: boolean): Check {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Readonly<Record<string, number | undefined>>;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Readonly<
+    Record<string, number | undefined>
+  >;
   const integer = schema.type === 'integer';
   const what = integer ? 'must be a whole number' : 'must be a number';
-  const isBounded = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf].some((bound) => bound !== undefined);
+  const isBounded = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf].some(
+    (bound) => bound !== undefined,
+  );
   return (given, run) => {
     const value = texts && typeof given === 'string' ? readNumber(given) : given;
     if (typeof value !== 'number' || !Number.isFinite(value)) return run.wrong(what);
@@ -99,9 +106,12 @@ export function compileNumber(schema: Schema, texts: boolean): Check {
     if (!isBounded) return value;
     if (minimum !== undefined && value < minimum) return run.wrong(`must be at least ${minimum}`);
     if (maximum !== undefined && value > maximum) return run.wrong(`must be at most ${maximum}`);
-    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum) return run.wrong(`must be more than ${exclusiveMinimum}`);
-    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum) return run.wrong(`must be less than ${exclusiveMaximum}`);
-    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) return run.wrong(`must be a multiple of ${multipleOf}`);
+    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
+      return run.wrong(`must be more than ${exclusiveMinimum}`);
+    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
+      return run.wrong(`must be less than ${exclusiveMaximum}`);
+    if (multipleOf !== undefined && !isMultiple(value, multipleOf))
+      return run.wrong(`must be a multiple of ${multipleOf}`);
     return value;
   };
 }

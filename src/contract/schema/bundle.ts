@@ -1,6 +1,6 @@
-// A library's JSON Schema may have definitions of its own, and references into itself. They move to the definitions of the group, each
-// under a name that is free there. A definition that several schemas bring is kept once, where its name and its meaning are the same.
-// It knows JSON Schema and nothing of operations.
+// A library's JSON Schema may have definitions of its own, and references into itself. They move to the definitions of
+// the group, each under a name that is free there. A definition that several schemas bring is kept once, where its name
+// and its meaning are the same. It knows JSON Schema and nothing of operations.
 import type { Schema } from '../contract.ts';
 
 /** Where definitions are kept. */
@@ -13,7 +13,9 @@ export interface Definitions {
 /** @param label for what has no name of its own: `created_body` */
 export type Bundle = (schema: Schema, label: string) => Schema;
 
-/** Keywords whose value is a map of schemas, whose value is no schema, and which change what a reference is relative to. */
+/**
+ * Keywords whose value is a map of schemas, whose value is no schema, and which change what a reference is relative to.
+ */
 const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 const DATA = new Set(['const', 'enum', 'default', 'example', 'examples']);
 const LEFT_OUT = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
@@ -72,7 +74,10 @@ function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   let found: unknown = root;
   for (const step of pointer.split('/').slice(1)) {
     const key = unescapeStep(step);
-    found = typeof found === 'object' && found !== null && Object.hasOwn(found, key) ? (found as Record<string, unknown>)[key] : undefined;
+    found =
+      typeof found === 'object' && found !== null && Object.hasOwn(found, key)
+        ? (found as Record<string, unknown>)[key]
+        : undefined;
   }
   return isRecord(found) || typeof found === 'boolean' ? found : undefined;
 }
@@ -88,7 +93,10 @@ function unescapeStep(step: string): string {
   return plain.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** Equal for what has the same name and is the same, with all that it refers to. Two names of one meaning stay two, for readers. */
+/**
+ * Equal for what has the same name and is the same, with all that it refers to. Two names of one meaning stay two, for
+ * readers.
+ */
 function meaningOf(root: Schema, from: string): string {
   const texts = new Map<string, string>();
   const queue = [from];

@@ -2,7 +2,16 @@
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
-import { mayBeAbsent, type NamedShape, type Notes, open, type Prop, type RecordShape, type Shape, without } from '../types/shape.ts';
+import {
+  mayBeAbsent,
+  type NamedShape,
+  type Notes,
+  open,
+  type Prop,
+  type RecordShape,
+  type Shape,
+  without,
+} from '../types/shape.ts';
 import type { Definitions } from './bundle.ts';
 
 /** On a schema of a text that reaches the operation as a `Date`. A symbol, so that what is published is plain JSON. */
@@ -70,7 +79,9 @@ export function createSchemaWriter(): SchemaWriter {
     const required = items.filter(({ optional }) => !optional).length;
     return {
       type: 'array',
-      ...(items.length === 0 ? {} : { prefixItems: items.map(({ of, optional }) => write(optional ? withoutUndefined(of) : of)) }),
+      ...(items.length === 0
+        ? {}
+        : { prefixItems: items.map(({ of, optional }) => write(optional ? withoutUndefined(of) : of)) }),
       items: rest === undefined ? false : write(rest),
       ...(required === 0 ? {} : { minItems: required }),
     };
@@ -121,7 +132,8 @@ export function createSchemaWriter(): SchemaWriter {
     const isNullOnly = values.length === 1 && values[0] === null;
     const [only] = others;
     // `string | null`
-    if (isNullOnly && others.length === 1 && typeof only?.type === 'string') return { ...only, type: [only.type, 'null'] };
+    if (isNullOnly && others.length === 1 && typeof only?.type === 'string')
+      return { ...only, type: [only.type, 'null'] };
     if (isNullOnly) others.push({ type: 'null' });
     else if (values.length === 1) others.push({ const: values[0] });
     else if (values.length > 1) others.unshift({ enum: values });

@@ -1,5 +1,5 @@
-// The tags that constrain a value, named as in JSON Schema. A tag that constrains elsewhere, or is nearly one of ours, is an
-// error; all others are remarks. Knows no types.
+// The tags that constrain a value, named as in JSON Schema. A tag that constrains elsewhere, or is nearly one of ours,
+// is an error; all others are remarks. Knows no types.
 
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
@@ -32,7 +32,10 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
 const SCHEMA = 'a schema of a library in `static operations`';
 const INTEGER = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
-/** Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case, and what to write instead. */
+/**
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case, and what to write
+ * instead.
+ */
 const FOREIGN: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
   min: '@minimum, @minLength or @minItems',
   max: '@maximum, @maxLength or @maxItems',
@@ -87,7 +90,9 @@ export function mistakeIn(name: string, text: string): string | undefined {
   if (!NEAREST.has(lower)) NEAREST.set(lower, nearest(lower));
   const near = NEAREST.get(lower);
   const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
-  const foreign = isRemark ? undefined : (FOREIGN[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${SCHEMA}` : undefined));
+  const foreign = isRemark
+    ? undefined
+    : (FOREIGN[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${SCHEMA}` : undefined));
   const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER.test(text);
   const cure = isNumberType ? 'Int or @integer' : (foreign ?? (near === undefined ? undefined : `@${near}`));
   if (cure === undefined) return undefined;
@@ -112,7 +117,9 @@ function distance(a: string, name: string): number {
   for (const [i, letter] of [...a].entries()) {
     const next = [i + 1];
     for (let j = 0; j < b.length; j++) {
-      next.push(Math.min((row[j] as number) + (letter === b[j] ? 0 : 1), (row[j + 1] as number) + 1, (next[j] as number) + 1));
+      next.push(
+        Math.min((row[j] as number) + (letter === b[j] ? 0 : 1), (row[j + 1] as number) + 1, (next[j] as number) + 1),
+      );
     }
     row = next;
   }
@@ -139,12 +146,15 @@ export function idleIn(doc: string | undefined, isScript = false): string | unde
 export function saysMore(doc: string): boolean {
   const { tags } = readDoc(doc);
   if (tags.some(([name]) => /^(?:typedef|callback|import)$/.test(name))) return false;
-  return idleIn(doc) !== undefined || tags.some(([name]) => /^(?:overload|param|arg|argument|type|template)$/.test(name));
+  return (
+    idleIn(doc) !== undefined || tags.some(([name]) => /^(?:overload|param|arg|argument|type|template)$/.test(name))
+  );
 }
 
 /** What refuses a constraint where nothing reads it. */
 export const idle = ([name, text]: Tag): string =>
-  mistakeIn(name, text) ?? `@${name} can have no effect here: write it in the comment before a property or a type alias`;
+  mistakeIn(name, text) ??
+  `@${name} can have no effect here: write it in the comment before a property or a type alias`;
 
 export interface Constraints {
   readonly keywords: Readonly<Record<string, unknown>>;
@@ -173,7 +183,8 @@ export function constraintsOf(doc: string | undefined): Constraints {
 }
 
 function constraintValue(tag: string, row: TagRow, text: string, next: Tag | undefined): unknown {
-  if (text.includes('\n')) throw new Error(`@${tag} ${text.replace(/\s+/g, ' ')}: a tag is one line; write text above the tags`);
+  if (text.includes('\n'))
+    throw new Error(`@${tag} ${text.replace(/\s+/g, ' ')}: a tag is one line; write text above the tags`);
   if (row.value === 'flag') {
     if (text !== '' && text !== 'true') throw new Error(`@${tag} takes no value; write text above the tags`);
     return true;
@@ -198,12 +209,15 @@ function refuseOddPattern(text: string, next: Tag | undefined): void {
   const fail = (why: string): never => {
     throw new Error(`@pattern ${text}: ${why}`);
   };
-  if (/^\/.*\/[dgimsuvy]*$/.test(text)) fail('write the pattern without slashes and flags, and \\/ for a slash at both ends');
+  if (/^\/.*\/[dgimsuvy]*$/.test(text))
+    fail('write the pattern without slashes and flags, and \\/ for a slash at both ends');
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (BEHIND_END.test(text)) fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
   const isCut = next?.[2] === false;
-  if (isCut && !ENDS.test(text)) fail(`@${next[0]} ends it; write \\x40 for an at sign, or the next tag on its own line`);
-  if (/\s/.test(text) && !ENDS.test(text)) fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
+  if (isCut && !ENDS.test(text))
+    fail(`@${next[0]} ends it; write \\x40 for an at sign, or the next tag on its own line`);
+  if (/\s/.test(text) && !ENDS.test(text))
+    fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
 }
 
 /** JSON where it is some, text otherwise: a default and an example are for people. */

@@ -61,7 +61,9 @@ export class Cursor {
     return doc === undefined || doc === other ? other : (other ?? '') + doc;
   }
 
-  /** The comment before the property or the alias that begins at that token; one beside another token is not its own. */
+  /**
+   * The comment before the property or the alias that begins at that token; one beside another token is not its own.
+   */
   takeDoc(at: number): string | undefined {
     const { doc, trails } = this.list[at] as Token;
     if (doc === undefined || trails) return undefined;
@@ -69,7 +71,9 @@ export class Cursor {
     return doc;
   }
 
-  /** The type; a mistake when a comment from that token to the next one, or beside it, constrains what nothing reads. */
+  /**
+   * The type; a mistake when a comment from that token to the next one, or beside it, constrains what nothing reads.
+   */
   sound(type: TypeNode, from: number, end = this.i): TypeNode {
     for (let i = from; i < end; i++) {
       const { doc, at, trails } = this.list[i] as Token;

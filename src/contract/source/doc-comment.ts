@@ -28,7 +28,10 @@ const TYPED =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
-/** @param doc one comment, or several right behind each other: all tags count, and the text of the last one that has some */
+/**
+ * @param doc one comment, or several right behind each other: all tags count, and the text of the last one that has
+ * some
+ */
 export function readDoc(doc: string | undefined): DocComment {
   const comments = doc?.slice(0, -2).split('*/').map(readComment) ?? [];
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };

@@ -1,5 +1,6 @@
-// Finds and parses the files that a controller and its types are made of. A file counts as own when its real path is not below a
-// `node_modules`. What the process has imported is read as it was imported, so what is checked is what runs.
+// Finds and parses the files that a controller and its types are made of. A file counts as own when its real path is
+// not below a `node_modules`. What the process has imported is read as it was imported, so what is checked is what
+// runs.
 import { realpathSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -73,7 +74,9 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
   };
 
   function relative(from: string, specifier: string): string | undefined {
-    const paths = candidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) => SOURCE.test(path));
+    const paths = candidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) =>
+      SOURCE.test(path),
+    );
     const found = paths.findIndex(isFile);
     for (const path of paths.slice(0, found < 0 ? undefined : found)) files.remember(path);
     return paths[found];

@@ -1,5 +1,5 @@
-// The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and `@returns`. A
-// form that is not understood is an error, or a type that is refused where it is read.
+// The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and
+// `@returns`. A form that is not understood is an error, or a type that is refused where it is read.
 import { constrains, idle } from './constraint-tags.ts';
 import { endOfBrackets, readDoc, type Tag } from './doc-comment.ts';
 import { splitType, typeAt, withoutBraces } from './jsdoc-type.ts';
@@ -37,7 +37,11 @@ const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'pr
 const mistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
 /** The alias that the tag there declares, with the tags that constrain it. Undefined when it has no name. */
-function readTypedef(tags: readonly Tag[], i: number, at: number): { name: string; type: TypeNode; own: string } | undefined {
+function readTypedef(
+  tags: readonly Tag[],
+  i: number,
+  at: number,
+): { name: string; type: TypeNode; own: string } | undefined {
   const { type, rest } = splitType((tags[i] as Tag)[1]);
   const name = /^[\p{ID_Continue}$.]+/u.exec(rest)?.[0];
   if (name === undefined) return undefined;
@@ -75,7 +79,10 @@ function constraintsFrom(tags: readonly Tag[], from: number): string {
 /** `@template T, U`, `@template {string} T - text`. */
 function templates(tags: readonly Tag[]): TypeParam[] {
   return tags.flatMap(([name, text]) => {
-    const names = name === 'template' ? /^[\p{ID_Continue}$]+(?:\s*,\s*[\p{ID_Continue}$]+)*/u.exec(splitType(text).rest)?.[0] : undefined;
+    const names =
+      name === 'template'
+        ? /^[\p{ID_Continue}$]+(?:\s*,\s*[\p{ID_Continue}$]+)*/u.exec(splitType(text).rest)?.[0]
+        : undefined;
     return names?.split(/\s*,\s*/).map((param) => ({ name: param, constraint: undefined, fallback: undefined })) ?? [];
   });
 }
@@ -100,7 +107,10 @@ function readImport(text: string, imports: Map<string, Import>): void {
   }
 }
 
-/** The types that the comment of a function gives to its parameters. @throws SourceError on a form that is not understood */
+/**
+ * The types that the comment of a function gives to its parameters. @throws SourceError on a form that is not
+ * understood
+ */
 export function withDocTypes(params: readonly Param[], doc: string | undefined, at: number): readonly Param[] {
   const { tags } = readDoc(doc);
   const fail = (message: string): never => {
@@ -171,7 +181,8 @@ function readField(text: string, at: number): Field {
 }
 
 const parentOf = ({ path }: Field): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
-const childrenOf = (parent: string, fields: readonly Field[]): readonly Field[] => fields.filter((field) => parentOf(field) === parent);
+const childrenOf = (parent: string, fields: readonly Field[]): readonly Field[] =>
+  fields.filter((field) => parentOf(field) === parent);
 
 /** Why these are not understood: one stands twice, or is the field of nothing. */
 function wrongIn(fields: readonly Field[], tag: string): string | undefined {
@@ -192,7 +203,8 @@ function typeOf({ path, type, at }: Field, fields: readonly Field[], tag: string
   const isObject = element?.kind === 'word' && (element.name === 'any' || element.name === 'object');
   if (isObject && children.length > 0) {
     const listed = children.find(({ written }) => written?.startsWith(`${path}[]`));
-    if (listed !== undefined && !isList) return mistake(`@${tag} ${listed.written}: ${path} is no list: write {Object[]} ${path}`, at);
+    if (listed !== undefined && !isList)
+      return mistake(`@${tag} ${listed.written}: ${path} is no list: write {Object[]} ${path}`, at);
     const node: TypeNode = { kind: 'object', members: children.map((child) => memberOf(child, path, fields, tag)), at };
     return isList ? { kind: 'array', of: node, at } : node;
   }

@@ -1,5 +1,5 @@
-// A type as JSDoc writes it: what is in the braces of a tag. The parser of TypeScript reads it once JSDoc's own signs are gone; a
-// form that is not understood becomes a type that is refused where it is read.
+// A type as JSDoc writes it: what is in the braces of a tag. The parser of TypeScript reads it once JSDoc's own signs
+// are gone; a form that is not understood becomes a type that is refused where it is read.
 import { Cursor } from './cursor.ts';
 import { endOfBrackets } from './doc-comment.ts';
 import { parseType } from './parse-types.ts';
@@ -30,7 +30,10 @@ export function typeAt(text: string, at: number): TypeNode {
   }
 }
 
-/** JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is `Array<T>`. */
+/**
+ * JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is
+ * `Array<T>`.
+ */
 function withoutSigns(text: string): string {
   const { list } = tokenize(text);
   let plain = text;
@@ -59,11 +62,14 @@ function plainSign(list: readonly Token[], i: number): string | undefined {
 function scriptType<T>(node: T, at: number): T {
   if (Array.isArray(node)) return node.map((one) => scriptType(one, at)) as T;
   if (typeof node !== 'object' || node === null) return node;
-  const moved = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : scriptType(value, at)])) as T;
+  const moved = Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : scriptType(value, at)]),
+  ) as T;
   return isName(moved) ? ((scriptName(moved) ?? moved) as T) : moved;
 }
 
-const isName = (node: unknown): node is NameNode => (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
+const isName = (node: unknown): node is NameNode =>
+  (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
 
 function scriptName({ name, args, at }: NameNode): TypeNode | undefined {
   const [first] = args;

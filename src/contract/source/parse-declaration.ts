@@ -3,7 +3,12 @@ import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { Declaration, TypeNode } from './syntax.ts';
 
-export function declarationOf(c: Cursor, kind: Declaration['kind'], name: string, rest: Partial<Declaration>): Declaration {
+export function declarationOf(
+  c: Cursor,
+  kind: Declaration['kind'],
+  name: string,
+  rest: Partial<Declaration>,
+): Declaration {
   return {
     kind,
     name,
@@ -27,7 +32,12 @@ export function classNameAt(c: Cursor): string | undefined {
 }
 
 /** From behind the name of a class or an interface to behind its closing brace. */
-export function parseBody(c: Cursor, kind: 'interface' | 'class', name: string, rest: Partial<Declaration>): Declaration {
+export function parseBody(
+  c: Cursor,
+  kind: 'interface' | 'class',
+  name: string,
+  rest: Partial<Declaration>,
+): Declaration {
   const from = c.i;
   const params = parseTypeParams(c);
   const parents = heritage(c);

@@ -1,5 +1,5 @@
-// The statements of a file that declare something: imports, exports, types, classes, constants, functions. They are known by
-// their first words; everything else is stepped over.
+// The statements of a file that declare something: imports, exports, types, classes, constants, functions. They are
+// known by their first words; everything else is stepped over.
 import { Cursor } from './cursor.ts';
 import { classNameAt, declarationOf, parseBody } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
@@ -46,7 +46,11 @@ function importStatement(c: Cursor, { imports }: Found): void {
     c.i++;
     return;
   }
-  if (c.is('type') && (c.is('{', 1) || c.is('*', 1) || (c.isName(1) && !c.is('from', 1)) || (c.is('from', 1) && c.is('from', 2)))) c.i++;
+  if (
+    c.is('type') &&
+    (c.is('{', 1) || c.is('*', 1) || (c.isName(1) && !c.is('from', 1)) || (c.is('from', 1) && c.is('from', 2)))
+  )
+    c.i++;
   const names: [local: string, outer: string][] = [];
   if (c.isName()) names.push([c.name(), 'default']);
   if (c.take('=')) {
@@ -105,7 +109,12 @@ function exportDefault(c: Cursor, found: Found, from: number): void {
   c.i++;
   skipDecorators(c);
   if (c.is('abstract') && c.is('class', 1)) c.i++;
-  if (c.is('class') || (c.is('interface') && c.isName(1)) || c.is('function') || (c.is('async') && c.is('function', 1))) {
+  if (
+    c.is('class') ||
+    (c.is('interface') && c.isName(1)) ||
+    c.is('function') ||
+    (c.is('async') && c.is('function', 1))
+  ) {
     found.exports.set('default', declaration(c, found, from)[0] ?? 'default');
     return;
   }
@@ -114,7 +123,10 @@ function exportDefault(c: Cursor, found: Found, from: number): void {
   const literal = literalAt(c);
   const value = valueAt(c, c.list.length - 1);
   const isName = value?.kind === 'reference' && !value.name.includes('.');
-  found.exports.set('default', isName ? value.name : add(found, declarationOf(c, 'const', 'default', { literal, value, doc, at })));
+  found.exports.set(
+    'default',
+    isName ? value.name : add(found, declarationOf(c, 'const', 'default', { literal, value, doc, at })),
+  );
 }
 
 // Declarations
@@ -127,7 +139,9 @@ function add(found: Found, declaration: Declaration): string {
   return declaration.name;
 }
 
-/** @param first where its statement begins @returns the names that it declares; none when it is no declaration of ours */
+/**
+ * @param first where its statement begins @returns the names that it declares; none when it is no declaration of ours
+ */
 function declaration(c: Cursor, found: Found, first = c.i): readonly string[] {
   const docAt = c.list[first]?.doc === undefined ? c.i : first;
   const doc = c.list[docAt]?.doc;
@@ -139,7 +153,13 @@ function declaration(c: Cursor, found: Found, first = c.i): readonly string[] {
   return typeof names === 'string' ? [names] : (names ?? []);
 }
 
-type Reader = (c: Cursor, found: Found, doc: string | undefined, at: number, docAt: number) => string | readonly string[] | undefined;
+type Reader = (
+  c: Cursor,
+  found: Found,
+  doc: string | undefined,
+  at: number,
+  docAt: number,
+) => string | readonly string[] | undefined;
 
 const READERS: { readonly [word: string]: Reader | undefined } = Object.assign(Object.create(null), {
   interface: (c, found, doc, at) => {
@@ -234,7 +254,9 @@ function pattern(c: Cursor, found: Found): string[] {
   return names.map(({ value, at }) => add(found, declarationOf(c, 'const', value, { isVariable: true, at })));
 }
 
-/** The place of the literal that begins here, with its `as const`; empty when it has another type, or is part of more. */
+/**
+ * The place of the literal that begins here, with its `as const`; empty when it has another type, or is part of more.
+ */
 function literalAt(c: Cursor): [number, number] {
   const { at } = c.token();
   const partner = c.partner[c.i] as number;
@@ -242,8 +264,13 @@ function literalAt(c: Cursor): [number, number] {
   const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
   const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
   // A type that it must satisfy may narrow what is in it.
-  const isWhole = end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
-  const isNext = end.fresh && end.kind !== Kind.punctuation && end.kind !== Kind.template && !/^(?:in|instanceof|as)$/.test(end.text);
+  const isWhole =
+    end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
+  const isNext =
+    end.fresh &&
+    end.kind !== Kind.punctuation &&
+    end.kind !== Kind.template &&
+    !/^(?:in|instanceof|as)$/.test(end.text);
   return [at, isWhole || isNext || end.text === '@' ? end.at : at];
 }
 

@@ -59,7 +59,11 @@ function joined(c: Cursor, sign: '|' | '&', kind: 'union' | 'intersection', part
 
 function operator(c: Cursor): TypeNode {
   const { at, text } = c.token();
-  if ((text === 'keyof' || text === 'readonly' || text === 'unique' || text === 'infer') && c.isName() && startsType(c, 1)) {
+  if (
+    (text === 'keyof' || text === 'readonly' || text === 'unique' || text === 'infer') &&
+    c.isName() &&
+    startsType(c, 1)
+  ) {
     c.i++;
     const of = operator(c);
     if (text === 'keyof' || text === 'readonly') return { kind: text, of, at };
@@ -199,5 +203,7 @@ function mapped(c: Cursor, ahead: number, end: number, at: number): TypeNode {
   while (c.take(';') || c.take(','));
   if (c.i !== end) c.fail('}');
   c.i++;
-  return renamed ? { kind: 'other', what: 'a mapped type with `as`', at } : { kind: 'mapped', param, keys, of, optional, at };
+  return renamed
+    ? { kind: 'other', what: 'a mapped type with `as`', at }
+    : { kind: 'mapped', param, keys, of, optional, at };
 }

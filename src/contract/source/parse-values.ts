@@ -1,5 +1,5 @@
-// Values that lead to operations: functions, classes, objects, and names of such. Every other expression stays unread, and an
-// operation behind it refuses the file.
+// Values that lead to operations: functions, classes, objects, and names of such. Every other expression stays unread,
+// and an operation behind it refuses the file.
 import type { Cursor } from './cursor.ts';
 import { classNameAt, parseBody } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';

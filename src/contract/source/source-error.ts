@@ -1,5 +1,5 @@
-// The two ways in which a source cannot be read: its syntax is not followed, or a type in it is not understood. Both carry
-// the place; who catches them makes `file:line` of it.
+// The two ways in which a source cannot be read: its syntax is not followed, or a type in it is not understood. Both
+// carry the place; who catches them makes `file:line` of it.
 
 /** The parser lost its way. */
 export class SourceError extends Error {

@@ -14,7 +14,13 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'at'; readonly object: TypeNode; readonly key: TypeNode }
   | { readonly kind: 'typeof'; readonly name: string }
   | { readonly kind: 'template'; readonly texts: readonly string[]; readonly types: readonly TypeNode[] }
-  | { readonly kind: 'mapped'; readonly param: string; readonly keys: TypeNode; readonly of: TypeNode; readonly optional: string }
+  | {
+      readonly kind: 'mapped';
+      readonly param: string;
+      readonly keys: TypeNode;
+      readonly of: TypeNode;
+      readonly optional: string;
+    }
   | { readonly kind: 'other'; readonly what: string }
   /** A type beside which something is written that nothing reads, and what to do about it. */
   | { readonly kind: 'mistake'; readonly message: string }
@@ -40,7 +46,10 @@ export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
   /** Empty for a member that has no name, or a computed one. */
   readonly name: string;
-  /** The name behind `[` when that is a plain one: `KEY`, `Symbol.iterator`. Empty: another expression. Undefined: not computed. */
+  /**
+   * The name behind `[` when that is a plain one: `KEY`, `Symbol.iterator`. Empty: another expression. Undefined: not
+   * computed.
+   */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
   readonly optional: boolean;

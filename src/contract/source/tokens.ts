@@ -1,5 +1,5 @@
-// TypeScript source → tokens, each bracket with its partner. Knows comments, strings, templates and regular expressions;
-// nothing of the grammar.
+// TypeScript source → tokens, each bracket with its partner. Knows comments, strings, templates and regular
+// expressions; nothing of the grammar.
 import { saysMore } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
@@ -42,10 +42,22 @@ const PIECES = [
 ];
 const TOKEN = new RegExp(PIECES.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
-const BEFORE_REGEX = new Set('return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '));
+const BEFORE_REGEX = new Set(
+  'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
+);
 const HEADS = new Set(['if', 'while', 'for', 'with']);
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
-const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '', '\r\n': '' };
+const ESCAPES: Readonly<Record<string, string>> = {
+  n: '\n',
+  t: '\t',
+  r: '\r',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+  '0': '\0',
+  '\n': '',
+  '\r\n': '',
+};
 
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
@@ -78,7 +90,12 @@ export function tokenize(source: string): Tokens {
       else if (ends || (source[i] === '$' && source[i + 1] === '{')) {
         if (opening === '}') close(at, opensTemplate);
         if (!ends) open.push(list.length);
-        push(Kind.template, ends ? (opening === '}' ? '}`' : '`') : `${opening}\${`, at, unescapeText(source.slice(at + 1, i)));
+        push(
+          Kind.template,
+          ends ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
+          at,
+          unescapeText(source.slice(at + 1, i)),
+        );
         return i + (ends ? 1 : 2);
       }
     }

@@ -1,9 +1,18 @@
-// The class or object that a controller file exports, with its ancestors, as the source has them, in whatever own file each is.
+// The class or object that a controller file exports, with its ancestors, as the source has them, in whatever own file
+// each is.
 
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
-import { createFollower, type Followed, type FollowedFunction, type FollowedValue, type Made, membersByName, methodOf } from './follow.ts';
+import {
+  createFollower,
+  type Followed,
+  type FollowedFunction,
+  type FollowedValue,
+  type Made,
+  membersByName,
+  methodOf,
+} from './follow.ts';
 import { keyOf, type Scope } from './look-up.ts';
 import { poison, type Shape } from './shape.ts';
 
@@ -36,21 +45,34 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
     const { declaration, made } = value;
     seen.add(declaration);
     if (made !== undefined) args = argsOf(declaration, made, evaluator);
-    const level: Scope = { ...value.scope, inside: declaration.inside, params: bindSafely(evaluator, declaration, value.scope, args) };
-    list.push({ className: declaration.className, members: declaration.members, scope: level, doc: declaration.doc, value });
+    const level: Scope = {
+      ...value.scope,
+      inside: declaration.inside,
+      params: bindSafely(evaluator, declaration, value.scope, args),
+    };
+    list.push({
+      className: declaration.className,
+      members: declaration.members,
+      scope: level,
+      doc: declaration.doc,
+      value,
+    });
     const [parent] = declaration.parents as [TypeNode?];
     if (parent === undefined) return { list, isPackageBelow: false };
     args = parent.kind === 'name' ? parent.args.map((arg) => () => evaluator.evaluate(arg, level)) : [];
     value = parent.kind === 'name' ? follower.named(parent.name, level) : undefined;
   }
   if (list.length > 0) return { list, isPackageBelow: value === 'package' };
-  if (value === undefined || value === 'package' || value.kind === 'function') return { list, isPackageBelow: value === 'package' };
+  if (value === undefined || value === 'package' || value.kind === 'function')
+    return { list, isPackageBelow: value === 'package' };
   const members = value.kind === 'object' ? value.members : [];
   const doc = value.kind === 'object' ? value.doc : undefined;
   return { list: [{ className: undefined, members, scope: value.scope, doc, value }], isPackageBelow: false };
 }
 
-/** Those that TypeScript infers from values are not seen here, and a constraint or a default would stand in their place. */
+/**
+ * Those that TypeScript infers from values are not seen here, and a constraint or a default would stand in their place.
+ */
 function argsOf({ params, name }: Declaration, { args, scope }: Made, evaluator: Evaluator): (() => Shape)[] {
   if (args.length > 0) return args.map((arg) => () => evaluator.evaluate(arg, scope));
   return params.map((param) => () => {
@@ -84,7 +106,11 @@ export interface FoundMember {
   readonly method: FollowedFunction | undefined;
 }
 
-export function findMember({ value, members, scope }: Level, name: string, evaluator: Evaluator): FoundMember | undefined {
+export function findMember(
+  { value, members, scope }: Level,
+  name: string,
+  evaluator: Evaluator,
+): FoundMember | undefined {
   if (value.kind !== 'class') {
     const method = createFollower(evaluator.load).functionOf(value, name);
     return method && { isHidden: false, method };
@@ -98,4 +124,5 @@ export function hasUnreadName({ members, scope }: Level, evaluator: Evaluator): 
   return members.some((member) => member.kind === 'spread' || keyOf(member, scope, evaluator.load) === undefined);
 }
 
-export const isMarked = ({ modifiers }: Member): boolean => modifiers.some((word) => word === 'private' || word === 'protected');
+export const isMarked = ({ modifiers }: Member): boolean =>
+  modifiers.some((word) => word === 'private' || word === 'protected');

@@ -1,5 +1,5 @@
-// From types as they are written to what they mean: shapes. Names are looked up by look-up.ts, utility types are worked out by
-// utility-types.ts; whatever is not understood throws Unsupported, with its place.
+// From types as they are written to what they mean: shapes. Names are looked up by look-up.ts, utility types are worked
+// out by utility-types.ts; whatever is not understood throws Unsupported, with its place.
 import { constraintsOf, idleIn } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, Module, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
@@ -105,7 +105,8 @@ export function createEvaluator(load: Loader): Evaluator {
     for (const member of members) {
       const { kind, name, type, modifiers, at } = member;
       const fail = failAt(scope, at);
-      if (member.params.some(({ declares }) => declares)) fail('a class whose constructor declares fields is not understood');
+      if (member.params.some(({ declares }) => declares))
+        fail('a class whose constructor declares fields is not understood');
       if (modifiers.includes('static') || (kind === 'method' && name === 'constructor')) {
         refuseIdle(member.doc, fail);
         continue;
@@ -124,7 +125,8 @@ export function createEvaluator(load: Loader): Evaluator {
         continue;
       }
       const key = keyOf(member, scope, load);
-      if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
+      if (key === undefined || kind === 'other')
+        fail('a computed member or a signature without a name has no JSON form');
       else if (key === '__proto__') fail('a field __proto__ is not taken');
       // A field whose key is a symbol is a brand: no JSON has it.
       else if (key !== '') props.set(key, safely(member, key, scope, fail));
@@ -139,7 +141,10 @@ export function createEvaluator(load: Loader): Evaluator {
     return property(member, evaluate(member.type, scope), fail);
   }
 
-  /** A field that is not understood is an error only where it is needed. One that is being worked out is asked for later. */
+  /**
+   * A field that is not understood is an error only where it is needed. One that is being worked out is asked for
+   * later.
+   */
   function safely(member: Member, name: string, scope: Scope, fail: Fail): Prop {
     try {
       return field(member, name, scope, fail);
@@ -168,9 +173,11 @@ export function createEvaluator(load: Loader): Evaluator {
     if (param !== undefined) return param;
     const found = findType(node, scope, load);
     if (found === 'package') return fail(`${name} comes from a package, whose types are not read`);
-    if (found !== undefined && 'missing' in found) return fail(`${name} is imported from ${found.missing}, which is not found`);
+    if (found !== undefined && 'missing' in found)
+      return fail(`${name} is imported from ${found.missing}, which is not found`);
     const args = node.args.map((arg) => evaluate(arg, scope));
-    if (found === undefined) return utilityType(name, args, fail) ?? GLOBALS[name] ?? fail(`there is no type ${name} here`);
+    if (found === undefined)
+      return utilityType(name, args, fail) ?? GLOBALS[name] ?? fail(`there is no type ${name} here`);
     if ('own' in found) return OWN(found.own, args, fail) ?? fail(`${name} of gatefold has no JSON form`);
     if ('value' in found) return { kind: 'const', value: found.value };
     const { declarations, scope: home } = found;
@@ -185,7 +192,10 @@ export function createEvaluator(load: Loader): Evaluator {
       name: args.length === 0 ? label : `${label}_${args.map(nameOf).join('_')}`,
       id,
       notes: notesOf(declarations, home),
-      target: once(() => declared(declarations, home, args), new CircularType(`${label} needs itself to be known`, scope.path, node.at)),
+      target: once(
+        () => declared(declarations, home, args),
+        new CircularType(`${label} needs itself to be known`, scope.path, node.at),
+      ),
     };
     named.set(id, made);
     return made;
@@ -199,18 +209,21 @@ export function createEvaluator(load: Loader): Evaluator {
   function declared(declarations: readonly Declaration[], home: Scope, args: readonly Shape[]): Shape {
     const [first] = declarations as [Declaration];
     const fail = failAt(home, first.at);
-    if (first.params.slice(args.length).some(({ fallback }) => fallback === undefined)) fail(`${first.name} needs more type arguments`);
+    if (first.params.slice(args.length).some(({ fallback }) => fallback === undefined))
+      fail(`${first.name} needs more type arguments`);
     const scope: Scope = { ...home, params: bind(first.params, args, home) };
     const { keywords } = readConstraints(first.doc, fail);
     if (first.kind === 'alias') return constrain(followed(evaluate(first.type as TypeNode, scope)), keywords, fail);
     for (const { doc, at } of declarations) refuseIdle(doc, failAt(home, at));
-    if (first.kind === 'enum') return enumShape(declarations, home.module) ?? fail(`a value of the enum ${first.name} is no literal`);
+    if (first.kind === 'enum')
+      return enumShape(declarations, home.module) ?? fail(`a value of the enum ${first.name} is no literal`);
     if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and no type`);
     let base: RecordShape | undefined;
     for (const declaration of declarations) {
       for (const parent of declaration.parents) {
         const above = open(evaluate(parent, scope));
-        const isAlone = declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
+        const isAlone =
+          declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
         if (isAlone && (above.kind === 'array' || above.kind === 'tuple')) return above;
         if (above.kind !== 'record') return fail(`${first.name} extends something that is no object`);
         const { index, byNumber } = above.index === undefined && base !== undefined ? base : above;
@@ -271,7 +284,10 @@ export function createEvaluator(load: Loader): Evaluator {
     if (found === undefined) return undefined;
     const { declaration, scope: home, rest } = found;
     refuseIdle(declaration.doc, failAt(home, declaration.at));
-    return constantAt(declaration.type === undefined ? readConstant(declaration, home.module) : evaluate(declaration.type, home), rest);
+    return constantAt(
+      declaration.type === undefined ? readConstant(declaration, home.module) : evaluate(declaration.type, home),
+      rest,
+    );
   }
 
   return { evaluate, bind, load };

@@ -1,5 +1,5 @@
-// From a name or an expression to the class, object or function that it leads to, across the own files of a service. What has no
-// source of its own ends at `package`; what is made by code is undefined, and its reader refuses the file.
+// From a name or an expression to the class, object or function that it leads to, across the own files of a service.
+// What has no source of its own ends at `package`; what is made by code is undefined, and its reader refuses the file.
 
 import type { Declaration, FunctionNode, Import, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import type { Loader } from './evaluate.ts';
@@ -7,7 +7,12 @@ import { keyOf, type Scope } from './look-up.ts';
 
 export type FollowedValue =
   | { readonly kind: 'class'; readonly declaration: Declaration; readonly scope: Scope; readonly made?: Made }
-  | { readonly kind: 'object'; readonly members: readonly Member[]; readonly scope: Scope; readonly doc: string | undefined }
+  | {
+      readonly kind: 'object';
+      readonly members: readonly Member[];
+      readonly scope: Scope;
+      readonly doc: string | undefined;
+    }
   /** All that a file exports: `import * as name`. */
   | { readonly kind: 'module'; readonly scope: Scope }
   | FollowedFunction;
@@ -60,7 +65,9 @@ export function createFollower(load: Loader): Follower {
     if (typeof found === 'string') return named(found, scope);
     if (found !== undefined) return imported(found, scope);
     const behindStars = scope.module.stars.map((from) => imported({ from, name }, scope));
-    return behindStars.find((one) => one !== undefined && one !== 'package') ?? behindStars.find((one) => one === 'package');
+    return (
+      behindStars.find((one) => one !== undefined && one !== 'package') ?? behindStars.find((one) => one === 'package')
+    );
   }
 
   function imported({ from, name }: Import, scope: Scope): Followed {
@@ -73,10 +80,20 @@ export function createFollower(load: Loader): Follower {
   function named(name: string, scope: Scope): Followed {
     if (++steps > MOST_STEPS) return undefined;
     const [head, ...keys] = name.split('.') as [string, ...string[]];
-    const declaration = scope.module.declarations.get(head)?.find(({ kind }) => kind !== 'interface' && kind !== 'alias');
+    const declaration = scope.module.declarations
+      .get(head)
+      ?.find(({ kind }) => kind !== 'interface' && kind !== 'alias');
     const from = scope.module.imports.get(head);
-    const first = declaration !== undefined ? declared(declaration, scope) : from !== undefined ? imported(from, scope) : globalOf(head);
-    return keys.reduce<Followed>((owner, key) => (owner === undefined || owner === 'package' ? owner : memberOf(owner, key)), first);
+    const first =
+      declaration !== undefined
+        ? declared(declaration, scope)
+        : from !== undefined
+          ? imported(from, scope)
+          : globalOf(head);
+    return keys.reduce<Followed>(
+      (owner, key) => (owner === undefined || owner === 'package' ? owner : memberOf(owner, key)),
+      first,
+    );
   }
 
   function declared(declaration: Declaration, scope: Scope): Followed {
@@ -91,7 +108,11 @@ export function createFollower(load: Loader): Follower {
     return { kind, node: value as FunctionNode, scope: home, doc, at, isOverloaded };
   }
 
-  function followValue(node: ValueNode, scope: Scope, { name, doc, at }: Pick<Declaration, 'name' | 'doc' | 'at'>): Followed {
+  function followValue(
+    node: ValueNode,
+    scope: Scope,
+    { name, doc, at }: Pick<Declaration, 'name' | 'doc' | 'at'>,
+  ): Followed {
     if (++steps > MOST_STEPS) return undefined;
     switch (node.kind) {
       case 'function':
@@ -101,7 +122,11 @@ export function createFollower(load: Loader): Follower {
       case 'class': {
         // JavaScript names a class without a name by the constant that it is given to.
         const className = node.declaration.className || name;
-        return { kind: 'class', declaration: { ...node.declaration, className, doc: node.declaration.doc ?? doc }, scope };
+        return {
+          kind: 'class',
+          declaration: { ...node.declaration, className, doc: node.declaration.doc ?? doc },
+          scope,
+        };
       }
       case 'reference':
         return named(node.name, scope);
@@ -152,15 +177,20 @@ export function methodOf(signatures: readonly Member[], scope: Scope): FollowedF
   return { kind: 'function', node: { params, result, typeParams }, scope, doc, at, isOverloaded };
 }
 
-const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean => params.some(({ type }) => type !== undefined);
+const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
+  params.some(({ type }) => type !== undefined);
 
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
- * Members by name, in their order; statics and fields that are only declared are left out. A spread, or a name computed by code, may replace what stands before it, so
- * nothing before it counts.
+ * Members by name, in their order; statics and fields that are only declared are left out. A spread, or a name computed
+ * by code, may replace what stands before it, so nothing before it counts.
  */
-export function membersByName(members: readonly Member[], scope: Scope, load: Loader): ReadonlyMap<string, readonly Member[]> {
+export function membersByName(
+  members: readonly Member[],
+  scope: Scope,
+  load: Loader,
+): ReadonlyMap<string, readonly Member[]> {
   const known = indexes.get(members);
   if (known !== undefined) return known;
   const byName = new Map<string, Member[]>();

@@ -1,4 +1,5 @@
-// Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by `typeof`.
+// Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by
+// `typeof`.
 import { idleIn } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
@@ -45,13 +46,26 @@ function lookUp(name: string, scope: Scope, load: Loader, steps: number): FoundT
   }
   const from = scope.module.imports.get(head);
   if (from === undefined) return undefined;
-  return importedFrom({ ...from, name: (from.name === '*' ? rest : [from.name, ...rest]).join('.') || '*' }, scope, load, steps + 1);
+  return importedFrom(
+    { ...from, name: (from.name === '*' ? rest : [from.name, ...rest]).join('.') || '*' },
+    scope,
+    load,
+    steps + 1,
+  );
 }
 
-/** What is declared under a name in the namespace there, or in the nearest one around it that has such a declaration. */
-function nearest(name: string, { module, inside = '' }: Scope, isWanted: (kind: Declaration['kind']) => boolean): readonly Declaration[] {
+/**
+ * What is declared under a name in the namespace there, or in the nearest one around it that has such a declaration.
+ */
+function nearest(
+  name: string,
+  { module, inside = '' }: Scope,
+  isWanted: (kind: Declaration['kind']) => boolean,
+): readonly Declaration[] {
   const wanted = module.declarations.get(inside + name)?.filter(({ kind }) => isWanted(kind)) ?? [];
-  return wanted.length > 0 || inside === '' ? wanted : nearest(name, { module, inside: outerOf(inside) } as Scope, isWanted);
+  return wanted.length > 0 || inside === ''
+    ? wanted
+    : nearest(name, { module, inside: outerOf(inside) } as Scope, isWanted);
 }
 
 const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
@@ -62,7 +76,9 @@ function importedFrom({ from, name }: Import, scope: Scope, load: Loader, steps:
   if (from === 'gatefold') return { own: name };
   const loaded = steps > MOST_STEPS ? undefined : load(scope.path, from);
   if (loaded === undefined && from.startsWith('.')) return { missing: from };
-  return loaded === undefined || loaded === 'package' ? 'package' : exported(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
+  return loaded === undefined || loaded === 'package'
+    ? 'package'
+    : exported(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
 }
 
 function exported(name: string, scope: Scope, load: Loader, steps: number): FoundType {
@@ -74,7 +90,10 @@ function exported(name: string, scope: Scope, load: Loader, steps: number): Foun
     return importedFrom({ from: found.from, name: behind.join('.') }, scope, load, steps);
   }
   const behindStars = scope.module.stars.map((star) => importedFrom({ from: star, name }, scope, load, steps));
-  const known = behindStars.filter((one) => one !== undefined && one !== 'package' && !('missing' in one)) as Exclude<FoundType, string>[];
+  const known = behindStars.filter((one) => one !== undefined && one !== 'package' && !('missing' in one)) as Exclude<
+    FoundType,
+    string
+  >[];
   // `gatefold` may export the name; an own file does.
   return known.find((one) => one !== undefined && !('own' in one)) ?? known[0];
 }
@@ -90,7 +109,8 @@ export interface FoundValue {
 export function findValue(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const [declaration] = nearest(head, scope, isValue);
-  if (declaration !== undefined) return { declaration, scope: { ...scope, params: NO_PARAMS, inside: declaration.inside }, rest };
+  if (declaration !== undefined)
+    return { declaration, scope: { ...scope, params: NO_PARAMS, inside: declaration.inside }, rest };
   const from = scope.module.imports.get(head);
   if (from === undefined || steps > MOST_STEPS) return undefined;
   if (from.name !== '*') return findExported({ ...from, name: [from.name, ...rest].join('.') }, scope, load, steps + 1);
@@ -99,7 +119,9 @@ export function findValue(name: string, scope: Scope, load: Loader, steps = 0): 
 
 export function findExported({ from, name }: Import, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
   const loaded = steps > MOST_STEPS ? undefined : load(scope.path, from);
-  return loaded === undefined || loaded === 'package' ? undefined : findExport(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
+  return loaded === undefined || loaded === 'package'
+    ? undefined
+    : findExport(name, { ...loaded, params: NO_PARAMS }, load, steps + 1);
 }
 
 /** What a file exports under a name. */
@@ -107,7 +129,8 @@ export function findExport(name: string, scope: Scope, load: Loader, steps = 0):
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const found = scope.module.exports.get(head);
   if (typeof found === 'string') return findValue([found, ...rest].join('.'), scope, load, steps);
-  if (found !== undefined) return findExported({ from: found.from, name: [found.name, ...rest].join('.') }, scope, load, steps + 1);
+  if (found !== undefined)
+    return findExported({ from: found.from, name: [found.name, ...rest].join('.') }, scope, load, steps + 1);
   for (const star of scope.module.stars) {
     const behind = findExported({ from: star, name }, scope, load, steps + 1);
     if (behind !== undefined) return behind;
@@ -135,7 +158,12 @@ function keyOfComputed(name: string, scope: Scope, load: Loader): string | undef
   const { declaration, scope: home, rest } = found;
   const { type, literal } = declaration;
   if (type?.kind === 'other' && type.what === 'a unique symbol') return '';
-  if (literal !== undefined && /^Symbol\b/.test(home.module.source.slice(literal[0], literal[0] + 7)) && rest.length === 0) return '';
+  if (
+    literal !== undefined &&
+    /^Symbol\b/.test(home.module.source.slice(literal[0], literal[0] + 7)) &&
+    rest.length === 0
+  )
+    return '';
   const shape = constantAt(readConstant(declaration, home.module), rest);
   return shape?.kind === 'const' ? String(shape.value) : undefined;
 }
@@ -151,10 +179,15 @@ export function constantAt(shape: Shape | undefined, keys: readonly string[]): S
 /** Undefined when a member is worked out by code. */
 export function enumShape(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = enumValues(declarations, module);
-  return values === undefined ? undefined : unite([...values.values()].map((value): Shape => ({ kind: 'const', value })));
+  return values === undefined
+    ? undefined
+    : unite([...values.values()].map((value): Shape => ({ kind: 'const', value })));
 }
 
-function enumValues(declarations: readonly Declaration[], { source }: Module): Map<string, string | number> | undefined {
+function enumValues(
+  declarations: readonly Declaration[],
+  { source }: Module,
+): Map<string, string | number> | undefined {
   const values = new Map<string, string | number>();
   for (const { literal } of declarations) {
     const { list } = tokenize(source.slice(literal?.[0], literal?.[1]));
@@ -230,7 +263,8 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
       entries.push([key, of]);
     }
     i = end + 1;
-    if (isObject) return { kind: 'record', props: new Map(entries.map(([key, of]) => [key, prop(of)])), index: undefined };
+    if (isObject)
+      return { kind: 'record', props: new Map(entries.map(([key, of]) => [key, prop(of)])), index: undefined };
     const items = entries.map(([, of]) => of);
     return exact
       ? { kind: 'tuple', items: items.map((of) => ({ of, optional: false })), rest: undefined }

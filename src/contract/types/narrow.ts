@@ -2,7 +2,17 @@
 import { CONSTRAINTS, type Family } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
-import { type Fail, idOf, type Keywords, NEVER, open, type Prop, type RecordShape, type Shape, unite } from './shape.ts';
+import {
+  type Fail,
+  idOf,
+  type Keywords,
+  NEVER,
+  open,
+  type Prop,
+  type RecordShape,
+  type Shape,
+  unite,
+} from './shape.ts';
 
 export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   const x = open(a);
@@ -35,11 +45,13 @@ function intersectRecords(x: RecordShape, y: RecordShape, fail: Fail): Shape {
   if (x.index !== undefined && y.index !== undefined && (x.byNumber ?? false) !== (y.byNumber ?? false)) {
     fail('index signatures by string and by number together are not understood');
   }
-  const index = x.index === undefined || y.index === undefined ? (x.index ?? y.index) : intersect(x.index, y.index, fail);
+  const index =
+    x.index === undefined || y.index === undefined ? (x.index ?? y.index) : intersect(x.index, y.index, fail);
   return { kind: 'record', props, index, byNumber: x.index === undefined ? y.byNumber : x.byNumber };
 }
 
-const indexFor = ({ index, byNumber }: RecordShape, key: string): Shape | undefined => (byNumber && !isNumberName(key) ? undefined : index);
+const indexFor = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
+  byNumber && !isNumberName(key) ? undefined : index;
 
 function intersectProps(before: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
   const other = before?.of ?? index;
@@ -101,7 +113,11 @@ function apply(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Sh
 }
 
 /** Where both say something, the stricter holds. */
-function withKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(shape: T, keywords: Keywords, fail: Fail): T {
+function withKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
+  shape: T,
+  keywords: Keywords,
+  fail: Fail,
+): T {
   const merged: Record<string, unknown> = { ...shape.keywords };
   for (const [key, value] of Object.entries(keywords)) {
     const before = merged[key];

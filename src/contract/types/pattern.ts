@@ -1,5 +1,6 @@
-// The cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions of a pattern.
-// A repetition is variable when the number of its rounds is open, as with `*`, `?` and `{1,3}`; `a{3}` is `aaa`.
+// The cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions of a
+// pattern. A repetition is variable when the number of its rounds is open, as with `*`, `?` and `{1,3}`; `a{3}` is
+// `aaa`.
 //
 // 1. A variable repetition inside a repetition is taken only where each round
 //    a. has no alternatives,
@@ -7,7 +8,8 @@
 //    c. has no variable repetition, except its last, that can take what may come directly after it.
 //    Then the text decides where each of them ends. Bounded repetitions count like unbounded ones.
 // 2. Repeated alternatives are taken only where no two of them begin with the same character.
-// 3. Elsewhere a repetition adjoins the next one when it can take all that stands between them and a character of the next.
+// 3. Elsewhere a repetition adjoins the next one when it can take all that stands between them and a character of the
+// next.
 //    Such a repetition multiplies the steps by its bound or the length of the text, whichever is less. The degree is one more
 //    than the number of unbounded ones. Any other repetition multiplies them by the characters that it can take behind itself.
 //    A pattern that does not begin with ^ begins with a repetition that can take everything.
@@ -33,7 +35,9 @@ interface Part {
   readonly isLook?: boolean;
 }
 
-/** For each repetition and each choice the number of other ways in which it can end; Infinity is one for each character. */
+/**
+ * For each repetition and each choice the number of other ways in which it can end; Infinity is one for each character.
+ */
 export type Ways = readonly number[];
 
 /** The parts of a pattern whose fixed repetitions are written out. */
@@ -70,12 +74,18 @@ function waysThrough(sequence: Sequence, follow: Characters): Ways {
     if (isCharacter(part)) return [];
     if (alternatives.length === 0 || rounds > 1) {
       refuseRounds(alternatives);
-      const ends = Math.min(alternatives.some(holdsVariable) ? Infinity : rounds, endsOf(part, sequence, i + 1, follow));
+      const ends = Math.min(
+        alternatives.some(holdsVariable) ? Infinity : rounds,
+        endsOf(part, sequence, i + 1, follow),
+      );
       return ends === 0 ? [] : [ends];
     }
     const next = isLook ? 0n : firstOf(sequence, i + 1, follow);
     const choices = rounds === 1 ? [...alternatives, []] : alternatives;
-    return [...choices.flatMap((choice) => waysThrough(choice, next)), ...(areDistinct(choices, next) ? [] : [choices.length - 1])];
+    return [
+      ...choices.flatMap((choice) => waysThrough(choice, next)),
+      ...(areDistinct(choices, next) ? [] : [choices.length - 1]),
+    ];
   });
 }
 
@@ -94,7 +104,9 @@ function refuseRounds(alternatives: readonly Sequence[]): void {
   if (alternatives.some((round) => leastOf(round) === 0)) throw new Error(EMPTY);
   if (alternatives.some(holdsVariable)) return refuseNested(alternatives);
   if (!areDistinct(alternatives, 0n)) {
-    throw new Error('repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own');
+    throw new Error(
+      'repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own',
+    );
   }
   for (const part of alternatives.flat()) refuseRounds(part.alternatives);
 }
@@ -107,7 +119,9 @@ function refuseNested(alternatives: readonly Sequence[]): void {
   const begins = start > 0 && ((round[0] as Part).set & setOf(round.slice(start))) === 0n;
   const ends = end < round.length && ((round.at(-1) as Part).set & setOf(round.slice(0, end))) === 0n;
   if (!begins && !ends) {
-    throw new Error(`${NESTED} each round begin or end with a character that nothing else in it can take, like (?:-[a-z]+)*`);
+    throw new Error(
+      `${NESTED} each round begin or end with a character that nothing else in it can take, like (?:-[a-z]+)*`,
+    );
   }
   refuseAmbiguous(round);
 }
@@ -153,7 +167,13 @@ function areDistinct(alternatives: readonly Sequence[], follow: Characters): boo
 
 function groupOf(alternatives: readonly Sequence[]): Part {
   const first = alternatives.reduce((sum, one) => sum | firstOf(one, 0, 0n), 0n);
-  return { set: setOf(alternatives.flat()), first, least: Math.min(...alternatives.map(leastOf)), rounds: 0, alternatives };
+  return {
+    set: setOf(alternatives.flat()),
+    first,
+    least: Math.min(...alternatives.map(leastOf)),
+    rounds: 0,
+    alternatives,
+  };
 }
 
 /** Where the white space beyond ASCII begins and ends, and the ends of lines. */
@@ -163,7 +183,9 @@ const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)
 
 /** Samples stand for all characters: where a class of the pattern begins or ends is one, with those beside it. */
 function samplesOf(source: string): readonly string[] {
-  const plain = source.replace(NAMED, (_, long, short, byte) => String.fromCodePoint(Number.parseInt(long ?? short ?? byte, 16)));
+  const plain = source.replace(NAMED, (_, long, short, byte) =>
+    String.fromCodePoint(Number.parseInt(long ?? short ?? byte, 16)),
+  );
   const codes = Array.from(`${SPACE}é中😀${plain}`, (char) => char.codePointAt(0) as number);
   const beside = codes.flatMap((code) => [code - 1, code, code + 1]).filter((code) => code > 127 && code <= 0x10ffff);
   return [...ASCII, ...new Set(beside.map((code) => String.fromCodePoint(code)))];
@@ -173,7 +195,10 @@ function samplesOf(source: string): readonly string[] {
 function charactersOf(atom: string, samples: readonly string[]): Characters {
   const test = new RegExp(`^(?:${atom})$`, 'u');
   const isProperty = /\\p\{/i.test(atom);
-  return samples.reduce((set, char, i) => (test.test(char) || (isProperty && char > '\x7f') ? set | (1n << BigInt(i)) : set), 0n);
+  return samples.reduce(
+    (set, char, i) => (test.test(char) || (isProperty && char > '\x7f') ? set | (1n << BigInt(i)) : set),
+    0n,
+  );
 }
 
 // Reading
@@ -220,7 +245,8 @@ function read(source: string): Sequence {
     const group = groupOf(inner);
     if (!/^\(\?<?[=!]/.test(text)) return repeated(inner.length === 1 ? (inner[0] as Sequence) : [group]);
     if (!inner.some(holdsVariable)) return [];
-    if (text.startsWith('(?<')) throw new Error('a variable repetition in a look-behind can take very long: give it a fixed length');
+    if (text.startsWith('(?<'))
+      throw new Error('a variable repetition in a look-behind can take very long: give it a fixed length');
     return [{ ...group, set: 0n, first: ~0n, least: 0, isLook: true }];
   }
 

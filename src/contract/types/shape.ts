@@ -8,7 +8,19 @@ export type Keywords = Readonly<Record<string, unknown>>;
 export type Notes = Readonly<Record<string, unknown>>;
 
 export type Shape =
-  | { readonly kind: 'any' | 'never' | 'undefined' | 'null' | 'boolean' | 'object' | 'date' | 'file' | 'bytes' | 'events' }
+  | {
+      readonly kind:
+        | 'any'
+        | 'never'
+        | 'undefined'
+        | 'null'
+        | 'boolean'
+        | 'object'
+        | 'date'
+        | 'file'
+        | 'bytes'
+        | 'events';
+    }
   | { readonly kind: 'string' | 'number'; readonly keywords?: Keywords }
   | { readonly kind: 'const'; readonly value: string | number | boolean }
   | { readonly kind: 'array'; readonly of: Shape; readonly keywords?: Keywords }
@@ -63,7 +75,13 @@ export function poison(error: Unsupported): NamedShape {
   const fail = () => {
     throw error;
   };
-  return { kind: 'named', name: 'unread', id: `?${error.path}:${error.at}:${error.message}`, notes: NO_NOTES, target: fail };
+  return {
+    kind: 'named',
+    name: 'unread',
+    id: `?${error.path}:${error.at}:${error.message}`,
+    notes: NO_NOTES,
+    target: fail,
+  };
 }
 
 /** A shape that is worked out at the first call. @param circular thrown when that asks for itself */

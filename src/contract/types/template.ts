@@ -1,5 +1,6 @@
-// Template literal types as regular expressions. A type in a template ends as in TypeScript: at the first place where the text behind
-// it occurs, after one character where another type follows at once, and the last one where the end of the template begins.
+// Template literal types as regular expressions. A type in a template ends as in TypeScript: at the first place where
+// the text behind it occurs, after one character where another type follows at once, and the last one where the end of
+// the template begins.
 import { checkPattern } from './pattern.ts';
 import { type Fail, type Keywords, open, type Shape } from './shape.ts';
 
@@ -20,7 +21,8 @@ export function templateShape(texts: readonly string[], types: readonly Shape[],
   let rows: readonly Row[] = [[[texts[0] as string]]];
   types.forEach((type, i) => {
     const inner = rowsOf(type, fail);
-    if (rows.length * inner.length > MOST_ROWS) fail(`a template with more than ${MOST_ROWS} combinations of types is not understood`);
+    if (rows.length * inner.length > MOST_ROWS)
+      fail(`a template with more than ${MOST_ROWS} combinations of types is not understood`);
     rows = rows.flatMap((row) => inner.map((pieces) => [...row, ...pieces, [texts[i + 1] as string]]));
   });
   const keywords = { pattern: `^${oneOf(rows.map((row) => patternOf(row, fail)))}$` };
@@ -40,7 +42,8 @@ function rowsOf(type: Shape, fail: Fail): readonly Row[] {
     if (part.kind === 'const') literals.push(String(part.value));
     else if (part.kind === 'boolean') literals.push('true', 'false');
     else if (part.kind === 'null' || part.kind === 'undefined') literals.push(part.kind);
-    else if (part.kind === 'string') return (part.keywords && ROWS.get(part.keywords)) ?? [[stringOf(part.keywords, fail)]];
+    else if (part.kind === 'string')
+      return (part.keywords && ROWS.get(part.keywords)) ?? [[stringOf(part.keywords, fail)]];
     else if (part.kind === 'number') return [[numberOf(part.keywords, fail)]];
     else return fail('this inside of a template is not understood');
     return [];
@@ -64,7 +67,8 @@ function patternOf(row: Row, fail: Fail): string {
 }
 
 const textsOf = (row: Row): string => row.map((choice) => oneOf((choice as readonly string[]).map(quote))).join('');
-const oneOf = (patterns: readonly string[]): string => (patterns.length === 1 ? (patterns[0] as string) : `(?:${patterns.join('|')})`);
+const oneOf = (patterns: readonly string[]): string =>
+  patterns.length === 1 ? (patterns[0] as string) : `(?:${patterns.join('|')})`;
 
 function stringOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
   if (keywords !== undefined) {
@@ -82,7 +86,8 @@ function stringOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
 /** A number has none of the characters that end it. */
 function numberOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;
-  if (Object.keys(keywords ?? {}).length > (isInteger ? 1 : 0)) fail('a constrained number inside of a template is not understood');
+  if (Object.keys(keywords ?? {}).length > (isInteger ? 1 : 0))
+    fail('a constrained number inside of a template is not understood');
   return (end) => {
     if (end === '') return '\\d';
     const ender = end !== undefined && /^[\d.eE+-]+$/.test(end) ? end.charAt(0) : ' ';

@@ -46,20 +46,25 @@ export function OWN(name: string, args: readonly Shape[], fail: Fail): Shape | u
   if (alias !== undefined) return alias;
   if (name === 'ControllerParams' || name === 'Params') return controllerParams(args[0], fail);
   if (name === 'Reply') return reply(args, fail);
-  if (name === 'FormValue') return unite([STRING, { kind: 'file' }, { kind: 'array', of: unite([STRING, { kind: 'file' }]) }]);
+  if (name === 'FormValue')
+    return unite([STRING, { kind: 'file' }, { kind: 'array', of: unite([STRING, { kind: 'file' }]) }]);
   return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
 }
 
 /** The server gives these; no part of a request is checked against them. */
-const SERVER_FIELDS = `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal`.split(' ');
+const SERVER_FIELDS =
+  `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal`.split(' ');
 const NO_DATA = poison(new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0));
 
 /** An interface like any other, with a path and a query that are unchecked as long as nothing is said of them. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const given = arg === undefined ? new Map<string, Prop>() : recordOf(arg, fail).props;
-  for (const name of given.keys()) if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
+  for (const name of given.keys())
+    if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
   const unsaid: Prop = { of: { kind: 'any' }, optional: false, notes: NO_NOTES };
-  const props = new Map<string, Prop>(SERVER_FIELDS.map((name) => [name, { of: NO_DATA, optional: false, notes: NO_NOTES }]));
+  const props = new Map<string, Prop>(
+    SERVER_FIELDS.map((name) => [name, { of: NO_DATA, optional: false, notes: NO_NOTES }]),
+  );
   for (const name of ['path', 'query']) props.set(name, given.get(name) ?? unsaid);
   return { kind: 'record', props, index: undefined };
 }
@@ -67,7 +72,8 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
 function reply([status, of]: readonly Shape[], fail: Fail): Shape {
   if (status === undefined) return { kind: 'reply', status: 200, of: { kind: 'any' } };
   const value = open(status);
-  if (value.kind !== 'const' || typeof value.value !== 'number') return { kind: 'reply', status: 200, of: of ?? { kind: 'any' } };
+  if (value.kind !== 'const' || typeof value.value !== 'number')
+    return { kind: 'reply', status: 200, of: of ?? { kind: 'any' } };
   if (value.value < 200 || value.value > 399) return fail('the status of a Reply is from 200 to 399');
   return { kind: 'reply', status: value.value, of: of ?? { kind: 'any' } };
 }
@@ -100,7 +106,11 @@ const UTILITIES: Readonly<Record<string, Work | undefined>> = Object.assign(Obje
   NoInfer: itself,
   Partial: (fail, of) => eachRecord(of, fail, (prop) => ({ ...prop, optional: true })),
   Required: (fail, of) =>
-    eachRecord(of, fail, (prop) => ({ ...prop, optional: false, of: prop.optional ? without(prop.of, 'undefined') : prop.of })),
+    eachRecord(of, fail, (prop) => ({
+      ...prop,
+      optional: false,
+      of: prop.optional ? without(prop.of, 'undefined') : prop.of,
+    })),
   Pick: (fail, of, names) => pick(recordOf(of, fail), namesOf(names, fail), true),
   // Omit is not distributive: of a union it keeps what all parts have.
   Omit: (fail, of, names) => pick(common(of, fail), namesOf(names, fail), false),

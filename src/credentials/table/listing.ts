@@ -1,5 +1,5 @@
-// The table as a person may see it: every row with its state, quarantined rows too, without hashes and literal header values.
-// How it is printed is the command's business.
+// The table as a person may see it: every row with its state, quarantined rows too, without hashes and literal header
+// values. How it is printed is the command's business.
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
 import { type CredentialRow, FIELDS, type Owner, type RawRow } from './table.ts';

@@ -1,5 +1,5 @@
-// The table in memory, kept in step with its file. Each load builds a whole table and swaps one reference; the last good table
-// stays when the new content is bad. When the file is read is base/live-file.ts.
+// The table in memory, kept in step with its file. Each load builds a whole table and swaps one reference; the last
+// good table stays when the new content is bad. When the file is read is base/live-file.ts.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { atOnce, inSlices, type Sliced } from './slices.ts';
@@ -55,7 +55,9 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     if (unnamed > 0) complaints.set(`${unnamed}`, () => log.warn('credentials-row-quarantined', { more: unnamed }));
     if (literals.length > 0) {
       const names = literals.slice(0, MAX_NAMED);
-      complaints.set(JSON.stringify(literals), () => log.warn('credentials-literal-rows', { count: literals.length, names }));
+      complaints.set(JSON.stringify(literals), () =>
+        log.warn('credentials-literal-rows', { count: literals.length, names }),
+      );
     }
     // A change of another row does not repeat them.
     for (const [text, warn] of complaints) if (!reported.has(text)) warn();
@@ -77,7 +79,9 @@ export function readTable(path: string, onRow?: OnRow): CredentialTable {
   return atOnce(compileContent(path, readContent([path], MOST_BYTES), onRow));
 }
 
-/** No file is an empty table: an operator removes it to revoke every token. A damaged file leaves the last good table. */
+/**
+ * No file is an empty table: an operator removes it to revoke every token. A damaged file leaves the last good table.
+ */
 function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
   try {
     if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);

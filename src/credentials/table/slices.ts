@@ -1,5 +1,5 @@
-// Long computations as generators that yield often: run at once where no request waits, or in slices of a few milliseconds
-// between which the event loop serves requests.
+// Long computations as generators that yield often: run at once where no request waits, or in slices of a few
+// milliseconds between which the event loop serves requests.
 
 export type Sliced<T> = Generator<undefined, T>;
 

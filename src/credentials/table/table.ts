@@ -1,5 +1,5 @@
-// The registered-credentials table: its text compiled to rows that a request can be checked against. A bad row is left out by
-// name, the good ones go live. It does not know where the text comes from, nor what time it is.
+// The registered-credentials table: its text compiled to rows that a request can be checked against. A bad row is left
+// out by name, the good ones go live. It does not know where the text comes from, nor what time it is.
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
 import type { CallingApplication } from '../../controller.ts';
 import { sha256 } from '../token.ts';
@@ -41,7 +41,10 @@ export interface Quarantined {
 
 export interface CredentialTable {
   readonly rows: ReadonlyMap<string, CredentialRow>;
-  /** Rows by the digest of their literal header value; `undefined`: of a row that is quarantined, so the value is refused, not anonymous. */
+  /**
+   * Rows by the digest of their literal header value; `undefined`: of a row that is quarantined, so the value is
+   * refused, not anonymous.
+   */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly Quarantined[];
 }
@@ -67,33 +70,49 @@ export function parseTable(text: string): CredentialTable {
  *
  * @throws Error one line, when the bytes are not a table at all
  */
-export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: RawRow) => void): Sliced<CredentialTable> {
+export function* compileTable(
+  bytes: Buffer,
+  onRow?: (row: CredentialRow, raw: RawRow) => void,
+): Sliced<CredentialTable> {
   const rows = new Map<string, CredentialRow | undefined>();
   const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: Quarantined[] = [];
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
-  // A key that comes twice belongs to nobody: which row is meant cannot be told, and one of the two may be the revoked one.
-  const claim = (map: Map<string, CredentialRow | undefined>, key: string, row: CredentialRow | undefined, field: string) => {
+  // A key that comes twice belongs to nobody: which row is meant cannot be told, and one of the two may be the revoked
+  // one.
+  const claim = (
+    map: Map<string, CredentialRow | undefined>,
+    key: string,
+    row: CredentialRow | undefined,
+    field: string,
+  ) => {
     const isTaken = map.has(key);
     const losers = isTaken ? [map.get(key), row] : [];
     map.set(key, isTaken ? undefined : row);
     for (const loser of losers) {
       if (loser === undefined) continue;
       rows.set(loser.id, undefined);
-      quarantined.push({ name: loser.name.slice(0, 100), id: loser.id, reason: `its ${field} is in the table more than once` });
+      quarantined.push({
+        name: loser.name.slice(0, 100),
+        id: loser.id,
+        reason: `its ${field} is in the table more than once`,
+      });
     }
     return isTaken ? undefined : row;
   };
 
   const { rows: raws, repeated } = parseTableText(bytes);
-  const twice = new Map(repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]));
+  const twice = new Map(
+    repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
+  );
 
   function add(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
-      if (twice.has(index)) throw new BadRow(`it has the field ${JSON.stringify(twice.get(index)?.slice(0, 100))} twice`);
+      if (twice.has(index))
+        throw new BadRow(`it has the field ${JSON.stringify(twice.get(index)?.slice(0, 100))} twice`);
       const compiled = compileRow(raw, index, sets);
       // A revoked row has no rights that a field could take away.
       if (!compiled.revoked) checkUnread(raw as RawRow, meanings);
@@ -106,7 +125,8 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
     if (!isRawRow(raw)) return;
     const id = row?.id ?? raw.id;
     if (typeof id === 'string') row = claim(rows, id, row, 'id');
-    if (typeof raw.authorization === 'string') claim(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
+    if (typeof raw.authorization === 'string')
+      claim(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
     if (row !== undefined) onRow?.(row, raw);
   }
 
@@ -120,7 +140,10 @@ export function* compileTable(bytes: Buffer, onRow?: (row: CredentialRow, raw: R
   return { rows: rows as Map<string, CredentialRow>, literals, quarantined };
 }
 
-/** The rows of an identity, live or not. A scan: it serves sign-in, which costs a signature anyway, and an index would cost every load. */
+/**
+ * The rows of an identity, live or not. A scan: it serves sign-in, which costs a signature anyway, and an index would
+ * cost every load.
+ */
 export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
   const found: CredentialRow[] = [];
   for (const row of table.rows.values()) {
@@ -144,7 +167,9 @@ function labelOf(raw: unknown, index: number): string {
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-/** The key of `literals`, from the bytes of the header value on the wire. A digest, so that no look-up compares secrets. */
+/**
+ * The key of `literals`, from the bytes of the header value on the wire. A digest, so that no look-up compares secrets.
+ */
 export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }
@@ -183,13 +208,18 @@ const NONE: CredentialRow['previous'] = [];
 
 /** Those of a row that are read. */
 export const FIELDS: ReadonlySet<string> = new Set(
-  'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description authorization'.split(' '),
+  'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description authorization'.split(
+    ' ',
+  ),
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 
 function checkUnread(row: RawRow, meanings: Meanings): void {
   const previous = isAbsent(row.previous) ? [] : (row.previous as readonly RawRow[]);
-  const reasons = [unreadField(row, FIELDS, meanings), ...previous.map((item) => unreadField(item, PREVIOUS_FIELDS, meanings))];
+  const reasons = [
+    unreadField(row, FIELDS, meanings),
+    ...previous.map((item) => unreadField(item, PREVIOUS_FIELDS, meanings)),
+  ];
   for (const reason of reasons) if (reason !== undefined) throw new BadRow(reason);
 }
 
@@ -198,7 +228,8 @@ function isAbsent(value: unknown): value is undefined | null {
 }
 
 function parseId(value: unknown): string {
-  if (typeof value !== 'string' || !/^[0-9A-Za-z]{12}$/.test(value)) throw new BadRow('"id" is not 12 letters and digits');
+  if (typeof value !== 'string' || !/^[0-9A-Za-z]{12}$/.test(value))
+    throw new BadRow('"id" is not 12 letters and digits');
   return value;
 }
 
@@ -210,7 +241,10 @@ function parseText(value: unknown, field: string): string {
 
 function parseOwner(value: unknown): Owner {
   if (!isRawRow(value)) throw new BadRow('"owner" is not an object');
-  return Object.freeze({ issuer: parseText(value.issuer, 'owner.issuer'), subject: parseText(value.subject, 'owner.subject') });
+  return Object.freeze({
+    issuer: parseText(value.issuer, 'owner.issuer'),
+    subject: parseText(value.subject, 'owner.subject'),
+  });
 }
 
 function parseHandler(value: unknown): string {
@@ -234,7 +268,8 @@ function shareSet(sets: SharedSets, kind: string, items: readonly string[]): Rea
 
 // A method is a token of RFC 9110 (5.6.2) and case-sensitive, but "get" is never meant as a method of its own.
 function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
-  const isMethod = (item: unknown): item is string => typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
+  const isMethod = (item: unknown): item is string =>
+    typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
   if (!Array.isArray(value) || !value.every(isMethod)) throw new BadRow('"methods" is not a list of HTTP methods');
   return shareSet(
     sets,
@@ -245,7 +280,8 @@ function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
 
 function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*' {
   if (value === '*') return '*';
-  if (!Array.isArray(value) || !value.every(isHandlerName)) throw new BadRow('"groups" is neither "*" nor a list of handler groups');
+  if (!Array.isArray(value) || !value.every(isHandlerName))
+    throw new BadRow('"groups" is neither "*" nor a list of handler groups');
   return shareSet(
     sets,
     'groups',
@@ -273,13 +309,17 @@ export function isScope(value: unknown): value is string {
 const HASH = /^sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function parseHash(value: unknown): Buffer {
-  if (typeof value !== 'string' || !HASH.test(value)) throw new BadRow('"hash" is not "sha256:" and 43 characters of base64url');
+  if (typeof value !== 'string' || !HASH.test(value))
+    throw new BadRow('"hash" is not "sha256:" and 43 characters of base64url');
   return Buffer.from(value.slice(7), 'base64url');
 }
 
 function parsePrevious(value: unknown): CredentialRow['previous'] {
   if (!Array.isArray(value) || !value.every(isRawRow)) throw new BadRow('"previous" is not a list of objects');
-  return value.map((item) => ({ digest: parseHash(item.hash), expiresAt: parseInstant(item.expires_at, 'previous.expires_at') }));
+  return value.map((item) => ({
+    digest: parseHash(item.hash),
+    expiresAt: parseInstant(item.expires_at, 'previous.expires_at'),
+  }));
 }
 
 function parseInstant(value: unknown, field: string): number {

@@ -17,7 +17,8 @@ export function parseTableText(bytes: Buffer): TableText {
   const text = bytes.toString().replace(/^\uFEFF/, '');
   const members = parseJson(text, bytes.length);
   const repeated = repeatedKeys(text, members);
-  if (repeated.some(({ key, path }) => key === 'production' && path.length === 0)) throw new Error('it has the list "production" twice');
+  if (repeated.some(({ key, path }) => key === 'production' && path.length === 0))
+    throw new Error('it has the list "production" twice');
   const rows = members?.production;
   if (!Array.isArray(rows)) throw new Error('it has no list "production"');
   return { members: members as TableText['members'], rows, repeated };

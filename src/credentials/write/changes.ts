@@ -1,5 +1,5 @@
-// The changes to a table: a row is issued, rotated or revoked. Rows are those of the file, with the file's field names. It
-// makes tokens and returns them once; it knows neither files (store.ts) nor requests.
+// The changes to a table: a row is issued, rotated or revoked. Rows are those of the file, with the file's field names.
+// It makes tokens and returns them once; it knows neither files (store.ts) nor requests.
 
 import { isRawRow, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
@@ -62,20 +62,31 @@ export interface Rotation {
 }
 
 /** A new secret under the same id. Without an overlap every earlier secret ends now, those of earlier rotations too. */
-export function rotateRow(table: EditableTable, id: string, overlapMs: number, now: number, randomBytes?: RandomBytes): Rotation {
+export function rotateRow(
+  table: EditableTable,
+  id: string,
+  overlapMs: number,
+  now: number,
+  randomBytes?: RandomBytes,
+): Rotation {
   const [index, ...others] = indexesOf(table, id);
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
   const raw = table.rows[index] as RawRow;
   const compiled = parseTable(JSON.stringify({ production: [raw] }));
   const row = compiled.rows.get(id);
-  if (row === undefined) throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${compiled.quarantined[0]?.reason}`);
-  if (row.digest === undefined) throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
+  if (row === undefined)
+    throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${compiled.quarantined[0]?.reason}`);
+  if (row.digest === undefined)
+    throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
   if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);
   if (row.expiresAt <= now) throw new ChangeRefused(`Cannot rotate ${id}: the row has expired; issue a new one`);
   const token = generateToken(randomBytes, id);
   const previousUntil = overlapMs > 0 ? now + overlapMs : undefined;
-  const kept = previousUntil === undefined ? [] : [...stillGood(raw.previous, now), { hash: raw.hash, expires_at: toIso(previousUntil) }];
+  const kept =
+    previousUntil === undefined
+      ? []
+      : [...stillGood(raw.previous, now), { hash: raw.hash, expires_at: toIso(previousUntil) }];
   const hasPrevious = raw.previous !== undefined || kept.length > 0;
   table.change(index, { hash: hashSecret(token.secret), ...(hasPrevious ? { previous: kept } : {}) });
   return { token, name: row.name, previousUntil };
@@ -87,7 +98,11 @@ function stillGood(previous: unknown, now: number): { expires_at: string }[] {
 }
 
 /** @returns when it was revoked: now, or earlier if it had been already */
-export function revokeRow(table: EditableTable, id: string, now: number): { readonly name: string; readonly revokedAt: string } {
+export function revokeRow(
+  table: EditableTable,
+  id: string,
+  now: number,
+): { readonly name: string; readonly revokedAt: string } {
   const indexes = indexesOf(table, id);
   if (indexes.length === 0) throw new ChangeRefused(`Cannot revoke ${id}: there is no such row`);
   let revokedAt = toIso(now);

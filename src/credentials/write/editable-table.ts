@@ -1,5 +1,5 @@
-// Edits the table: parses its text, lets a function change the rows, and writes the text anew, a row a line. Unknown rows and
-// fields stay. What the rows mean is changes.ts.
+// Edits the table: parses its text, lets a function change the rows, and writes the text anew, a row a line. Unknown
+// rows and fields stay. What the rows mean is changes.ts.
 import { isRawRow } from '../table/table.ts';
 import { parseTableText } from '../table/text.ts';
 
@@ -30,7 +30,8 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
       edited[index] = { ...(isRawRow(row) ? row : {}), ...fields };
     },
   });
-  if (edited.length === rows.length && edited.every((row, index) => row === rows[index])) return { text: undefined, result };
+  if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
+    return { text: undefined, result };
   const [twice] = repeated;
   // JSON.parse kept one of the two: to write it would bring to life a row that is bad.
   if (twice !== undefined) {
@@ -38,6 +39,8 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
     throw new Error(`${place} has the field ${JSON.stringify(twice.key.slice(0, 100))} twice; take one out`);
   }
   const list = `[\n${edited.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
-  const texts = Object.entries(members).map(([key, value]) => `${JSON.stringify(key)}:${value === rows ? list : JSON.stringify(value)}`);
+  const texts = Object.entries(members).map(
+    ([key, value]) => `${JSON.stringify(key)}:${value === rows ? list : JSON.stringify(value)}`,
+  );
   return { text: `{${texts.join(',\n')}}\n`, result };
 }

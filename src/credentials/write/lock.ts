@@ -1,6 +1,7 @@
-// A lock between processes that is released when its holder dies. The lock is a folder with one file in it, named after the
-// holder. To take it, a prepared folder is renamed to its place, which succeeds only where there is none or an empty one. To
-// break a dead holder's, exactly its file is removed, so two processes that break it at once cannot break a third one's.
+// A lock between processes that is released when its holder dies. The lock is a folder with one file in it, named after
+// the holder. To take it, a prepared folder is renamed to its place, which succeeds only where there is none or an
+// empty one. To break a dead holder's, exactly its file is removed, so two processes that break it at once cannot break
+// a third one's.
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
@@ -14,7 +15,10 @@ import { sha256 } from '../token.ts';
 export interface LockOptions {
   /** Longest wait for a holder that lives. */
   readonly waitMs?: number;
-  /** A holder on another machine or in another container cannot be seen to live: it may hold this long. A write takes milliseconds. */
+  /**
+   * A holder on another machine or in another container cannot be seen to live: it may hold this long. A write takes
+   * milliseconds.
+   */
   readonly unseenHolderMs?: number;
 }
 
@@ -30,7 +34,10 @@ export interface Lock {
  * @param path of the lock folder; its parent must exist
  * @throws Error one line, when it is not free within `waitMs`; or a failed system call
  */
-export async function acquireLock(path: string, { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {}): Promise<Lock> {
+export async function acquireLock(
+  path: string,
+  { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {},
+): Promise<Lock> {
   const me = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
   const draft = join(dirname(path), `.${basename(path)}.${me}.tmp`);
   await mkdir(draft, { mode: 0o700 });
@@ -69,7 +76,9 @@ async function takeTurns(draft: string, path: string, waitMs: number, unseenHold
       continue;
     }
     if (now - start > waitMs) {
-      throw new Error(`Cannot lock ${path}: process ${holder?.split('-', 1)[0] ?? 'unknown'} has held it for ${waitMs / 1000} s`);
+      throw new Error(
+        `Cannot lock ${path}: process ${holder?.split('-', 1)[0] ?? 'unknown'} has held it for ${waitMs / 1000} s`,
+      );
     }
     // Uneven pauses, so that waiters do not come in step.
     await sleep(pause * (0.5 + Math.random()));
@@ -112,8 +121,8 @@ export function isDead(name: string, overdue: boolean): boolean {
   return now !== started && now !== ALIVE;
 }
 
-// A process id alone would do for a while: after a restart of the machine, or in time, another process has it. With the time of
-// its start it is unique; and ids of another container mean nothing here, hence the PID namespace.
+// A process id alone would do for a while: after a restart of the machine, or in time, another process has it. With the
+// time of its start it is unique; and ids of another container mean nothing here, hence the PID namespace.
 const ALIVE = 'alive';
 function processName(): string {
   return `${process.pid}-${startOf(process.pid)}-${machineName()}`;
@@ -140,7 +149,8 @@ function findMachineName(): string {
 /** When a process began, in ticks since boot; `ALIVE` where only that much can be told; `undefined` when it is gone. */
 function startOf(pid: number): string | undefined {
   try {
-    // After the command's closing bracket (it may hold spaces and brackets itself): the state, and 19 fields on the start (proc_pid_stat(5)).
+    // After the command's closing bracket (it may hold spaces and brackets itself): the state, and 19 fields on the
+    // start (proc_pid_stat(5)).
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
   } catch {

@@ -1,5 +1,5 @@
-// The only writer of the table: under the lock, to a draft beside it, fsynced, renamed over it. A reader sees the old table or
-// the new one, whole, whatever is killed and however full the disk is. What a change means is changes.ts.
+// The only writer of the table: under the lock, to a draft beside it, fsynced, renamed over it. A reader sees the old
+// table or the new one, whole, whatever is killed and however full the disk is. What a change means is changes.ts.
 import { chownSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -32,7 +32,11 @@ export class ChangeRefused extends Error {}
  * @returns what `change` returned
  * @throws StoreError when the table could not be read or written; it is as it was, or as another process left it
  */
-export async function updateTable<T>(dataDir: string, change: (table: EditableTable) => T, options?: LockOptions): Promise<T> {
+export async function updateTable<T>(
+  dataDir: string,
+  change: (table: EditableTable) => T,
+  options?: LockOptions,
+): Promise<T> {
   let path = tablePath(dataDir);
   try {
     path = await resolveTable(path);
@@ -51,7 +55,10 @@ export async function updateTable<T>(dataDir: string, change: (table: EditableTa
   }
 }
 
-/** Through symbolic links, so that the rename replaces the table and not the link to it; also through one that leads to no file yet. */
+/**
+ * Through symbolic links, so that the rename replaces the table and not the link to it; also through one that leads to
+ * no file yet.
+ */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -90,8 +97,9 @@ function draftPath(path: string, holder: string): string {
 }
 
 /**
- * Removes what killed processes left. Drafts of the table are written under the lock, and the lock is ours: their writer is dead,
- * or stood still and lost the lock; then the missing draft is what stops it from writing over our change. Drafts of locks may be alive.
+ * Removes what killed processes left. Drafts of the table are written under the lock, and the lock is ours: their
+ * writer is dead, or stood still and lost the lock; then the missing draft is what stops it from writing over our
+ * change. Drafts of locks may be alive.
  */
 async function removeDrafts(path: string): Promise<void> {
   const ofTable = `.${basename(path)}.`;
@@ -99,7 +107,8 @@ async function removeDrafts(path: string): Promise<void> {
   for (const name of await readdir(dirname(path))) {
     if (!name.startsWith(ofTable) || !name.endsWith('.tmp')) continue;
     const draft = join(dirname(path), name);
-    if (name.startsWith(ofLock) && !isDead(name.slice(ofLock.length, -'.tmp'.length), await isAbandoned(draft))) continue;
+    if (name.startsWith(ofLock) && !isDead(name.slice(ofLock.length, -'.tmp'.length), await isAbandoned(draft)))
+      continue;
     await rm(draft, { recursive: true, force: true });
   }
 }
@@ -135,7 +144,9 @@ async function writeDraft(draft: string, text: string, path: string): Promise<vo
   keepOwner(draft, path);
 }
 
-/** When root runs the command for a server that runs as somebody else, the server must still be able to read its table. */
+/**
+ * When root runs the command for a server that runs as somebody else, the server must still be able to read its table.
+ */
 function keepOwner(draft: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(path, { throwIfNoEntry: false }) ?? statSync(dirname(path));

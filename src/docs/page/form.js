@@ -1,5 +1,5 @@
-// A form made of a schema, and of a value to begin with. Each control is an element with `read()`: its value, undefined when
-// it is left out. It refuses nothing: the service is the judge, and may be sent anything.
+// A form made of a schema, and of a value to begin with. Each control is an element with `read()`: its value, undefined
+// when it is left out. It refuses nothing: the service is the judge, and may be sent anything.
 import { h, prose } from './element.js';
 import { facts, isFile, read, sample, typeOf } from './schema.js';
 
@@ -10,7 +10,11 @@ function field(key, schema, isRequired, value) {
   const bounds = facts(schema).map((fact) => h(fact.startsWith('/') ? 'code.fact' : 'span.fact', fact));
   const mark = isRequired && h('b', { title: 'required' }, '*');
   const about = h('div.about', h('code.name', key), mark, h('span.type', typeOf(schema)), bounds);
-  const row = h('div.field', h('div', about, prose(description)), h('div.input', input, h('p.wrong', { role: 'alert' })));
+  const row = h(
+    'div.field',
+    h('div', about, prose(description)),
+    h('div.input', input, h('p.wrong', { role: 'alert' })),
+  );
   row.classList.toggle('deprecated', deprecated === true);
   row.dataset.key = key;
   return withRead(row, input.read);
@@ -46,7 +50,13 @@ export function control(schema, isRequired, label, value) {
 
 function text(type, { examples, default: usual = '' }, label, value = '') {
   const placeholder = String(examples?.[0] ?? usual);
-  const input = h('input', { 'aria-label': label, placeholder, autocomplete: 'off', spellcheck: false, value: String(value) });
+  const input = h('input', {
+    'aria-label': label,
+    placeholder,
+    autocomplete: 'off',
+    spellcheck: false,
+    value: String(value),
+  });
   if (type !== 'string') input.inputMode = 'decimal';
   const isText = () => type === 'string' || Number.isNaN(Number(input.value));
   return withRead(input, () => (input.value === '' ? undefined : isText() ? input.value : Number(input.value)));
@@ -67,17 +77,30 @@ export function json(schema, label, value) {
   });
 }
 
-function choice(values, label, value, texts = values.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)))) {
+function choice(
+  values,
+  label,
+  value,
+  texts = values.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))),
+) {
   const options = texts.map((shown, i) => h('option', { value: String(i), selected: values[i] === value }, shown));
-  return withRead(h('select', { 'aria-label': label }, h('option', { value: '' }, '–'), options), (select) => values[select.value]);
+  return withRead(
+    h('select', { 'aria-label': label }, h('option', { value: '' }, '–'), options),
+    (select) => values[select.value],
+  );
 }
 
 /** What can only be one thing, the tag of a union, is not asked for. */
 function object(schema, value) {
   const { properties, required = [] } = read(schema);
-  const [fixed, asked] = [true, false].map((is) => Object.entries(properties).filter(([, one]) => (one.const !== undefined) === is));
+  const [fixed, asked] = [true, false].map((is) =>
+    Object.entries(properties).filter(([, one]) => (one.const !== undefined) === is),
+  );
   const rows = asked.map(([key, property]) => field(key, property, required.includes(key), value?.[key]));
-  const all = () => [...fixed.map(([key, one]) => [key, one.const]), ...rows.map((row) => [row.dataset.key, row.read()])];
+  const all = () => [
+    ...fixed.map(([key, one]) => [key, one.const]),
+    ...rows.map((row) => [row.dataset.key, row.read()]),
+  ];
   return withRead(h('div.fields', rows), () => Object.fromEntries(all().filter(([, one]) => one !== undefined)));
 }
 
@@ -86,30 +109,42 @@ function list(items, least, label, value) {
   const rows = h('div.fields');
   const add = (one) => {
     const row = field(String(rows.childElementCount), items, true, one);
-    row.append(h('button.remove', { type: 'button', 'aria-label': `Remove from ${label}`, onclick: () => remove(row) }, '×'));
+    row.append(
+      h('button.remove', { type: 'button', 'aria-label': `Remove from ${label}`, onclick: () => remove(row) }, '×'),
+    );
     rows.append(row);
   };
   const remove = (row) => {
     row.remove();
-    for (const [i, other] of [...rows.children].entries()) other.querySelector('.name').textContent = other.dataset.key = String(i);
+    for (const [i, other] of [...rows.children].entries())
+      other.querySelector('.name').textContent = other.dataset.key = String(i);
   };
   for (const one of Array.isArray(value) ? value : Array(least ?? 0).fill()) add(one);
   const element = h('div.list', rows, h('button', { type: 'button', onclick: () => add() }, `Add to ${label}`));
-  return withRead(element, () => (least === undefined && !rows.firstChild ? undefined : Array.from(rows.children, (row) => row.read())));
+  return withRead(element, () =>
+    least === undefined && !rows.firstChild ? undefined : Array.from(rows.children, (row) => row.read()),
+  );
 }
 
 /** One of several kinds, or none. What is inside is made when it is chosen: so a type may contain itself. */
 function union(kinds, label, value) {
-  const chosen = choice(kinds, `Kind of ${label}`, value !== undefined && kinds.find((kind) => fits(value, read(kind))), kinds.map(nameOf));
+  const chosen = choice(
+    kinds,
+    `Kind of ${label}`,
+    value !== undefined && kinds.find((kind) => fits(value, read(kind))),
+    kinds.map(nameOf),
+  );
   const inside = h('div');
-  const make = (given) => inside.replaceChildren(...(chosen.read() === undefined ? [] : [control(chosen.read(), true, label, given)]));
+  const make = (given) =>
+    inside.replaceChildren(...(chosen.read() === undefined ? [] : [control(chosen.read(), true, label, given)]));
   chosen.addEventListener('change', () => make());
   make(value);
   return withRead(h('div.union', chosen, inside), () => inside.firstChild?.read());
 }
 
 /** An object of a tagged union is called by its tag. */
-const nameOf = (kind) => Object.values(read(kind).properties ?? {}).find((one) => typeof one.const === 'string')?.const ?? typeOf(kind);
+const nameOf = (kind) =>
+  Object.values(read(kind).properties ?? {}).find((one) => typeof one.const === 'string')?.const ?? typeOf(kind);
 
 function fits(value, { type, properties = {} }) {
   const isType = (Array.isArray(value) ? 'array' : typeof value) === String(type).replace('integer', 'number');

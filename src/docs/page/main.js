@@ -1,11 +1,13 @@
-// The page: the groups, and the operations of one of them. All it shows comes from the service's OpenAPI document. It asks
-// nobody else, and the policy that it is served with would not let it.
+// The page: the groups, and the operations of one of them. All it shows comes from the service's OpenAPI document. It
+// asks nobody else, and the policy that it is served with would not let it.
 import { h, prose } from './element.js';
 import { badge, panelOf } from './operation.js';
 import { base } from './request.js';
 import { root } from './schema.js';
 
-const [main, nav, filter, token, menu] = ['main', 'nav', 'filter', 'token', 'menu'].map((id) => document.getElementById(id));
+const [main, nav, filter, token, menu] = ['main', 'nav', 'filter', 'token', 'menu'].map((id) =>
+  document.getElementById(id),
+);
 let groups = new Map();
 
 document.getElementById('document').href = `${base}/api/openapi.json`;
@@ -14,7 +16,10 @@ async function load() {
   const headers = token.value === '' ? {} : { Authorization: token.value };
   const found = await fetch(`${base}/api/openapi.json`, { headers }).then(jsonOf, () => undefined);
   if (found?.paths === undefined) {
-    main.replaceChildren(h('h1', 'No document'), h('p', `${found?.message ?? 'The service does not answer'}. A credential goes above.`));
+    main.replaceChildren(
+      h('h1', 'No document'),
+      h('p', `${found?.message ?? 'The service does not answer'}. A credential goes above.`),
+    );
     return token.focus();
   }
   Object.assign(root, found);
@@ -32,7 +37,18 @@ function groupsOf({ paths, tags = [], security: usual = [] }) {
       const [group] = operation.tags;
       const [[bodyType, { schema: body } = {}] = []] = Object.entries(operation.requestBody?.content ?? {});
       const words = [group, verb, path, id, summary, operation.description].join(' ').toLowerCase();
-      const known = { id, group, path, method: verb.toUpperCase(), summary, parameters, security, bodyType, body, words };
+      const known = {
+        id,
+        group,
+        path,
+        method: verb.toUpperCase(),
+        summary,
+        parameters,
+        security,
+        bodyType,
+        body,
+        words,
+      };
       found.get(group)?.operations.push({ ...operation, ...known });
     }
   }
@@ -47,13 +63,20 @@ function list() {
   let left = LISTED;
   const links = Array.from(groups.values(), ({ name, operations }) => {
     const isHere = name === here().group;
-    const hits = operations.filter((one) => (words.length === 0 ? isHere : words.every((word) => one.words.includes(word))));
+    const hits = operations.filter((one) =>
+      words.length === 0 ? isHere : words.every((word) => one.words.includes(word)),
+    );
     if (words.length > 0 && hits.length === 0) return [];
     const shown = hits.slice(0, left);
     left -= shown.length;
-    const inside = shown.map((one) => h('a.operation', { href: linkTo(one), title: one.summary }, badge(one), h('span', shortPath(one))));
+    const inside = shown.map((one) =>
+      h('a.operation', { href: linkTo(one), title: one.summary }, badge(one), h('span', shortPath(one))),
+    );
     const count = h('span', String(operations.length));
-    return [h('a.group', { href: linkTo({ group: name }), 'aria-current': isHere && 'page' }, h('span', name), count), ...inside];
+    return [
+      h('a.group', { href: linkTo({ group: name }), 'aria-current': isHere && 'page' }, h('span', name), count),
+      ...inside,
+    ];
   }).flat();
   const note = left === 0 ? `The first ${LISTED}; one more word helps.` : '';
   nav.replaceChildren(...links, links.length === 0 && groups.size > 0 ? 'Nothing has these words.' : note);

@@ -1,4 +1,5 @@
-// One operation: its line in the list, and behind it the form that sends it, the curl line, the answer and what may be answered.
+// One operation: its line in the list, and behind it the form that sends it, the curl line, the answer and what may be
+// answered.
 import { h, prose } from './element.js';
 import { control, json, say } from './form.js';
 import { curlOf, requestOf, send } from './request.js';
@@ -23,7 +24,8 @@ function contentOf(operation, token) {
   const all = { path: parametersOf(operation, 'path'), query: parametersOf(operation, 'query'), body: operation.body };
   const schemas = Object.entries(all).filter(([, schema]) => schema !== undefined);
   const sections = h('div');
-  const values = () => Object.fromEntries(Array.from(sections.children, (section) => [section.dataset.key, section.lastChild.read()]));
+  const values = () =>
+    Object.fromEntries(Array.from(sections.children, (section) => [section.dataset.key, section.lastChild.read()]));
   const samples = () => Object.fromEntries(schemas.map(([where, schema]) => [where, sample(schema)]));
   const request = () => requestOf(operation, values(), token.value.trim());
   const line = h('code', { tabIndex: 0 });
@@ -42,8 +44,11 @@ function contentOf(operation, token) {
     renew();
   }
   function sectionOf(where, schema, held) {
-    const canSwap = where === 'body' && read(schema).properties !== undefined && operation.bodyType === 'application/json';
-    const swap = canSwap && h('button', { type: 'button', onclick: () => build(values(), !isJson) }, isJson ? 'as fields' : 'as JSON');
+    const canSwap =
+      where === 'body' && read(schema).properties !== undefined && operation.bodyType === 'application/json';
+    const swap =
+      canSwap &&
+      h('button', { type: 'button', onclick: () => build(values(), !isJson) }, isJson ? 'as fields' : 'as JSON');
     const inner = canSwap && isJson ? json(schema, where, held) : control(schema, true, where, held);
     return h('section', { 'data-key': where }, h('h3', where, swap), inner);
   }
@@ -61,7 +66,8 @@ function contentOf(operation, token) {
     // A controller may call anything "errors".
     const errors = Array.isArray(body?.errors) ? body.errors.filter((one) => typeof one?.message === 'string') : [];
     for (const { in: where = 'body', pointer = '', message } of errors) {
-      if (!say(form, where, String(pointer), message)) lost.append(h('p', h('code', String(pointer || where)), ` ${message}`));
+      if (!say(form, where, String(pointer), message))
+        lost.append(h('p', h('code', String(pointer || where)), ` ${message}`));
     }
     running = undefined;
     form.classList.remove('running');
@@ -69,7 +75,10 @@ function contentOf(operation, token) {
   }
 
   for (const event of ['input', 'change', 'click']) form.addEventListener(event, () => queueMicrotask(renew));
-  form.addEventListener('keydown', (event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit());
+  form.addEventListener(
+    'keydown',
+    (event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
+  );
   token.addEventListener('input', renew);
   build({});
   const left = h('div', prose(operation.description), accessOf(operation), form);

@@ -22,7 +22,8 @@ export function requestOf({ path, method, bodyType }, values, authorization) {
 }
 
 /** A list is a repeated key. */
-const entriesOf = (values = {}) => Object.entries(values).flatMap(([key, value]) => [value].flat().map((one) => [key, one]));
+const entriesOf = (values = {}) =>
+  Object.entries(values).flatMap(([key, value]) => [value].flat().map((one) => [key, one]));
 
 const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
@@ -43,8 +44,13 @@ export async function send({ url, ...request }, into, signal) {
   try {
     const response = await fetch(url, { ...request, signal });
     const measured = h('span');
-    const measure = (bytes) => measured.replaceChildren(`${Math.round(performance.now() - started)} ms, ${bytes} bytes`);
-    const status = h('p.status', h(`b.s${Math.floor(response.status / 100)}`, `${response.status} ${response.statusText}`), measured);
+    const measure = (bytes) =>
+      measured.replaceChildren(`${Math.round(performance.now() - started)} ms, ${bytes} bytes`);
+    const status = h(
+      'p.status',
+      h(`b.s${Math.floor(response.status / 100)}`, `${response.status} ${response.statusText}`),
+      measured,
+    );
     const lines = Array.from(response.headers, ([name, value]) => h('div', h('span', `${name}: `), value));
     const body = h('pre', { tabIndex: 0, 'aria-label': 'Body of the answer' });
     into.replaceChildren(status, body, h('details', h('summary', `${lines.length} headers`), h('pre', lines)));
@@ -58,7 +64,12 @@ export async function send({ url, ...request }, into, signal) {
     const image = type.startsWith('image/') ? h('img', { src: link.href, alt: '' }) : '';
     body.append(...(blob.size === 0 ? ['no body'] : [image, link]));
   } catch (error) {
-    into.append(h('p.status', h('b.s5', signal.aborted ? 'Stopped' : `${into.firstChild ? 'Broken off' : 'No answer'}: ${error.message}`)));
+    into.append(
+      h(
+        'p.status',
+        h('b.s5', signal.aborted ? 'Stopped' : `${into.firstChild ? 'Broken off' : 'No answer'}: ${error.message}`),
+      ),
+    );
   }
 }
 

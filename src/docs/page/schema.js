@@ -11,11 +11,18 @@ export function follow(thing = {}) {
 /** A schema, followed. `kinds`: its alternatives but null. `values`: all that there are, of an enumeration. */
 export function read(schema) {
   const own = follow(schema);
-  const all = own.anyOf ?? [own.type].flat().map((type) => (type === own.type ? own : { ...own, type, $ref: undefined }));
+  const all =
+    own.anyOf ?? [own.type].flat().map((type) => (type === own.type ? own : { ...own, type, $ref: undefined }));
   const kinds = all.filter((one) => one.type !== 'null' && one.const !== null);
   const parts = kinds.length > 1 ? kinds.map((kind) => read(kind).values) : [undefined];
-  const values = own.enum ?? (own.const === undefined ? (own.type === 'boolean' ? [true, false] : undefined) : [own.const]);
-  return { ...own, kinds, isNullable: kinds.length < all.length, values: values ?? (parts.includes(undefined) ? undefined : parts.flat()) };
+  const values =
+    own.enum ?? (own.const === undefined ? (own.type === 'boolean' ? [true, false] : undefined) : [own.const]);
+  return {
+    ...own,
+    kinds,
+    isNullable: kinds.length < all.length,
+    values: values ?? (parts.includes(undefined) ? undefined : parts.flat()),
+  };
 }
 
 export const isFile = ({ format, contentMediaType }) => format === 'binary' || contentMediaType !== undefined;
@@ -27,7 +34,8 @@ export function typeOf(schema, describe = typeOf) {
   if (name !== undefined && describe === typeOf) return name;
   if (values?.length > 8) return `one of ${values.length}`;
   if (values !== undefined && type !== 'boolean') return values.map((value) => JSON.stringify(value)).join(' | ');
-  if (kinds.length > 1 || isNullable) return [...kinds.map((kind) => describe(kind)), ...(isNullable ? ['null'] : [])].join(' | ');
+  if (kinds.length > 1 || isNullable)
+    return [...kinds.map((kind) => describe(kind)), ...(isNullable ? ['null'] : [])].join(' | ');
   if (type === 'array' && items) return inBrackets(describe(items));
   if (own.prefixItems) return `[${own.prefixItems.map((item) => describe(item)).join(', ')}]`;
   const [others = own.additionalProperties] = Object.values(own.patternProperties ?? {});
@@ -42,7 +50,9 @@ export function outline(schema, pad = '', above = []) {
   const inside = name === undefined ? above : [...above, name];
   if (properties === undefined) return typeOf(schema, (inner) => outline(inner, pad, inside));
   const lines = Object.entries(properties).map(([key, property]) => {
-    const about = [...facts(property), follow(property).description?.split('\n')[0]].filter((fact) => fact && fact.length < 60).join(', ');
+    const about = [...facts(property), follow(property).description?.split('\n')[0]]
+      .filter((fact) => fact && fact.length < 60)
+      .join(', ');
     return `${pad}  ${key}${required.includes(key) ? '' : '?'}: ${outline(property, `${pad}  `, inside)}${about && `  // ${about}`}\n`;
   });
   return `{\n${lines.join('')}${pad}}`;
@@ -77,7 +87,12 @@ export function facts(schema) {
   return rows.filter(Boolean);
 }
 
-const TEXTS = { email: 'ada@example.com', uuid: '123e4567-e89b-42d3-a456-426614174000', date: '2030-01-31', uri: 'https://example.com' };
+const TEXTS = {
+  email: 'ada@example.com',
+  uuid: '123e4567-e89b-42d3-a456-426614174000',
+  date: '2030-01-31',
+  uri: 'https://example.com',
+};
 TEXTS['date-time'] = `${TEXTS.date}T12:00:00Z`;
 
 const needs = (kind) => read(kind).required?.length ?? 0;
@@ -88,13 +103,18 @@ export function sample(schema, depth = 0, name = 'text') {
   if (given !== undefined || isFile(own)) return given;
   // A type may contain itself.
   if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
-  if (kinds.length > 1 || isNullable) return sample(depth > 2 ? kinds.toSorted((a, b) => needs(a) - needs(b))[0] : kinds[0], depth, name);
+  if (kinds.length > 1 || isNullable)
+    return sample(depth > 2 ? kinds.toSorted((a, b) => needs(a) - needs(b))[0] : kinds[0], depth, name);
   if (type === 'array')
-    return [...Array(own.minItems || +(depth < 4))].map((_, i) => sample(own.prefixItems?.[i] ?? items, depth + 1, name));
+    return [...Array(own.minItems || +(depth < 4))].map((_, i) =>
+      sample(own.prefixItems?.[i] ?? items, depth + 1, name),
+    );
   if (type === 'string') return (TEXTS[own.format] ?? name.slice(0, own.maxLength)).padEnd(own.minLength ?? 0, 'x');
   const step = own.multipleOf ?? 1;
   if (type === 'integer' || type === 'number')
     return Math.ceil((bounding(own.minimum) ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;
   const keys = Object.keys(properties).filter((key) => depth < 2 || required.includes(key));
-  return type === 'object' ? Object.fromEntries(keys.map((key) => [key, sample(properties[key], depth + 1, key)])) : undefined;
+  return type === 'object'
+    ? Object.fromEntries(keys.map((key) => [key, sample(properties[key], depth + 1, key)]))
+    : undefined;
 }

@@ -1,5 +1,6 @@
-// Sends a stream of bytes as a body: no faster than the client reads, and never more than a piece of it in memory. The head
-// goes out with the first piece, so that a stream which fails at its start can still be refused. It knows no headers.
+// Sends a stream of bytes as a body: no faster than the client reads, and never more than a piece of it in memory. The
+// head goes out with the first piece, so that a stream which fails at its start can still be refused. It knows no
+// headers.
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
@@ -40,7 +41,9 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
     if (error !== undefined) return over(() => events.fail(error, bytes, hasBegun));
     if (piece !== undefined && typeof piece !== 'string' && !(piece instanceof Uint8Array)) {
       pieces.cancel(new Error('it is no stream of bytes'));
-      return over(() => events.fail(new TypeError(`the stream has a piece that is ${typeof piece} and not bytes`), bytes, hasBegun));
+      return over(() =>
+        events.fail(new TypeError(`the stream has a piece that is ${typeof piece} and not bytes`), bytes, hasBegun),
+      );
     }
     if (!hasBegun) {
       hasBegun = true;

@@ -34,7 +34,8 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     // It is we who do not read on.
     if (refused.has(socket) || (isLate && isHeld)) return;
-    // The answer to a body that breaks off has begun and says nothing more: it may wait for that body, and is not whole without it.
+    // The answer to a body that breaks off has begun and says nothing more: it may wait for that body, and is not whole
+    // without it.
     if (exchange?.streaming && last === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
@@ -55,8 +56,8 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       else respond.fail(exchange, refusal(inBody));
       return whenOut(last, () => end(socket));
     }
-    // It stands behind a request: the answer comes first, and the refusal after it, unless that answer can still say itself
-    // that the connection ends, or has said so.
+    // It stands behind a request: the answer comes first, and the refusal after it, unless that answer can still say
+    // itself that the connection ends, or has said so.
     const follows = last.headersSent && last.shouldKeepAlive;
     last.shouldKeepAlive = last.headersSent && last.shouldKeepAlive;
     whenOut(last, follows ? refuse : () => end(socket));

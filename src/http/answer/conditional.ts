@@ -17,7 +17,10 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   return Date.parse(lastModified) <= parseDate(since);
 }
 
-/** RFC 9110, 5.6.7: the form of today, and the two that clients must not send any more. JavaScript reads many others, each in its own way. */
+/**
+ * RFC 9110, 5.6.7: the form of today, and the two that clients must not send any more. JavaScript reads many others,
+ * each in its own way.
+ */
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;
 

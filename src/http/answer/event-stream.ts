@@ -1,12 +1,16 @@
 // Sends server-sent events (WHATWG HTML, 9.2): an event for each item, a comment every 15 s so that no proxy takes the
-// connection for dead, and an end between two events when the worker drains. Such a stream has its connection for itself.
+// connection for dead, and an end between two events when the worker drains. Such a stream has its connection for
+// itself.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';
 import { lostIn } from './json.ts';
 import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
 
-/** Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events otherwise. */
+/**
+ * Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events
+ * otherwise.
+ */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
 const HEARTBEAT = 15_000;
 /** A client is back on the new code within a second. */
@@ -21,7 +25,12 @@ export interface LiveEvents {
 }
 
 /** @param heartbeat milliseconds between two comments */
-export function sendEvents(stream: EventStream, response: ServerResponse, events: StreamEvents, heartbeat = HEARTBEAT): LiveEvents {
+export function sendEvents(
+  stream: EventStream,
+  response: ServerResponse,
+  events: StreamEvents,
+  heartbeat = HEARTBEAT,
+): LiveEvents {
   let bytes = 0;
   let cost = 0;
   let isOver = false;
@@ -37,7 +46,8 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
   async function run(): Promise<void> {
     try {
       let next = Promise.resolve(iterator.next()).then(eventOf);
-      // A source that fails at once is refused with a status; one that waits for its first event does not make the client wait.
+      // A source that fails at once is refused with a status; one that waits for its first event does not make the
+      // client wait.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
       hasBegun = true;
@@ -84,7 +94,10 @@ export function sendEvents(stream: EventStream, response: ServerResponse, events
     if (!response.writableNeedDrain) write(':\n\n');
   }
 
-  /** Said in a comment, which `EventSource` passes over: a client that knows it does not ask again for what has come to its end. */
+  /**
+   * Said in a comment, which `EventSource` passes over: a client that knows it does not ask again for what has come to
+   * its end.
+   */
   function endForGood(): void {
     write(': end\n\n');
     finish();
@@ -154,7 +167,12 @@ function textOf(item: unknown): string {
 }
 
 function isEvent(item: unknown): item is ServerEvent {
-  return typeof item === 'object' && item !== null && Object.hasOwn(item, 'data') && Object.keys(item).every((key) => FIELDS.has(key));
+  return (
+    typeof item === 'object' &&
+    item !== null &&
+    Object.hasOwn(item, 'data') &&
+    Object.keys(item).every((key) => FIELDS.has(key))
+  );
 }
 
 /** A line break would begin another field, and a NUL has the id ignored. */

@@ -1,5 +1,5 @@
-// The JSON text of a value, or the reason why it has none. JSON shows a Map, an Error and a promise as `{}`. A value with such an
-// object in it, at any depth, is refused. This file knows nothing of answers.
+// The JSON text of a value, or the reason why it has none. JSON shows a Map, an Error and a promise as `{}`. A value
+// with such an object in it, at any depth, is refused. This file knows nothing of answers.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { unixTime } from '../../base/time.ts';
@@ -17,13 +17,14 @@ export function encode(value: unknown): string {
   }
   if (text === undefined) throw unencodable(nameOf(value), 'return a value that has a JSON form');
   const lost = lostIn(value, text);
-  if (lost !== undefined) throw refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the result has ${lost}`) });
+  if (lost !== undefined)
+    throw refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the result has ${lost}`) });
   return text;
 }
 
 /**
- * Names the first object within a value that JSON shows as `{}`, and says what to return instead. Undefined: there is none.
- * Only a text with `{}` in it needs a look at the value. The search costs next to nothing beside the encoding.
+ * Names the first object within a value that JSON shows as `{}`, and says what to return instead. Undefined: there is
+ * none. Only a text with `{}` in it needs a look at the value. The search costs next to nothing beside the encoding.
  */
 export function lostIn(value: unknown, text: string): string | undefined {
   if (typeof value !== 'object' || value === null || !text.includes('{}')) return undefined;
@@ -64,24 +65,39 @@ function findLost(value: object): Lost | undefined {
   return undefined;
 }
 
-/** Says whether JSON shows the object as `{}` although it is more. A typed array shows its numbers, so an empty one loses nothing. */
+/**
+ * Says whether JSON shows the object as `{}` although it is more. A typed array shows its numbers, so an empty one
+ * loses nothing.
+ */
 function isLost(value: object): boolean {
   if (isJson(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return false;
   return JSON.stringify(value) === '{}';
 }
 
-/** The body of a result. An object or array is the body itself, any other value is wrapped, and no value is a plain success. */
+/**
+ * The body of a result. An object or array is the body itself, any other value is wrapped, and no value is a plain
+ * success.
+ */
 export function jsonOf(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) return value;
-  if (value === undefined || value === null || value === true) return { status: 'success', message: 'Done', timestamp: unixTime() };
+  if (value === undefined || value === null || value === true)
+    return { status: 'success', message: 'Done', timestamp: unixTime() };
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/** Says whether an object is sent as JSON. One that stands for another answer is not, nor one that JSON would show as `{}`. */
+/**
+ * Says whether an object is sent as JSON. One that stands for another answer is not, nor one that JSON would show as
+ * `{}`.
+ */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   // Plain, of this realm or another; null is the prototype of what a query is parsed into.
-  if (prototype === Object.prototype || prototype === null || Array.isArray(value) || Object.getPrototypeOf(prototype) === null)
+  if (
+    prototype === Object.prototype ||
+    prototype === null ||
+    Array.isArray(value) ||
+    Object.getPrototypeOf(prototype) === null
+  )
     return true;
   if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
@@ -90,9 +106,15 @@ export function isJson(value: object): boolean {
   return !isWeb(value, 'Response') && !isWeb(value, 'Blob') && !isWeb(value, 'File') && Object.keys(value).length > 0;
 }
 
-/** Looks at the tag of an object. A look at the class would load it (all of `fetch` for `Response`) in every service. */
+/**
+ * Looks at the tag of an object. A look at the class would load it (all of `fetch` for `Response`) in every service.
+ */
 export function isWeb(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
-  return typeof value === 'object' && value !== null && (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag
+  );
 }
 
 export function isStream(value: object): value is ByteSource {
@@ -113,17 +135,21 @@ export function whatInstead(value: object): string {
   if (value instanceof Set) return 'return [...set]';
   if (ArrayBuffer.isView(value)) return 'return Array.from(numbers) for JSON, or a Uint8Array for bytes';
   if (value instanceof ArrayBuffer) return 'return new Uint8Array(buffer)';
-  if (Symbol.asyncIterator in value) return 'return eventStream(iterable) for events, or Readable.from(iterable) for bytes';
+  if (Symbol.asyncIterator in value)
+    return 'return eventStream(iterable) for events, or Readable.from(iterable) for bytes';
   if (Symbol.iterator in value) return 'return an array, such as [...iterable]';
   return 'return a plain object: it has no fields of its own that JSON could show';
 }
 
 export function unencodable(what: string, instead: string): Error {
-  return refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the operation returned ${what}: ${instead}`) });
+  return refusal('UNENCODABLE_RESULT', undefined, {
+    cause: new TypeError(`the operation returned ${what}: ${instead}`),
+  });
 }
 
 export function nameOf(value: unknown): string {
-  if (typeof value === 'function') return /^class\b/.test(Function.prototype.toString.call(value)) ? 'a class' : 'a function';
+  if (typeof value === 'function')
+    return /^class\b/.test(Function.prototype.toString.call(value)) ? 'a class' : 'a function';
   if (typeof value !== 'object' || value === null) return `a ${typeof value}`;
   const maker: unknown = value.constructor;
   const name = typeof maker === 'function' ? maker.name : '';

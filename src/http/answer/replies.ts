@@ -1,5 +1,6 @@
-// Answers whatever an operation returns that is no plain object: replies with a status and headers, bytes, streams, server-sent
-// events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through response.ts.
+// Answers whatever an operation returns that is no plain object: replies with a status and headers, bytes, streams,
+// server-sent events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through
+// response.ts.
 import type { Socket } from 'node:net';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
@@ -52,7 +53,11 @@ export function createReplies({ log, send, open, close, fail, watch }: ReplyPart
   }
 
   function drop(exchange: Exchange, header: string): void {
-    log.warn('header-dropped', { ...factsOf(exchange), header: header.slice(0, 100), reason: 'it belongs to the server' });
+    log.warn('header-dropped', {
+      ...factsOf(exchange),
+      header: header.slice(0, 100),
+      reason: 'it belongs to the server',
+    });
   }
 
   function give(exchange: Exchange, made: Answer): void {
@@ -86,7 +91,12 @@ export function createReplies({ log, send, open, close, fail, watch }: ReplyPart
     } else giveEvents(exchange, body, status, headers);
   }
 
-  function giveEvents(exchange: Exchange, { events }: AnswerBody & { kind: 'events' }, status: number, headers: readonly string[]): void {
+  function giveEvents(
+    exchange: Exchange,
+    { events }: AnswerBody & { kind: 'events' },
+    status: number,
+    headers: readonly string[],
+  ): void {
     exchange.watchClient();
     const stream = sendEvents(events, exchange.response, eventsOf(exchange, status, headers, true));
     exchange.cancelBody = stream.cancel;
@@ -169,7 +179,10 @@ function addMissing(headers: string[], further: readonly string[]): void {
   }
 }
 
-/** A result that nobody is sent, or whose status never has a body: what it holds must not stay open, and must not fail unheard. */
+/**
+ * A result that nobody is sent, or whose status never has a body: what it holds must not stay open, and must not fail
+ * unheard.
+ */
 export function letGo(value: unknown): void {
   try {
     const content = isReply(value) ? value.body : value;
@@ -198,8 +211,8 @@ function cancel(body: AnswerBody): void {
 
 /**
  * Nobody may take it for a whole body. Without chunks (HTTP/1.0) only a reset tells this end from the good one, and
- * `resetAndDestroy()` says a FIN first where nothing is left to write; so what it sets for that is set here. A TLS socket cannot be
- * reset, and the one that it stands on is closed with it.
+ * `resetAndDestroy()` says a FIN first where nothing is left to write; so what it sets for that is set here. A TLS
+ * socket cannot be reset, and the one that it stands on is closed with it.
  */
 function cut({ request, response }: Exchange): void {
   const { socket } = response;

@@ -85,7 +85,14 @@ export function createResponder({
    * @param extra further header lines, flat
    * @param last the connection ends with this answer; Node adds the header line that says so
    */
-  function send(exchange: Exchange, status: number, body: string, usual: string[], extra: readonly string[] = NONE, last = false): void {
+  function send(
+    exchange: Exchange,
+    status: number,
+    body: string,
+    usual: string[],
+    extra: readonly string[] = NONE,
+    last = false,
+  ): void {
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
     if (last || (draining && !isFollowed(exchange))) response.shouldKeepAlive = false;
@@ -142,7 +149,8 @@ export function createResponder({
     const { socket } = response;
     exchange.unsent = socket === null ? 0 : unsentBytes(socket);
     if (exchange.unsent === 0) return report(exchange, answered, bytes);
-    // Listeners for the few whose client does not take the whole answer at once. A write that failed counts as finished.
+    // Listeners for the few whose client does not take the whole answer at once. A write that failed counts as
+    // finished.
     let finished = false;
     response.on('finish', () => {
       finished = socket?.destroyed === false;
@@ -163,7 +171,12 @@ export function createResponder({
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.settled || exchange.streaming) return;
     // Nearly every result is a plain object, and this is all that the other kinds cost it.
-    if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) !== Object.prototype && !isJson(value))
+    if (
+      typeof value === 'object' &&
+      value !== null &&
+      Object.getPrototypeOf(value) !== Object.prototype &&
+      !isJson(value)
+    )
       return replies.answer(exchange, value);
     let body: string;
     try {
@@ -183,7 +196,10 @@ export function createResponder({
     send(exchange, 200, '', headers, NONE, isUnread(exchange));
   }
 
-  /** Whatever is thrown gets an answer: a getter may throw, a proxy may throw at anything, and Node may not take a header. */
+  /**
+   * Whatever is thrown gets an answer: a getter may throw, a proxy may throw at anything, and Node may not take a
+   * header.
+   */
   function fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.settled || exchange.streaming) return;
     try {
@@ -199,10 +215,12 @@ export function createResponder({
 
   function refuse(exchange: Exchange, error: HttpError): void {
     const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
-    const detail = development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+    const detail =
+      development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const body = envelope(error, exchange.requestId, detail);
     logRefusal(exchange, error);
-    const last = CLOSING.has(error.code) || isUnread(exchange) || (error.code === 'OVERLOADED' && isStillSending(exchange));
+    const last =
+      CLOSING.has(error.code) || isUnread(exchange) || (error.code === 'OVERLOADED' && isStillSending(exchange));
     send(exchange, error.status, body, uncached, headers, last);
   }
 
@@ -223,7 +241,8 @@ export function createResponder({
       status: error.status,
       error_code: error.code,
     };
-    if (error.status >= 500 && !exchange.isClientsDoing) log.error('request-failed', { ...facts, ...describeError(error.cause) });
+    if (error.status >= 500 && !exchange.isClientsDoing)
+      log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }
 
@@ -243,13 +262,20 @@ export function createResponder({
 function isAnswerable(thrown: unknown): thrown is HttpError {
   if (!isHttpError(thrown)) return false;
   const { status, code, message } = thrown;
-  return Number.isInteger(status) && status >= 400 && status <= 599 && typeof code === 'string' && typeof message === 'string';
+  return (
+    Number.isInteger(status) &&
+    status >= 400 &&
+    status <= 599 &&
+    typeof code === 'string' &&
+    typeof message === 'string'
+  );
 }
 
 /**
- * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and 22
- * gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one. With TLS no write is done
- * at once, and an `end` right behind it would have the empty string written, too; so there the end waits for the write.
+ * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and
+ * 22 gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one. With TLS no
+ * write is done at once, and an `end` right behind it would have the empty string written, too; so there the end waits
+ * for the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
@@ -276,8 +302,9 @@ function isStillSending({ request, hasBody }: Exchange): boolean {
 }
 
 /**
- * Closing a socket with unread bytes resets it, and the reset can overtake the answer. So the answer goes out whole (its
- * length is known to the client), the rest of the request is read and thrown away for a while, and only then comes the end.
+ * Closing a socket with unread bytes resets it, and the reset can overtake the answer. So the answer goes out whole
+ * (its length is known to the client), the rest of the request is read and thrown away for a while, and only then comes
+ * the end.
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);

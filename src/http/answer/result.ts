@@ -1,5 +1,6 @@
-// What an operation returned → the answer that it stands for: status, header lines, and a body of one of five kinds. For
-// whatever is no plain object; response.ts has a shorter way for those. It reads no request and writes to no socket.
+// What an operation returned → the answer that it stands for: status, header lines, and a body of one of five kinds.
+// For whatever is no plain object; response.ts has a shorter way for those. It reads no request and writes to no
+// socket.
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
 import { isOnEveryAnswer, isServersOwn } from '../headers.ts';
@@ -39,7 +40,15 @@ export function answerOf(value: unknown, usualStatus: number): Answer {
   if (isReply(value)) return answerOfReply(value.status, value.body, value.headers);
   if (isWeb(value, 'Response')) return answerOfResponse(value as Response);
   const { body, type } = bodyOf(value);
-  return { status: usualStatus, contentType: type, headers: [], dropped: [], body, etag: undefined, lastModified: undefined };
+  return {
+    status: usualStatus,
+    contentType: type,
+    headers: [],
+    dropped: [],
+    body,
+    etag: undefined,
+    lastModified: undefined,
+  };
 }
 
 function answerOfReply(status: number, value: unknown, given: ReplyHeaders | undefined): Answer {
@@ -48,16 +57,21 @@ function answerOfReply(status: number, value: unknown, given: ReplyHeaders | und
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Of these Object.entries() would make no headers at all, or others.
   if (given !== undefined && given !== null && (typeof given !== 'object' || Symbol.iterator in given))
-    throw unencodable(`a Reply whose headers are ${nameOf(given)}`, 'return a plain object of them, such as Object.fromEntries(headers)');
+    throw unencodable(
+      `a Reply whose headers are ${nameOf(given)}`,
+      'return a plain object of them, such as Object.fromEntries(headers)',
+    );
   const lines = readHeaders(Object.entries(given ?? {}));
-  if (value === undefined || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
+  if (value === undefined || NEVER_A_BODY.has(status))
+    return { status, ...lines, contentType: undefined, body: NO_BODY };
   const { body, type } = bodyOf(value);
   return { status, ...lines, contentType: lines.contentType ?? type, body };
 }
 
 function answerOfResponse(response: Response): Answer {
   const { status, body: stream } = response;
-  if (status < 200 || status > 599) throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
+  if (status < 200 || status > 599)
+    throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
   const entries = [...response.headers].filter(([name]) => !(response.url !== '' && isHopByHop(name)));
   const lines = readHeaders(entries);
   if (stream === null || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
@@ -90,7 +104,8 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
     if (given === undefined || isOnEveryAnswer(lower)) continue;
     const value: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given;
     if (isServersOwn(lower)) dropped.push(name);
-    else if (Array.isArray(value) && lower !== 'content-type') for (const one of value) headers.push(name, headerText(name, one));
+    else if (Array.isArray(value) && lower !== 'content-type')
+      for (const one of value) headers.push(name, headerText(name, one));
     else {
       const text = headerText(name, value);
       if (lower === 'content-type') contentType = text;
@@ -134,5 +149,8 @@ function attached(bytes: Uint8Array): Uint8Array {
 }
 
 function bodyOfBlob(blob: Blob): { readonly body: AnswerBody; readonly type: string } {
-  return { body: { kind: 'stream', source: blob.stream() as ReadableStream<Uint8Array>, length: blob.size }, type: blob.type || OCTETS };
+  return {
+    body: { kind: 'stream', source: blob.stream() as ReadableStream<Uint8Array>, length: blob.size },
+    type: blob.type || OCTETS,
+  };
 }

@@ -1,5 +1,6 @@
-// What streams may send in one turn of the event loop, all of a process together: a source that has always something, and a client
-// that keeps up with it or whose kernel takes it, would never let anybody else have one. Those that wait go on in their order.
+// What streams may send in one turn of the event loop, all of a process together: a source that has always something,
+// and a client that keeps up with it or whose kernel takes it, would never let anybody else have one. Those that wait
+// go on in their order.
 
 const BYTES_A_TURN = 256 * 1024;
 /** Of those that wait. What one of them sends is known only after it has been let go on. */

@@ -1,5 +1,5 @@
-// Request data: the body when there is one, else the query (decisions 4). This file reads the bytes up to their limit and hands
-// them to decoder.ts. Reading begins only when an operation is sure to need the body.
+// Request data: the body when there is one, else the query (decisions 4). This file reads the bytes up to their limit
+// and hands them to decoder.ts. Reading begins only when an operation is sure to need the body.
 
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
@@ -64,8 +64,10 @@ export function readBody<Call>(
     if (exchange.settled) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // A complete body, in one piece or because it had come before the first read, takes no room that another upload waits for.
-    if (!request.complete && chunk.length !== length && !budget.take(exchange, chunk.length)) return sink.fail(exchange, overloaded());
+    // A complete body, in one piece or because it had come before the first read, takes no room that another upload
+    // waits for.
+    if (!request.complete && chunk.length !== length && !budget.take(exchange, chunk.length))
+      return sink.fail(exchange, overloaded());
     receive(exchange, chunk);
   });
   request.on('end', () => {
@@ -121,7 +123,10 @@ function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: D
   }
   let data: unknown;
   try {
-    data = kind === 'blob' ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType ?? '' }) : decodeBody(kind, bytes);
+    data =
+      kind === 'blob'
+        ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType ?? '' })
+        : decodeBody(kind, bytes);
   } catch (error) {
     return sink.fail(exchange, error);
   }

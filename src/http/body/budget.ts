@@ -1,6 +1,6 @@
-// The budget for bytes of bodies that the process holds at once, and the order in which uploads continue when it is short. This
-// file counts; the exchanges hold the bytes. Nearly every body comes in one piece and costs two additions. Such a body, and a small
-// body in several pieces, is never refused and never waits.
+// The budget for bytes of bodies that the process holds at once, and the order in which uploads continue when it is
+// short. This file counts; the exchanges hold the bytes. Nearly every body comes in one piece and costs two additions.
+// Such a body, and a small body in several pieces, is never refused and never waits.
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
@@ -31,7 +31,9 @@ export interface BodyBudget {
   complete(exchange: Exchange): void;
   /** Called when the request has its answer. */
   release(exchange: Exchange): void;
-  /** Runs the work at once, or when fewer bodies inflate: the memory that inflating takes is not counted before its end. */
+  /**
+   * Runs the work at once, or when fewer bodies inflate: the memory that inflating takes is not counted before its end.
+   */
   inflate(work: (done: () => void) => void): void;
 }
 
@@ -51,7 +53,10 @@ export function defaultBodyBudget(bodyLimit: number): number {
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
-  /** Room for the uploads in `finishing`. Only they continue when the other three quarters are used, so that some always end. */
+  /**
+   * Room for the uploads in `finishing`. Only they continue when the other three quarters are used, so that some always
+   * end.
+   */
   const reserve = limit / 4;
   const mostFinishing = Math.max(1, Math.floor(reserve / bodyLimit));
   let held = 0;

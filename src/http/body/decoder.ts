@@ -25,7 +25,10 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** The text encoded again differs from the bytes first where a byte is bad, or behind a character that is cut off at the end. */
+/**
+ * The text encoded again differs from the bytes first where a byte is bad, or behind a character that is cut off at the
+ * end.
+ */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, at) => byte !== bytes[at]);
 }
@@ -49,10 +52,15 @@ function checkKeys(root: unknown): void {
   const queue: unknown[] = [root];
   for (let value = queue.pop(); queue.length > 0 || value !== undefined; value = queue.pop()) {
     if (typeof value !== 'object' || value === null) continue;
-    const maker: unknown = Object.hasOwn(value, 'constructor') ? (value as { constructor: unknown }).constructor : undefined;
+    const maker: unknown = Object.hasOwn(value, 'constructor')
+      ? (value as { constructor: unknown }).constructor
+      : undefined;
     const setsPrototype = typeof maker === 'object' && maker !== null && Object.hasOwn(maker, 'prototype');
     if (Object.hasOwn(value, '__proto__') || setsPrototype) {
-      throw refusal('FORBIDDEN_KEY', `Cannot accept the body: it has the key ${setsPrototype ? 'constructor.prototype' : '__proto__'}`);
+      throw refusal(
+        'FORBIDDEN_KEY',
+        `Cannot accept the body: it has the key ${setsPrototype ? 'constructor.prototype' : '__proto__'}`,
+      );
     }
     for (const child of Object.values(value)) if (typeof child === 'object' && child !== null) queue.push(child);
   }
@@ -62,8 +70,8 @@ function checkKeys(root: unknown): void {
 const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
- * A client needs the position and must never see the text, which some of V8's messages quote. Where a value is missing, V8
- * quotes and gives no position. The text before that place is sound JSON, so the tokens lead to it.
+ * A client needs the position and must never see the text, which some of V8's messages quote. Where a value is missing,
+ * V8 quotes and gives no position. The text before that place is sound JSON, so the tokens lead to it.
  */
 function jsonErrorPosition(text: string, message: string): number {
   const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
@@ -80,7 +88,11 @@ function jsonErrorPosition(text: string, message: string): number {
   }
 }
 
-type Inflater = (bytes: Buffer, options: { maxOutputLength: number }, done: (error: Error | null, result: Buffer) => void) => void;
+type Inflater = (
+  bytes: Buffer,
+  options: { maxOutputLength: number },
+  done: (error: Error | null, result: Buffer) => void,
+) => void;
 
 const gunzip: Inflater = (...body) => zlib().gunzip(...body);
 

@@ -1,5 +1,6 @@
-// Forms and query strings → fields. Every step is linear in what a client sends, and the number of fields is bounded: a body
-// within BODY_LIMIT costs about as much time as a JSON body of that size. This file knows no sockets, and one header.
+// Forms and query strings → fields. Every step is linear in what a client sends, and the number of fields is bounded: a
+// body within BODY_LIMIT costs about as much time as a JSON body of that size. This file knows no sockets, and one
+// header.
 import querystring from 'node:querystring';
 import { refusal } from '../../base/errors.ts';
 import type { FormValue } from '../../controller.ts';
@@ -17,9 +18,10 @@ export const MOST_PART_HEADERS = 128 * 1024;
 const LONGEST_BOUNDARY = 70;
 
 /**
- * Parses a query string or an urlencoded form by the URL standard (section 5.1). A repeated key becomes an array. The object
- * has no prototype, so `__proto__` is a key like any other. Node's parsers are slow at hostile texts: URLSearchParams needs seconds
- * for 1 MiB of `a&a&…` on Node 24 and later, and querystring.parse() 0.1 s for 1 MiB of plus signs.
+ * Parses a query string or an urlencoded form by the URL standard (section 5.1). A repeated key becomes an array. The
+ * object has no prototype, so `__proto__` is a key like any other. Node's parsers are slow at hostile texts:
+ * URLSearchParams needs seconds for 1 MiB of `a&a&…` on Node 24 and later, and querystring.parse() 0.1 s for 1 MiB of
+ * plus signs.
  *
  * @param query an object without prototype, to be filled and returned
  * @throws HttpError TOO_MANY_FIELDS
@@ -39,13 +41,17 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
   return query;
 }
 
-/** A plus is a space, a percent sign without two hexadecimal digits stays, and bytes that are not UTF-8 become U+FFFD. */
+/**
+ * A plus is a space, a percent sign without two hexadecimal digits stays, and bytes that are not UTF-8 become U+FFFD.
+ */
 function decode(text: string): string {
   // The parser works on bytes, a character for each.
   return /[%+]/.test(text) ? unescapeBuffer(Buffer.from(text).toString('latin1'), true).toString() : text;
 }
 
-/** The part of `querystring.unescape()` that never throws: an exception for each malformed field takes 0.2 s for 100 KB. */
+/**
+ * The part of `querystring.unescape()` that never throws: an exception for each malformed field takes 0.2 s for 100 KB.
+ */
 const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: string, plusIsSpace: boolean): Buffer };
 
 /** @throws HttpError MALFORMED_BODY, TOO_MANY_FIELDS */
@@ -67,7 +73,10 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
 /** Refuses too many parts and part headers, for which Node's parser needs long and has no bounds. */
 function checkParts(boundary: string, bytes: Buffer): void {
   if (boundary === '' || boundary.length > LONGEST_BOUNDARY)
-    throw refusal('MALFORMED_BODY', `Cannot read the body: its content type needs a boundary of 1 to ${LONGEST_BOUNDARY} characters`);
+    throw refusal(
+      'MALFORMED_BODY',
+      `Cannot read the body: its content type needs a boundary of 1 to ${LONGEST_BOUNDARY} characters`,
+    );
   const delimiter = Buffer.from(`--${boundary}`, 'latin1');
   let parts = 0;
   let headers = 0;
@@ -78,7 +87,10 @@ function checkParts(boundary: string, bytes: Buffer): void {
     const end = part.indexOf('\r\n\r\n');
     headers += end < 0 ? part.length : end;
     if (headers > MOST_PART_HEADERS)
-      throw refusal('TOO_MANY_FIELDS', `Cannot read the body: the headers of its parts have more than ${MOST_PART_HEADERS} bytes`);
+      throw refusal(
+        'TOO_MANY_FIELDS',
+        `Cannot read the body: the headers of its parts have more than ${MOST_PART_HEADERS} bytes`,
+      );
   }
 }
 
@@ -87,9 +99,9 @@ function tooMany(what: string, most: number): Error {
 }
 
 /**
- * An empty object of the engine's usual kind, for fields that an operation may return beside much else. `Object.create(null)`
- * takes a twentieth of the time but is a dictionary. One dictionary in a result makes `JSON.stringify` of Node 22 and later
- * start over, and the whole result takes twice as long.
+ * An empty object of the engine's usual kind, for fields that an operation may return beside much else.
+ * `Object.create(null)` takes a twentieth of the time but is a dictionary. One dictionary in a result makes
+ * `JSON.stringify` of Node 22 and later start over, and the whole result takes twice as long.
  */
 export function withoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);

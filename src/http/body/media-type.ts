@@ -1,4 +1,5 @@
-// Content-Type, parsed by Node as the WHATWG standard has it, and the way in which a request body of that type is decoded.
+// Content-Type, parsed by Node as the WHATWG standard has it, and the way in which a request body of that type is
+// decoded.
 import type { MIMEType } from 'node:util';
 import { util } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
@@ -38,7 +39,8 @@ export function bodyKindOf(contentType: string | undefined, accepts?: readonly s
 /** @throws HttpError UNSUPPORTED_MEDIA_TYPE */
 export function checkAccepted(contentType: string | undefined, accepts: readonly string[] | undefined): void {
   const essence = parseMediaType(contentType ?? '')?.essence;
-  const fits = (range: string) => range === '*/*' || range === essence || (range.endsWith('/*') && essence?.startsWith(range.slice(0, -1)));
+  const fits = (range: string) =>
+    range === '*/*' || range === essence || (range.endsWith('/*') && essence?.startsWith(range.slice(0, -1)));
   if (essence !== undefined && accepts?.some((range) => fits(range.toLowerCase()))) return;
   const allowed =
     accepts === undefined

@@ -1,5 +1,5 @@
-// The bytes of one body that comes in many pieces. Small pieces are copied together: otherwise a client that sends a byte at a
-// time would cost some 300 bytes of memory for each.
+// The bytes of one body that comes in many pieces. Small pieces are copied together: otherwise a client that sends a
+// byte at a time would cost some 300 bytes of memory for each.
 
 /** Bytes. A piece of at least this length is kept without a copy. */
 const SMALL = 4 * 1024;

@@ -1,5 +1,5 @@
-// The body of a request as a stream, for operations that declare it (`body: 'stream'`): inflated, no faster than it is read, and
-// never held in memory. This file knows no formats.
+// The body of a request as a stream, for operations that declare it (`body: 'stream'`): inflated, no faster than it is
+// read, and never held in memory. This file knows no formats.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
@@ -16,7 +16,8 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
   if (!exchange.hasBody) return new ReadableStream({ start: (controller) => controller.close() });
   exchange.streamsBody = true;
   const inflate = inflateStreamOf(head.contentEncoding);
-  if (head.contentLength !== undefined && Number(head.contentLength) > limit) throw tooLarge(limit, Number(head.contentLength));
+  if (head.contentLength !== undefined && Number(head.contentLength) > limit)
+    throw tooLarge(limit, Number(head.contentLength));
   const source = inflate === undefined ? request : request.pipe(inflate);
   let size = 0;
   let isOver = false;
@@ -44,7 +45,9 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
           if ((controller.desiredSize ?? 0) <= 0) source.pause();
         });
         source.on('end', () => over(() => controller.close()));
-        inflate?.on('error', () => fail(refusal('MALFORMED_BODY', 'Cannot inflate the body: it is not what its content encoding says')));
+        inflate?.on('error', () =>
+          fail(refusal('MALFORMED_BODY', 'Cannot inflate the body: it is not what its content encoding says')),
+        );
         // Unread bytes must not block the next request of the connection.
         response.once('close', () => {
           fail(new Error('the request has its answer'));

@@ -1,5 +1,6 @@
-// The first notice of a change: file events of the folders that are watched. They only say when to look; what has changed
-// is found by looking, and the looks go on without them, because events are lost where a link or a mounted volume is swapped.
+// The first notice of a change: file events of the folders that are watched. They only say when to look; what has
+// changed is found by looking, and the looks go on without them, because events are lost where a link or a mounted
+// volume is swapped.
 import { type FSWatcher, statfsSync, watch } from 'node:fs';
 import { CODE_FILE } from './snapshot.ts';
 
@@ -17,7 +18,8 @@ export interface FolderEvents {
 }
 
 /**
- * File systems that this kernel alone changes (linux/magic.h): there no change goes without an event. Elsewhere (NFS, SMB, FUSE,
+ * File systems that this kernel alone changes (linux/magic.h): there no change goes without an event. Elsewhere (NFS,
+ * SMB, FUSE,
  * 9p, what a virtual machine shares) another machine can change a file, and no event comes.
  */
 const LOCAL = new Set([

@@ -1,6 +1,6 @@
-// What a folder shows without a look at each of its files: where it really is, where its links lead, and the times of it and of
-// every folder that code was loaded from. A file that is made, removed, renamed or replaced by a rename changes it; one
-// that is written in place does not.
+// What a folder shows without a look at each of its files: where it really is, where its links lead, and the times of
+// it and of every folder that code was loaded from. A file that is made, removed, renamed or replaced by a rename
+// changes it; one that is written in place does not.
 import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ABSENT, realPathOf, type Snapshot } from './snapshot.ts';

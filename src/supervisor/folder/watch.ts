@@ -1,7 +1,7 @@
-// Knows when the folder on disk is no longer what was last tried, and says so once it has settled. It polls: file events
-// are lost on swapped links, mounted volumes and network disks, a stat is not; where they can be trusted, they call the next
-// look and let the poll be a cheap one. It knows nothing of processes; the supervisor tells it what was loaded, and it
-// never forgets a change until the supervisor says that it was tried.
+// Knows when the folder on disk is no longer what was last tried, and says so once it has settled. It polls: file
+// events are lost on swapped links, mounted volumes and network disks, a stat is not; where they can be trusted, they
+// call the next look and let the poll be a cheap one. It knows nothing of processes; the supervisor tells it what was
+// loaded, and it never forgets a change until the supervisor says that it was tried.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
@@ -54,7 +54,10 @@ export interface FolderWatchOptions {
 const SHORTEST_INTERVAL = 100;
 const LONGEST_INTERVAL = 400;
 const COST_FACTOR = 30;
-/** With trusted events polls look at the outline, and seldom at every file: then a look, with its garbage, costs a hundredth of a core. */
+/**
+ * With trusted events polls look at the outline, and seldom at every file: then a look, with its garbage, costs a
+ * hundredth of a core.
+ */
 const WHOLE_LOOK_COST_FACTOR = 400;
 /** From an event to the look it calls; one that costs much waits longer, for the next event. */
 const EVENT_DELAY = 20;
@@ -70,7 +73,12 @@ const COARSE_TIME = 12;
 /** Two states of one file in one generation. No fingerprint looks like this, so it always counts as changed. */
 const MIXED = 'mixed';
 
-export function createFolderWatch({ dir, log, onChange, now = () => performance.now() }: FolderWatchOptions): FolderWatch {
+export function createFolderWatch({
+  dir,
+  log,
+  onChange,
+  now = () => performance.now(),
+}: FolderWatchOptions): FolderWatch {
   let baseline: Map<string, string> = new Map();
   let exact = false;
   let previous: Snapshot | undefined;
@@ -93,7 +101,8 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     tried,
     imported,
     read: (files) => files.forEach(remember),
-    agrees: (files) => files.every(({ path, fingerprint }) => (baseline.get(`file:${path}`) ?? fingerprint) === fingerprint),
+    agrees: (files) =>
+      files.every(({ path, fingerprint }) => (baseline.get(`file:${path}`) ?? fingerprint) === fingerprint),
     start() {
       running = true;
       timer = setTimeout(poll, SHORTEST_INTERVAL);
@@ -183,7 +192,8 @@ export function createFolderWatch({ dir, log, onChange, now = () => performance.
     }
     for (const file of files) {
       const known = before.get(`file:${file.path}`);
-      if (known === undefined) remember(isYoungerThan(file, begunAt - COARSE_TIME) ? { path: file.path, fingerprint: MIXED } : file);
+      if (known === undefined)
+        remember(isYoungerThan(file, begunAt - COARSE_TIME) ? { path: file.path, fingerprint: MIXED } : file);
       else baseline.set(`file:${file.path}`, known === file.fingerprint ? known : MIXED);
     }
   }

@@ -1,5 +1,5 @@
-// The declarations of a file, written down in one form from two parsers: ours and TypeScript's own. Equal texts mean that both
-// read the same.
+// The declarations of a file, written down in one form from two parsers: ours and TypeScript's own. Equal texts mean
+// that both read the same.
 import ts from 'typescript-5';
 import { parseModule } from '../../../src/contract/source/parse-module.ts';
 import type { Member, Param, TypeNode } from '../../../src/contract/source/syntax.ts';
@@ -22,16 +22,27 @@ export function outlineOfTypeScript(path: string, source: string): Outline | und
       if (name !== undefined) add(`import ${name.text}`, `${from} default`);
       if (namedBindings === undefined) continue;
       if (ts.isNamespaceImport(namedBindings)) add(`import ${namedBindings.name.text}`, `${from} *`);
-      else for (const e of namedBindings.elements) add(`import ${e.name.text}`, `${from} ${(e.propertyName ?? e.name).text}`);
+      else
+        for (const e of namedBindings.elements)
+          add(`import ${e.name.text}`, `${from} ${(e.propertyName ?? e.name).text}`);
     } else if (ts.isInterfaceDeclaration(s) || ts.isClassDeclaration(s)) {
-      const parents = (s.heritageClauses ?? []).filter((h) => h.token === K.ExtendsKeyword).flatMap((h) => h.types.map(theirType));
+      const parents = (s.heritageClauses ?? [])
+        .filter((h) => h.token === K.ExtendsKeyword)
+        .flatMap((h) => h.types.map(theirType));
       const members = [...s.members].filter((m) => !ts.isSemicolonClassElement(m)).map(theirMember);
       const kind = ts.isClassDeclaration(s) ? 'class' : 'interface';
-      add(`${kind} ${s.name?.text ?? 'default'}`, `${theirParams(s.typeParameters)} ${parents.join()} {${members.join('\n')}}`);
-    } else if (ts.isTypeAliasDeclaration(s)) add(`alias ${s.name.text}`, `${theirParams(s.typeParameters)} ${theirType(s.type)}`);
+      add(
+        `${kind} ${s.name?.text ?? 'default'}`,
+        `${theirParams(s.typeParameters)} ${parents.join()} {${members.join('\n')}}`,
+      );
+    } else if (ts.isTypeAliasDeclaration(s))
+      add(`alias ${s.name.text}`, `${theirParams(s.typeParameters)} ${theirType(s.type)}`);
     else if (ts.isEnumDeclaration(s)) add(`enum ${s.name.text}`, '');
     else if (ts.isFunctionDeclaration(s)) {
-      add(`function ${s.name?.text ?? 'default'}`, `(${s.parameters.map(theirParam).join(', ')}): ${theirType(s.type)}`);
+      add(
+        `function ${s.name?.text ?? 'default'}`,
+        `(${s.parameters.map(theirParam).join(', ')}): ${theirType(s.type)}`,
+      );
     }
   }
   return found;
@@ -62,7 +73,10 @@ export function outlineOfOurs(source: string): Outline {
   return found;
 }
 
-/** `key: ours != theirs` for each that differs. Classes that are values are ours alone: TypeScript has them as expressions. */
+/**
+ * `key: ours != theirs` for each that differs. Classes that are values are ours alone: TypeScript has them as
+ * expressions.
+ */
 export function differences(ours: Outline, theirs: Outline): { compared: number; different: string[] } {
   const different: string[] = [];
   let compared = 0;
@@ -81,7 +95,8 @@ export function differences(ours: Outline, theirs: Outline): { compared: number;
 // TypeScript's
 
 const dotted = (n: ts.Node): string => n.getText().replace(/\s|\/\*.*?\*\//g, '');
-const args = (list: ts.NodeArray<ts.TypeNode> | undefined): string => (list ? `<${list.map(theirType).join(' ')}>` : '');
+const args = (list: ts.NodeArray<ts.TypeNode> | undefined): string =>
+  list ? `<${list.map(theirType).join(' ')}>` : '';
 const theirParams = (list: ts.NodeArray<ts.TypeParameterDeclaration> | undefined): string =>
   `<${(list ?? []).map((p) => `${p.name.text}=${theirType(p.default)}`)}>`;
 
@@ -96,10 +111,13 @@ function theirType(n: ts.TypeNode | ts.Node | undefined): string {
   if (ts.isTypeReferenceNode(n)) return `(name ${dotted(n.typeName)}${args(n.typeArguments)})`;
   if (ts.isImportTypeNode(n)) return n.isTypeOf ? '?' : theirImport(n);
   if (ts.isTypeOperatorNode(n)) {
-    return n.operator === K.UniqueKeyword ? '?' : `(${n.operator === K.KeyOfKeyword ? 'keyof' : 'readonly'} ${theirType(n.type)})`;
+    return n.operator === K.UniqueKeyword
+      ? '?'
+      : `(${n.operator === K.KeyOfKeyword ? 'keyof' : 'readonly'} ${theirType(n.type)})`;
   }
   if (ts.isIndexedAccessTypeNode(n)) return `(at ${theirType(n.objectType)} ${theirType(n.indexType)})`;
-  if (ts.isTypeQueryNode(n)) return n.exprName.kind === (K.ImportType as number) ? '?' : `(typeof ${dotted(n.exprName)})`;
+  if (ts.isTypeQueryNode(n))
+    return n.exprName.kind === (K.ImportType as number) ? '?' : `(typeof ${dotted(n.exprName)})`;
   if (ts.isLiteralTypeNode(n)) return theirLiteral(n.literal);
   if (ts.isTemplateLiteralTypeNode(n)) {
     const texts = [n.head.text, ...n.templateSpans.map((s) => s.literal.text)];
@@ -112,17 +130,21 @@ function theirType(n: ts.TypeNode | ts.Node | undefined): string {
     return isName ? `(name ${dotted(n.expression)}${args(n.typeArguments)})` : '?';
   }
   const text = n.getText().trim();
-  return /^(?:string|number|boolean|undefined|unknown|any|never|object|void|bigint|symbol|null)$/.test(text) ? text : '?';
+  return /^(?:string|number|boolean|undefined|unknown|any|never|object|void|bigint|symbol|null)$/.test(text)
+    ? text
+    : '?';
 }
 
 function theirItem(e: ts.TypeNode): string {
-  if (ts.isNamedTupleMember(e)) return `${e.dotDotDotToken ? '...' : ''}${theirType(e.type)}${e.questionToken ? '?' : ''}`;
+  if (ts.isNamedTupleMember(e))
+    return `${e.dotDotDotToken ? '...' : ''}${theirType(e.type)}${e.questionToken ? '?' : ''}`;
   if (ts.isRestTypeNode(e)) return `...${theirType(e.type)}`;
   return ts.isOptionalTypeNode(e) ? `${theirType(e.type)}?` : theirType(e);
 }
 
 function theirImport(n: ts.ImportTypeNode): string {
-  const from = ts.isLiteralTypeNode(n.argument) && ts.isStringLiteral(n.argument.literal) ? n.argument.literal.text : '?';
+  const from =
+    ts.isLiteralTypeNode(n.argument) && ts.isStringLiteral(n.argument.literal) ? n.argument.literal.text : '?';
   return `(name import:${from}:${n.qualifier ? dotted(n.qualifier) : '*'}${args(n.typeArguments)})`;
 }
 
@@ -137,7 +159,10 @@ function theirLiteral(l: ts.LiteralTypeNode['literal']): string {
 
 function theirMapped(n: ts.MappedTypeNode): string {
   if (n.nameType !== undefined) return '?';
-  const sign = n.questionToken === undefined ? '' : ({ [K.MinusToken]: '-?', [K.PlusToken]: '+?' }[n.questionToken.kind as number] ?? '?');
+  const sign =
+    n.questionToken === undefined
+      ? ''
+      : ({ [K.MinusToken]: '-?', [K.PlusToken]: '+?' }[n.questionToken.kind as number] ?? '?');
   return `(mapped ${n.typeParameter.name.text} ${theirType(n.typeParameter.constraint)} ${n.type ? theirType(n.type) : 'any'} ${sign})`;
 }
 
@@ -159,14 +184,18 @@ function theirMember(m: ts.ClassElement | ts.TypeElement): string {
   if (ts.isPropertySignature(m) || ts.isPropertyDeclaration(m)) {
     const name = theirName(m.name);
     const isDecorated = ts.isPropertyDeclaration(m) && ts.getDecorators(m) !== undefined;
-    return name === undefined ? 'other' : `[${mods} ${name}${m.questionToken ? '?' : ''}: ${isDecorated ? '?' : theirType(m.type)}]`;
+    return name === undefined
+      ? 'other'
+      : `[${mods} ${name}${m.questionToken ? '?' : ''}: ${isDecorated ? '?' : theirType(m.type)}]`;
   }
   if (ts.isMethodSignature(m) || ts.isMethodDeclaration(m)) {
     const name = theirName(m.name) ?? '';
     return `[${mods} ${name}${m.questionToken ? '?' : ''}(${m.parameters.map(theirParam).join(', ')}): ${theirType(m.type)}]`;
   }
-  if (ts.isConstructorDeclaration(m)) return `[${mods} constructor(${m.parameters.map(theirParam).join(', ')}): ${theirType(m.type)}]`;
-  if (ts.isIndexSignatureDeclaration(m)) return `[${mods} index ${theirType(m.parameters[0]?.type)}: ${theirType(m.type)}]`;
+  if (ts.isConstructorDeclaration(m))
+    return `[${mods} constructor(${m.parameters.map(theirParam).join(', ')}): ${theirType(m.type)}]`;
+  if (ts.isIndexSignatureDeclaration(m))
+    return `[${mods} index ${theirType(m.parameters[0]?.type)}: ${theirType(m.type)}]`;
   return 'other';
 }
 
@@ -176,8 +205,10 @@ const ourParam = (p: Param): string => `${p.rest ? '...' : ''}${p.name}${p.optio
 
 function ourMember(m: Member): string {
   const mods = m.modifiers.filter((word) => word !== '*').join(' ') + (m.modifiers.includes('*') ? '*' : '');
-  if (m.kind === 'property' && m.computed === undefined) return `[${mods} ${m.name}${m.optional ? '?' : ''}: ${ourType(m.type)}]`;
-  if (m.kind === 'method') return `[${mods} ${m.name}${m.optional ? '?' : ''}(${m.params.map(ourParam).join(', ')}): ${ourType(m.type)}]`;
+  if (m.kind === 'property' && m.computed === undefined)
+    return `[${mods} ${m.name}${m.optional ? '?' : ''}: ${ourType(m.type)}]`;
+  if (m.kind === 'method')
+    return `[${mods} ${m.name}${m.optional ? '?' : ''}(${m.params.map(ourParam).join(', ')}): ${ourType(m.type)}]`;
   if (m.kind === 'index') return `[${mods} index ${ourType(m.params[0]?.type)}: ${ourType(m.type)}]`;
   return 'other';
 }

@@ -21,7 +21,9 @@ export function randomTypes(count: number, seed: number): { source: string; name
   const fields = (): string[] => [...new Set(Array.from({ length: some(1, 4) }, () => pick(FIELDS)))];
 
   function object(depth: number): string {
-    const members = fields().map((name) => `${random() < 0.15 ? 'readonly ' : ''}${name}${random() < 0.35 ? '?' : ''}: ${type(depth - 1)}`);
+    const members = fields().map(
+      (name) => `${random() < 0.15 ? 'readonly ' : ''}${name}${random() < 0.35 ? '?' : ''}: ${type(depth - 1)}`,
+    );
     return `{ ${members.join(pick(['; ', ', ']))} }`;
   }
 
@@ -30,7 +32,11 @@ export function randomTypes(count: number, seed: number): { source: string; name
   }
 
   function type(depth: number): string {
-    const simple = [literal, () => pick(['string', 'number', 'boolean', 'null', 'unknown']), () => `${literal()} | ${literal()}`];
+    const simple = [
+      literal,
+      () => pick(['string', 'number', 'boolean', 'null', 'unknown']),
+      () => `${literal()} | ${literal()}`,
+    ];
     if (depth <= 0) return pick(simple)();
     return pick([
       ...simple,
@@ -72,7 +78,9 @@ export function randomTypes(count: number, seed: number): { source: string; name
     const name = `R${i}`;
     names.push(name);
     if (random() < 0.3) {
-      lines.push(`export interface ${name}${random() < 0.4 ? ' extends Base' : ''} ${object(3).replace(/\b(?:note|id)\b\??:/g, 'z:')}`);
+      lines.push(
+        `export interface ${name}${random() < 0.4 ? ' extends Base' : ''} ${object(3).replace(/\b(?:note|id)\b\??:/g, 'z:')}`,
+      );
       objects.push(name);
     } else lines.push(`export type ${name} = ${type(3)};`);
   }

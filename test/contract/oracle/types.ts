@@ -1,5 +1,5 @@
-// What TypeScript's own checker says a type takes, against what our check of the same source takes. Each difference must have
-// one of the reasons in the table.
+// What TypeScript's own checker says a type takes, against what our check of the same source takes. Each difference
+// must have one of the reasons in the table.
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import ts from 'typescript-5';
@@ -68,7 +68,10 @@ export function compareTypes(
   host.getSourceFile = (name, language) => {
     if (name === virtual) return ts.createSourceFile(name, valuesText, language, true);
     if (!files.has(name))
-      files.set(name, name === path && read ? ts.createSourceFile(name, read(name), language, true) : getSourceFile(name, language));
+      files.set(
+        name,
+        name === path && read ? ts.createSourceFile(name, read(name), language, true) : getSourceFile(name, language),
+      );
     return files.get(name);
   };
 
@@ -89,14 +92,18 @@ export function compareTypes(
   const literals = new Map<string, ts.Type>();
   for (const statement of program.getSourceFile(virtual)?.statements ?? []) {
     if (!ts.isTypeAliasDeclaration(statement)) continue;
-    literals.set(statement.name.text, checker.getDeclaredTypeOfSymbol(checker.getSymbolAtLocation(statement.name) as ts.Symbol));
+    literals.set(
+      statement.name.text,
+      checker.getDeclaredTypeOfSymbol(checker.getSymbolAtLocation(statement.name) as ts.Symbol),
+    );
   }
   const ours = createChecks(path, textOf(path) as string);
   return names.map((name, i): TypeResult => {
     const list = values[i] as unknown[];
     const type = typeOf(program, path, name);
     const check = ours(name);
-    if (typeof check === 'string') return { name, refused: check, values: 0, accepted: 0, explained: {}, unexplained: [] };
+    if (typeof check === 'string')
+      return { name, refused: check, values: 0, accepted: 0, explained: {}, unexplained: [] };
     const explained: Partial<Record<Reason, number>> = {};
     const unexplained: string[] = [];
     let accepted = 0;
@@ -107,7 +114,10 @@ export function compareTypes(
       if (truth === (mistake === undefined)) return;
       const reason = explain(checker, value, type, truth);
       if (reason !== undefined) explained[reason] = (explained[reason] ?? 0) + 1;
-      else unexplained.push(`${name}: tsc ${truth ? 'takes' : 'refuses'} ${JSON.stringify(value)}, the check: ${mistake ?? 'fine'}`);
+      else
+        unexplained.push(
+          `${name}: tsc ${truth ? 'takes' : 'refuses'} ${JSON.stringify(value)}, the check: ${mistake ?? 'fine'}`,
+        );
     });
     return { name, refused: undefined, values: list.length, accepted, explained, unexplained };
   });
@@ -121,10 +131,17 @@ function typeOf(program: ts.Program, path: string, name: string): ts.Type {
   return checker.getDeclaredTypeOfSymbol(symbol);
 }
 
-const PLAIN_FILES = { textOf: (path: string) => readFileSync(path, 'utf8'), resolve: () => undefined, remember: () => {} };
+const PLAIN_FILES = {
+  textOf: (path: string) => readFileSync(path, 'utf8'),
+  resolve: () => undefined,
+  remember: () => {},
+};
 
 /** The reason why a type is refused, or its check: the first mistake of a value. */
-function createChecks(path: string, source: string): (name: string) => string | ((value: unknown) => string | undefined) {
+function createChecks(
+  path: string,
+  source: string,
+): (name: string) => string | ((value: unknown) => string | undefined) {
   const files = createTypeFiles(PLAIN_FILES);
   const { evaluate } = createEvaluator(files.load);
   const module = parseModule(source);
@@ -150,7 +167,13 @@ function createChecks(path: string, source: string): (name: string) => string | 
 }
 
 /** Why the two differ, looked for along the value. */
-export function explain(checker: ts.TypeChecker, value: unknown, type: ts.Type, truth: boolean, depth = 0): Reason | undefined {
+export function explain(
+  checker: ts.TypeChecker,
+  value: unknown,
+  type: ts.Type,
+  truth: boolean,
+  depth = 0,
+): Reason | undefined {
   if (depth > 8) return undefined;
   const inner = (child: unknown, of: ts.Type) => explain(checker, child, of, truth, depth + 1);
   const first = (reasons: readonly (Reason | undefined)[]) => reasons.find((reason) => reason !== undefined);
@@ -160,21 +183,27 @@ export function explain(checker: ts.TypeChecker, value: unknown, type: ts.Type, 
   const properties = checker.getPropertiesOfType(type);
   const indexes = checker.getIndexInfosOfType(type);
   const isStructure =
-    type.flags & (ts.TypeFlags.Object | ts.TypeFlags.Intersection) && !checker.isArrayType(type) && !checker.isTupleType(type);
+    type.flags & (ts.TypeFlags.Object | ts.TypeFlags.Intersection) &&
+    !checker.isArrayType(type) &&
+    !checker.isTupleType(type);
   if (truth && isStructure && (typeof value !== 'object' || value === null || Array.isArray(value))) {
     if (properties.some(({ name }) => name.startsWith('__'))) return 'brand';
     if (indexes.some(({ keyType }) => keyType.flags & ts.TypeFlags.Number)) return 'keys';
-    return properties.every(({ flags }) => flags & ts.SymbolFlags.Optional) || indexes.length > 0 ? 'empty' : 'inherited';
+    return properties.every(({ flags }) => flags & ts.SymbolFlags.Optional) || indexes.length > 0
+      ? 'empty'
+      : 'inherited';
   }
   if (typeof value !== 'object' || value === null) {
     return type.isIntersection() && properties.some(({ name }) => name.startsWith('__')) ? 'brand' : undefined;
   }
   if (Array.isArray(value)) {
-    const items = checker.isArrayType(type) || checker.isTupleType(type) ? checker.getTypeArguments(type as ts.TypeReference) : [];
+    const items =
+      checker.isArrayType(type) || checker.isTupleType(type) ? checker.getTypeArguments(type as ts.TypeReference) : [];
     return first(value.flatMap((child) => items.map((item) => inner(child, item))));
   }
   const keys = Object.keys(value);
-  const isWeak = properties.length > 0 && properties.every(({ flags }) => flags & ts.SymbolFlags.Optional) && indexes.length === 0;
+  const isWeak =
+    properties.length > 0 && properties.every(({ flags }) => flags & ts.SymbolFlags.Optional) && indexes.length === 0;
   if (isWeak && keys.length > 0 && !keys.some((key) => properties.some(({ name }) => name === key))) return 'weak';
   for (const property of properties) {
     const of = checker.getTypeOfSymbol(property);
@@ -182,8 +211,14 @@ export function explain(checker: ts.TypeChecker, value: unknown, type: ts.Type, 
       const reason = inner((value as Record<string, unknown>)[property.name], of);
       if (reason !== undefined) return reason;
     } else if (property.name in Object.prototype) return 'inherited';
-    else if (!(property.flags & ts.SymbolFlags.Optional) && of.isUnion() && of.types.some(({ flags }) => flags & ts.TypeFlags.Undefined))
+    else if (
+      !(property.flags & ts.SymbolFlags.Optional) &&
+      of.isUnion() &&
+      of.types.some(({ flags }) => flags & ts.TypeFlags.Undefined)
+    )
       return 'absent';
   }
-  return first(indexes.flatMap((index) => keys.map((key) => inner((value as Record<string, unknown>)[key], index.type))));
+  return first(
+    indexes.flatMap((index) => keys.map((key) => inner((value as Record<string, unknown>)[key], index.type))),
+  );
 }

@@ -1,4 +1,5 @@
-// JSON values for a type, made from what TypeScript's checker says of it (not from our own reading), and broken copies of them.
+// JSON values for a type, made from what TypeScript's checker says of it (not from our own reading), and broken copies
+// of them.
 import ts from 'typescript-5';
 
 export type Random = () => number;
@@ -12,7 +13,24 @@ export function createRandom(seed: number): Random {
   };
 }
 
-export const JUNK: readonly unknown[] = ['zzz', '', 7, -1, 0, true, false, null, [], {}, ['q'], [1], { q: 1 }, 'a', 'b', 1.5];
+export const JUNK: readonly unknown[] = [
+  'zzz',
+  '',
+  7,
+  -1,
+  0,
+  true,
+  false,
+  null,
+  [],
+  {},
+  ['q'],
+  [1],
+  { q: 1 },
+  'a',
+  'b',
+  1.5,
+];
 const F = ts.TypeFlags;
 
 export function createValues(checker: ts.TypeChecker, random: Random) {
@@ -31,7 +49,8 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
     if (type.flags & F.Enum) return pick([0, 1, 5]);
     if (type.isUnion()) return unionValue(type, depth);
     if (checker.isTupleType(type)) return tupleValue(type as ts.TypeReference, depth);
-    if (checker.isArrayType(type)) return listOf(checker.getTypeArguments(type as ts.TypeReference)[0] as ts.Type, depth);
+    if (checker.isArrayType(type))
+      return listOf(checker.getTypeArguments(type as ts.TypeReference)[0] as ts.Type, depth);
     if (type.symbol?.name === 'Date') return '2020-01-02T03:04:05Z';
     if (type.flags & (F.Object | F.Intersection | F.NonPrimitive)) return objectValue(type, depth);
     return pick(JUNK);
@@ -44,7 +63,15 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
       .replace(/\$\{number\}/g, () => pick(['12', '0', '1.5', '-3', '1e3', '007', '5-5', '1.2.3', '']))
       .replace(/\$\{string\}/g, () => pick(['foo', '', 'a-b', '1.2', 'x,y', 'a[]', 'x']));
     const at = Math.floor(random() * text.length);
-    return pick([text, text, text.slice(0, at) + text.slice(at + 1), text.slice(0, at) + text.slice(at - 1), 'id-x', 'a/', 'v1.2']);
+    return pick([
+      text,
+      text,
+      text.slice(0, at) + text.slice(at + 1),
+      text.slice(0, at) + text.slice(at - 1),
+      'id-x',
+      'a/',
+      'v1.2',
+    ]);
   }
 
   function unionValue(type: ts.UnionType, depth: number): unknown {
@@ -72,7 +99,8 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
     if (type.getCallSignatures().length > 0) return {};
     const made: Record<string, unknown> = {};
     const put = (name: string, value: unknown) => {
-      if (value !== undefined) Object.defineProperty(made, name, { value, enumerable: true, writable: true, configurable: true });
+      if (value !== undefined)
+        Object.defineProperty(made, name, { value, enumerable: true, writable: true, configurable: true });
     };
     for (const property of checker.getPropertiesOfType(type)) {
       if (property.flags & ts.SymbolFlags.Method) continue;
@@ -92,7 +120,8 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
     const walk = (holder: Record<string, unknown>, key: string) => {
       places.push([holder, key]);
       const inner = holder[key];
-      if (typeof inner === 'object' && inner !== null) for (const one of Object.keys(inner)) walk(inner as Record<string, unknown>, one);
+      if (typeof inner === 'object' && inner !== null)
+        for (const one of Object.keys(inner)) walk(inner as Record<string, unknown>, one);
     };
     walk(box, 'root');
     const [holder, key] = pick(places);

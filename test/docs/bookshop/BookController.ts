@@ -40,7 +40,11 @@ export default class BookController {
     const { page = 1, size = 20, genre, sort = 'title' } = query;
     const found = [...books.values()].filter((book) => genre === undefined || book.genre === genre);
     found.sort((a, b) => (a[sort] < b[sort] ? -1 : 1));
-    return { items: found.slice((page - 1) * size, page * size), total: found.length, next: page * size < found.length ? page + 1 : null };
+    return {
+      items: found.slice((page - 1) * size, page * size),
+      total: found.length,
+      next: page * size < found.length ? page + 1 : null,
+    };
   }
 
   /** Adds a book. */

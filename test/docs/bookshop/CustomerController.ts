@@ -8,7 +8,14 @@ interface Place {
 /** Accounts. */
 export default class CustomerController {
   /** Opens an account. */
-  created(customer: { name: string; email: Email; born?: DateOnly; newsletter?: boolean; place?: Place; notes?: Record<string, string> }): {
+  created(customer: {
+    name: string;
+    email: Email;
+    born?: DateOnly;
+    newsletter?: boolean;
+    place?: Place;
+    notes?: Record<string, string>;
+  }): {
     id: Uuid;
     name: string;
   } {

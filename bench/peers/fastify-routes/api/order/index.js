@@ -5,13 +5,23 @@ const text = { type: 'string' };
 const customer = {
   type: 'object',
   required: ['name', 'email', 'country', 'vip'],
-  properties: { name: text, email: { type: 'string', format: 'email' }, country: { enum: ['NL', 'DE', 'FR'] }, vip: { type: 'boolean' } },
+  properties: {
+    name: text,
+    email: { type: 'string', format: 'email' },
+    country: { enum: ['NL', 'DE', 'FR'] },
+    vip: { type: 'boolean' },
+  },
 };
 const address = { type: 'object', required: ['street', 'zip'], properties: { street: text, zip: text } };
 const line = {
   type: 'object',
   required: ['sku', 'quantity', 'price', 'tags'],
-  properties: { sku: text, quantity: { type: 'integer' }, price: { type: 'number' }, tags: { type: 'array', items: text } },
+  properties: {
+    sku: text,
+    quantity: { type: 'integer' },
+    price: { type: 'number' },
+    tags: { type: 'array', items: text },
+  },
 };
 const body = {
   type: 'object',
@@ -20,7 +30,12 @@ const body = {
 };
 const querystring = {
   type: 'object',
-  properties: { page: { type: 'integer' }, size: { type: 'integer' }, vip: { type: 'boolean' }, ratio: { type: 'number' } },
+  properties: {
+    page: { type: 'integer' },
+    size: { type: 'integer' },
+    vip: { type: 'boolean' },
+    ratio: { type: 'number' },
+  },
 };
 
 /** @param {import('fastify').FastifyInstance} app */

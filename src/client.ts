@@ -11,7 +11,8 @@ export type { ServerEvent } from './client/events.ts';
 export type * from './client/types.ts';
 
 /**
- * @param url where the service is: its base URL, with `/api` or without; '' for a page that the service's own origin serves
+ * @param url where the service is: its base URL, with `/api` or without; '' for a page that the service's own origin
+ *   serves
  * @example
  * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization: `Bearer ${token}`
  * }); const user = await api.user.created({ name: 'Ada' }); const order = await api.order['GET {id}']({ path: { id: 7 }

@@ -8,9 +8,9 @@ import { isSecure } from './base/settings.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { Operations } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
-import { forkEarly } from './supervisor/prefork.ts';
 import type { Announcer } from './supervisor/serve.ts';
-import { relayOutput } from './supervisor/worker-output.ts';
+import { forkEarly } from './supervisor/workers/prefork.ts';
+import { relayOutput } from './supervisor/workers/worker-output.ts';
 
 const basics = readProcessBasics();
 if (basics !== undefined) await run(basics);
@@ -59,7 +59,7 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createCertificates } = await import('./https/certificates.ts');
-  const { createTryLock } = await import('./https/order-lock.ts');
+  const { createTryLock } = await import('./https/acme/order-lock.ts');
   const { acquireLock } = await import('./credentials/write/lock.ts');
   return createCertificates({ settings, log, version: version(), tryLock: createTryLock(acquireLock) });
 }

@@ -82,7 +82,8 @@ export interface TestApi extends TestCaller, AsyncDisposable {
  * by any other import: what it keeps in variables, several services of one process share. The last of them that closes
  * disposes of their controllers.
  *
- * @throws Error when a setting makes no sense, when the folder cannot be read, and when a controller does not load, unless `group-not-loadable` is expected
+ * @throws Error when a setting makes no sense, when the folder cannot be read, and when a controller does not load,
+ *   unless `group-not-loadable` is expected
  * @example
  * const api = await startTest({ controllers: './controllers' });
  * after(() => api.close());

@@ -10,7 +10,7 @@ import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
 import { RAW_REFUSAL_HEADERS } from './http/headers.ts';
 import { createRequestIds } from './http/request-id.ts';
-import type { TlsServer } from './https/tls-server.ts';
+import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
 import { runWorker } from './worker/life.ts';
 import { createWorkerParts } from './worker/parts.ts';
@@ -58,7 +58,7 @@ async function prepareFor(dir: string): Promise<void> {
 /** Undefined: HTTP without TLS. */
 async function createTransport(settings: Settings): Promise<TlsServer | undefined> {
   if (!isSecure(settings)) return undefined;
-  const { createTlsServer } = await import('./https/tls-server.ts');
+  const { createTlsServer } = await import('./https/serve/tls-server.ts');
   const requestIds = createRequestIds();
   const plainRefusal = () => rawRefusal(refusal('HTTPS_REQUIRED'), requestIds.of(undefined), RAW_REFUSAL_HEADERS);
   const { headersTimeout: handshakeTimeout, maxConnections } = settings;

@@ -1,9 +1,9 @@
 // What the doctor says of HTTPS: the certificate that a start would serve with, read by the code that serves it.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
+import { warningTime } from '../https/acme/renewal.ts';
+import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
-import { warningTime } from '../https/renewal.ts';
-import { createTlsFolder } from '../https/tls-folder.ts';
 import type { Installation, Report } from './doctor.ts';
 
 const DAY = 86_400_000;

@@ -12,8 +12,10 @@ export interface IfMatchOptions {
 /**
  * Call it before the change is made.
  *
- * @param etag of the thing as it is now, with its quotes, as the `ETag` of its answers; undefined: there is no such thing
- * @throws HttpError PRECONDITION_FAILED (412) when the header names another one, PRECONDITION_REQUIRED (428) when it is required
+ * @param etag of the thing as it is now, with its quotes, as the `ETag` of its answers; undefined: there is no such
+ *   thing
+ * @throws HttpError PRECONDITION_FAILED (412) when the header names another one, PRECONDITION_REQUIRED (428) when it is
+ *   required
  *   and absent, MALFORMED_REQUEST (400) when it is no list of entity tags
  */
 export function ifMatch(

@@ -18,7 +18,8 @@ export class Reply<Status extends number = number, Body = unknown> {
 
   /**
    * @param body 204, 205 and 304 never have one
-   * @param headers `Content-Length`, `Transfer-Encoding`, `Connection`, the CORS headers and `X-Request-Id` are the server's
+   * @param headers `Content-Length`, `Transfer-Encoding`, `Connection`, the CORS headers and `X-Request-Id` are the
+   *   server's
    * @throws TypeError when `status` is not a whole number from 200 to 399; to refuse, throw an HttpError
    */
   constructor(status: Status, body?: Body, headers?: ReplyHeaders) {

@@ -37,7 +37,8 @@ export interface Credentials {
   /** Live rows alone, those written a moment ago among them. */
   findByOwner(owner: Owner): Promise<CredentialRow[]>;
   /**
-   * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`, `INVALID_REQUEST_DATA` for what
+   * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`; `INVALID_REQUEST_DATA` for
+   *   what
    *   no row can hold
    */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;

@@ -53,7 +53,8 @@ export function isSound(property: keyof OperationSettings, value: unknown): bool
 }
 
 /**
- * @param levels the property `operations` of the group's class, or of the object, and of each ancestor; undefined: it has none
+ * @param levels the property `operations` of the group's class, or of the object, and of each ancestor; undefined: it
+ *   has none
  * @param names those of the group's operations
  * @param inherited whether an ancestor has such a method, exposed here or not
  * @returns what holds for an operation of that name

@@ -196,7 +196,8 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 }
 
 /**
- * @param fields of the instance. One that replaces a method is what a call of it runs: that method behind a guard, or undefined
+ * @param fields of the instance. One that replaces a method is what a call of it runs: that method behind a guard, or
+ *   undefined
  *   where a class takes back what it inherits
  */
 function sortMembers(

@@ -26,7 +26,8 @@ interface Member {
 
 /**
  * @param operations the names of the group's operations
- * @throws Error one line: what is written in another form, and the cure; whatever a static accessor of such a name throws
+ * @throws Error one line: what is written in another form, and the cure; whatever a static accessor of such a name
+ *   throws
  */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;

@@ -44,7 +44,8 @@ export interface Call {
 export interface Dispatcher {
   /**
    * @param second names an operation if the first of the exchange's slugs does not
-   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, CREDENTIAL_REQUIRED, SCOPE_MISSING, RATE_LIMITED, and the
+   * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND, CREDENTIAL_REQUIRED, SCOPE_MISSING,
+   *   RATE_LIMITED, and the
    *   refusals of the request data
    */
   dispatch(exchange: Exchange, group: Group, second?: string): void;

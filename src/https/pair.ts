@@ -3,7 +3,7 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
-import { readElements } from './der.ts';
+import { readElements } from './acme/der.ts';
 
 export interface CertificateFacts {
   readonly subject: string;
@@ -34,7 +34,8 @@ export interface CertificatePair {
 }
 
 /**
- * @throws Error one line, when the two cannot be served: not PEM, a key for another certificate, a key with a passphrase, a chain
+ * @throws Error one line, when the two cannot be served: not PEM, a key for another certificate, a key with a
+ *   passphrase, a chain
  * that OpenSSL refuses
  */
 export function readPair(certText: string, keyText: string): CertificatePair {

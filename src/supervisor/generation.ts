@@ -6,8 +6,8 @@ import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
 import type { PoisonList } from './poison-list.ts';
-import type { Pool } from './pool.ts';
-import type { LoadOrder, WorkerProcess, WorkerState } from './worker-handle.ts';
+import type { Pool } from './workers/pool.ts';
+import type { LoadOrder, WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
 export type GenerationOutcome =
   | {

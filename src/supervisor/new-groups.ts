@@ -1,7 +1,7 @@
 // A group that comes while workers serve: the worker that was asked for it imports it, all others are told to, and
 // nobody answers from it before everyone has it. Otherwise its file could break between the first answer and the last
 // import, and a group that has answered would fail. It knows nothing of generations.
-import type { WorkerProcess } from './worker-handle.ts';
+import type { WorkerProcess } from './workers/worker-handle.ts';
 
 export interface NewGroups {
   /** This worker has imported the group, and holds its requests until it is told that the others have it. */

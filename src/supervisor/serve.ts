@@ -13,13 +13,13 @@ import { createLedger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { listGroups } from './group-table.ts';
-import { createPool } from './pool.ts';
-import { describeListenError, hostAndPort, openPort, StartError } from './port.ts';
-import type { EarlyWorker } from './prefork.ts';
 import type { SupervisorStatus } from './status.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
-import type { WorkerProcess } from './worker-handle.ts';
-import type { WorkerOutput } from './worker-output.ts';
+import { createPool } from './workers/pool.ts';
+import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
+import type { EarlyWorker } from './workers/prefork.ts';
+import type { WorkerProcess } from './workers/worker-handle.ts';
+import type { WorkerOutput } from './workers/worker-output.ts';
 
 /** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
 export interface Operations {

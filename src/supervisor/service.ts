@@ -2,16 +2,16 @@
 // has one.
 import type { Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/registry.ts';
-import type { SecureState } from '../https/secure-state.ts';
+import type { SecureState } from '../https/serve/secure-state.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import type { Loader } from './generation.ts';
 import type { GroupTable } from './group-table.ts';
 import type { PoisonList } from './poison-list.ts';
-import type { Pool } from './pool.ts';
-import { type Port, StartError } from './port.ts';
 import type { Retries } from './retries.ts';
 import type { Rejection, Tally } from './status.ts';
-import type { WorkerProcess } from './worker-handle.ts';
+import type { Pool } from './workers/pool.ts';
+import { type Port, StartError } from './workers/port.ts';
+import type { WorkerProcess } from './workers/worker-handle.ts';
 
 export interface Service {
   readonly dir: string;

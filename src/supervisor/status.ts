@@ -2,7 +2,7 @@
 // on.
 import type { GroupLoad } from '../groups/registry.ts';
 import type { Service } from './service.ts';
-import type { WorkerProcess, WorkerState } from './worker-handle.ts';
+import type { WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
 export interface SupervisorStatus {
   /** 0: none serves yet. */

@@ -5,22 +5,22 @@ import type { Log } from '../base/log.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { parseFileName } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
-import type { SecureState } from '../https/secure-state.ts';
+import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import { createLoader } from './generation.ts';
 import { createGroupTable } from './group-table.ts';
 import { createNewGroups } from './new-groups.ts';
 import { createPoisonList } from './poison-list.ts';
-import type { Pool } from './pool.ts';
-import type { Port } from './port.ts';
-import { createProbe } from './probe.ts';
 import { replace } from './replacement.ts';
 import { createRetries } from './retries.ts';
 import { rollOut } from './rollout.ts';
 import { RETRY, type Service, secure } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
-import type { Death, WorkerEvents, WorkerProcess } from './worker-handle.ts';
+import type { Pool } from './workers/pool.ts';
+import type { Port } from './workers/port.ts';
+import { createProbe } from './workers/probe.ts';
+import type { Death, WorkerEvents, WorkerProcess } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions {
   /** How many workers serve. */

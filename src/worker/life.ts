@@ -7,7 +7,7 @@ import { describeError, type Log } from '../base/log.ts';
 import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
-import type { SecureState } from '../https/secure-state.ts';
+import type { SecureState } from '../https/serve/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';

@@ -4,7 +4,7 @@
 
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
-import type { SecureState } from '../https/secure-state.ts';
+import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Balance, Spending } from '../limits/rate-limiter.ts';
 
 export type ToWorker =

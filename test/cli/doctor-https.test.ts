@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import type { Installation } from '../../src/cli/doctor.ts';
 import { checkHttps } from '../../src/cli/doctor-https.ts';
-import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
+import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
 import { makePair, type TestPair } from '../support/tls.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');

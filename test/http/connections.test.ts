@@ -12,7 +12,7 @@ import { runInNewContext } from 'node:vm';
 import { trackConnections, unsentBytes } from '../../src/http/connections.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { Request } from '../../src/http/head.ts';
-import { createTlsServer } from '../../src/https/tls-server.ts';
+import { createTlsServer } from '../../src/https/serve/tls-server.ts';
 import { startService } from '../support/service.ts';
 import { makePair } from '../support/tls.ts';
 

@@ -4,21 +4,21 @@ import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
-import {
-  type AcmeClient,
-  type ChallengeType,
-  createAcmeClient,
-  type PresentChallenge,
-} from '../../src/https/acme-client.ts';
-import { AcmeError, type AcmeResponse, createSend } from '../../src/https/acme-request.ts';
-import { adviceFor } from '../../src/https/advice.ts';
+import { adviceFor } from '../../src/https/acme/advice.ts';
 import {
   createCertificateRequest,
   createChallengeCertificate,
   createKeyPair,
   type KeyPair,
-} from '../../src/https/certificate-writer.ts';
-import { signMessage } from '../../src/https/jws.ts';
+} from '../../src/https/acme/certificate-writer.ts';
+import {
+  type AcmeClient,
+  type ChallengeType,
+  createAcmeClient,
+  type PresentChallenge,
+} from '../../src/https/acme/client.ts';
+import { signMessage } from '../../src/https/acme/jws.ts';
+import { AcmeError, type AcmeResponse, createSend } from '../../src/https/acme/request.ts';
 import { readPair } from '../../src/https/pair.ts';
 import { type Pebble, startPebble, withoutPebble } from '../support/pebble.ts';
 

@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { type AcmeClient, createAcmeClient } from '../../src/https/acme-client.ts';
-import { AcmeError, type AcmeRequest, type AcmeResponse, createSend } from '../../src/https/acme-request.ts';
-import { createKeyPair } from '../../src/https/certificate-writer.ts';
+import { createKeyPair } from '../../src/https/acme/certificate-writer.ts';
+import { type AcmeClient, createAcmeClient } from '../../src/https/acme/client.ts';
+import { AcmeError, type AcmeRequest, type AcmeResponse, createSend } from '../../src/https/acme/request.ts';
 import { makePair } from '../support/tls.ts';
 
 const AT = 'https://ca.example.com';

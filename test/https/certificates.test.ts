@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { createLog } from '../../src/base/log.ts';
 import { type Certificates, createCertificates } from '../../src/https/certificates.ts';
-import { createTlsServer } from '../../src/https/tls-server.ts';
+import { createTlsServer } from '../../src/https/serve/tls-server.ts';
 import { freePorts } from '../support/ports.ts';
 import { makePair } from '../support/tls.ts';
 

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createKeyPair } from '../../src/https/certificate-writer.ts';
+import { createKeyPair } from '../../src/https/acme/certificate-writer.ts';
 import { type CertificateFacts, factsOf, readPair } from '../../src/https/pair.ts';
 import { makePair } from '../support/tls.ts';
 

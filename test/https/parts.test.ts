@@ -8,18 +8,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { acquireLock } from '../../src/credentials/write/lock.ts';
-import { AcmeError, errorOf, parseRetryAfter } from '../../src/https/acme-request.ts';
-import { adviceFor } from '../../src/https/advice.ts';
+import { adviceFor } from '../../src/https/acme/advice.ts';
 import {
   createCertificateRequest,
   createChallengeCertificate,
   createKeyPair,
-} from '../../src/https/certificate-writer.ts';
-import { integer, oid, readElements, sequence, time } from '../../src/https/der.ts';
-import { createTryLock } from '../../src/https/order-lock.ts';
+} from '../../src/https/acme/certificate-writer.ts';
+import { integer, oid, readElements, sequence, time } from '../../src/https/acme/der.ts';
+import { createTryLock } from '../../src/https/acme/order-lock.ts';
+import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/acme/renewal.ts';
+import { AcmeError, errorOf, parseRetryAfter } from '../../src/https/acme/request.ts';
+import { createTlsFolder } from '../../src/https/acme/tls-folder.ts';
 import { readPair } from '../../src/https/pair.ts';
-import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/renewal.ts';
-import { createTlsFolder } from '../../src/https/tls-folder.ts';
 import { makePair } from '../support/tls.ts';
 
 const withoutOpenssl = spawnSync('openssl', ['version']).error === undefined ? false : 'openssl is not installed';

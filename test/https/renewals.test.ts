@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { AcmeError } from '../../src/https/acme-request.ts';
-import { createCertificateRequest, createKeyPair } from '../../src/https/certificate-writer.ts';
+import { createCertificateRequest, createKeyPair } from '../../src/https/acme/certificate-writer.ts';
+import { AcmeError } from '../../src/https/acme/request.ts';
 import { type Bench, createBench, issue, ONE, START, store } from '../support/renewals-bench.ts';
 
 const MINUTE = 60_000;

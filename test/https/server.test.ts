@@ -6,8 +6,8 @@ import { type EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import type { SecureState } from '../../src/https/secure-state.ts';
-import { createTlsServer, type TlsServer } from '../../src/https/tls-server.ts';
+import type { SecureState } from '../../src/https/serve/secure-state.ts';
+import { createTlsServer, type TlsServer } from '../../src/https/serve/tls-server.ts';
 import { type Service, sendRaw, startService } from '../support/service.ts';
 import { makePair, type TestPair } from '../support/tls.ts';
 

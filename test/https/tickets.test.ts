@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { type ConnectionOptions, connect, createServer } from 'node:tls';
-import { createTlsServer } from '../../src/https/tls-server.ts';
+import { createTlsServer } from '../../src/https/serve/tls-server.ts';
 import { makePair } from '../support/tls.ts';
 
 /** How OpenSSL writes down with a session that it may be resumed for 3600 s: `[9]`, an INTEGER. */

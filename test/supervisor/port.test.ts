@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { fork, type SendHandle } from 'node:child_process';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, it } from 'node:test';
-import { describeListenError, hostAndPort, openPort } from '../../src/supervisor/port.ts';
+import { describeListenError, hostAndPort, openPort } from '../../src/supervisor/workers/port.ts';
 
 describe('port', () => {
   it('openPort finds a free one, and says in one line why it cannot', async (test) => {

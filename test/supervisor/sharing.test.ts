@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createNewGroups } from '../../src/supervisor/new-groups.ts';
-import type { WorkerProcess, WorkerState } from '../../src/supervisor/worker-handle.ts';
+import type { WorkerProcess, WorkerState } from '../../src/supervisor/workers/worker-handle.ts';
 
 function create(...states: WorkerState[]) {
   const told: string[] = [];

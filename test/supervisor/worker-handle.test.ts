@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { createWorkerProcess, type WorkerEvents } from '../../src/supervisor/worker-handle.ts';
+import { createWorkerProcess, type WorkerEvents } from '../../src/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 
 const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };

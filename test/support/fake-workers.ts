@@ -11,7 +11,7 @@ import type {
   WorkerEvents,
   WorkerProcess,
   WorkerState,
-} from '../../src/supervisor/worker-handle.ts';
+} from '../../src/supervisor/workers/worker-handle.ts';
 import type { ToWorker } from '../../src/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';

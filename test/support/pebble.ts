@@ -8,7 +8,7 @@ import { get as getSecurely } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
+import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
 import { freePorts } from './ports.ts';
 
 /** For `{ skip }`: false, or why. */

@@ -1,5 +1,5 @@
 // Certificates of our own making for tests, and a client that says what it saw of a TLS connection.
-import { createKeyPair, createSelfSigned } from '../../src/https/certificate-writer.ts';
+import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
 
 export interface TestPair {
   readonly cert: string;

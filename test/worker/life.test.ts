@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { openPort } from '../../src/supervisor/port.ts';
+import { openPort } from '../../src/supervisor/workers/port.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 

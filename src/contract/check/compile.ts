@@ -13,8 +13,11 @@ import { compileNumber, compileString, oneOf } from './values.ts';
 
 const NOTES = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const KEYWORDS = new Set(
-  `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items prefixItems
-  minItems maxItems uniqueItems properties required additionalProperties patternProperties anyOf not $ref`.split(/\s+/),
+  `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
+  prefixItems minItems maxItems uniqueItems properties required additionalProperties
+  patternProperties anyOf not $ref`.split(
+    /\s+/,
+  ),
 );
 
 /** @throws Error on a keyword that it does not know: nothing stays unchecked in silence */

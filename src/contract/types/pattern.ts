@@ -10,8 +10,9 @@
 // 2. Repeated alternatives are taken only where no two of them begin with the same character.
 // 3. Elsewhere a repetition adjoins the next one when it can take all that stands between them and a character of the
 // next.
-//    Such a repetition multiplies the steps by its bound or the length of the text, whichever is less. The degree is one more
-//    than the number of unbounded ones. Any other repetition multiplies them by the characters that it can take behind itself.
+//    Such a repetition multiplies the steps by its bound or the length of the text, whichever is less. The degree is
+//    one more than the number of unbounded ones. Any other repetition multiplies them by the characters that it can
+//    take behind itself.
 //    A pattern that does not begin with ^ begins with a repetition that can take everything.
 // 4. References to groups and variable repetitions in a look-behind are not taken.
 import { LIMITS } from './limits.ts';

@@ -1,7 +1,7 @@
 // The signed messages of ACME (RFC 8555, section 6.2): flattened JWS by ES256, and what is derived from the account's
 // key.
 import type { KeyObject } from 'node:crypto';
-import { crypto } from '../base/builtins.ts';
+import { crypto } from '../../base/builtins.ts';
 
 export interface JwsHeader {
   readonly url: string;

@@ -1,15 +1,14 @@
 // Where the answers to the directory's challenges are shown: http-01 on HTTP_PORT; tls-alpn-01 on PORT, by the workers
 // once they serve, and by this process as long as there is no certificate that they could serve with.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tls } from '../base/builtins.ts';
-import { mostSideConnections } from '../base/descriptors.ts';
-import { listen } from '../base/listen.ts';
-import { createRecentConnections } from '../base/recent-connections.ts';
-import type { ChallengeType, PresentChallenge } from './acme-client.ts';
+import { tls } from '../../base/builtins.ts';
+import { mostSideConnections } from '../../base/descriptors.ts';
+import { listen } from '../../base/listen.ts';
+import { createRecentConnections } from '../../base/recent-connections.ts';
+import type { HttpPort } from '../serve/http-port.ts';
+import { ACME_TLS, type SecureChallenge } from '../serve/secure-state.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
-import type { HttpPort } from './http-port.ts';
-
-import { ACME_TLS, type SecureChallenge } from './secure-state.ts';
+import type { ChallengeType, PresentChallenge } from './client.ts';
 
 export interface Challenges {
   /** That which comes first is tried first. */

@@ -2,6 +2,7 @@
 // finalize, download; and renewal information (RFC 9773). It keeps no files and decides nothing about when.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { keyAuthorizationOf, signMessage } from './jws.ts';
 import {
   AcmeError,
   type AcmeResponse,
@@ -10,8 +11,7 @@ import {
   parseRetryAfter,
   problemError,
   type Send,
-} from './acme-request.ts';
-import { keyAuthorizationOf, signMessage } from './jws.ts';
+} from './request.ts';
 
 export type ChallengeType = 'http-01' | 'tls-alpn-01';
 

@@ -3,10 +3,10 @@
 import type { KeyObject } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { crypto } from '../base/builtins.ts';
-import { describeFailure, errorCode } from '../base/failure.ts';
-import { makeFolder } from '../base/make-folder.ts';
-import { syncFolder } from '../base/sync-folder.ts';
+import { crypto } from '../../base/builtins.ts';
+import { describeFailure, errorCode } from '../../base/failure.ts';
+import { makeFolder } from '../../base/make-folder.ts';
+import { syncFolder } from '../../base/sync-folder.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {

@@ -1,6 +1,6 @@
 // One supervisor at a time orders, of all that share a DATA_DIR. The lock itself is handed in; here stands how long a
 // holder that cannot be seen, in another container or on another machine, is believed to be alive.
-import { errorCode } from '../base/failure.ts';
+import { errorCode } from '../../base/failure.ts';
 
 export type AcquireLock = (
   path: string,

@@ -1,7 +1,7 @@
 // One request to an ACME server, with everything bounded: time, size, no redirects, HTTPS alone. It knows nothing of
 // what is asked, and throws the server's own description of a refusal as an AcmeError.
 import type { IncomingHttpHeaders } from 'node:http';
-import { https } from '../base/builtins.ts';
+import { https } from '../../base/builtins.ts';
 
 export interface AcmeResponse {
   readonly status: number;

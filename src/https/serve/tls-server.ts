@@ -3,8 +3,8 @@
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { crypto, https, tls } from '../base/builtins.ts';
-import { createRecentConnections } from '../base/recent-connections.ts';
+import { crypto, https, tls } from '../../base/builtins.ts';
+import { createRecentConnections } from '../../base/recent-connections.ts';
 
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
 import { acceptTickets } from './ticket-keys.ts';

@@ -2,7 +2,7 @@
 // self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737). Both are for P-256 keys, and name hosts in
 // one extension.
 import type { KeyObject } from 'node:crypto';
-import { crypto } from '../base/builtins.ts';
+import { crypto } from '../../base/builtins.ts';
 import {
   bitString,
   boolean,

@@ -4,10 +4,10 @@
 
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
-import type { LoadedFile } from '../groups/module-loader.ts';
-import type { GroupLoad } from '../groups/registry.ts';
-import type { Spending } from '../limits/rate-limiter.ts';
-import { type FromWorker, seal, type ToWorker, unseal } from '../worker/messages.ts';
+import type { LoadedFile } from '../../groups/module-loader.ts';
+import type { GroupLoad } from '../../groups/registry.ts';
+import type { Spending } from '../../limits/rate-limiter.ts';
+import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import type { BoundSocket } from './port.ts';
 import { LIMITS, STUCK_AFTER, STUCK_WHILE_LOADING } from './worker-limits.ts';
 

@@ -1,14 +1,14 @@
 // DOMAINS: sees to it that DATA_DIR/tls holds a certificate for exactly these names that is young enough. It decides
 // when one is ordered, and orders it; whatever goes wrong, the last one serves on. Who serves it, it does not know.
-import type { Log } from '../base/log.ts';
-import type { AcmeClient } from './acme-client.ts';
-import { AcmeError } from './acme-request.ts';
+import type { Log } from '../../base/log.ts';
+import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
 import { createCertificateRequest, createKeyPair } from './certificate-writer.ts';
 import type { Challenges } from './challenges.ts';
+import type { AcmeClient } from './client.ts';
 import type { TryLock } from './order-lock.ts';
-import { type CertificateFacts, readPair } from './pair.ts';
 import { adviceInterval, adviceTime, renewalTime, retryPause } from './renewal.ts';
+import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
 export interface Renewals {

@@ -4,7 +4,7 @@
 import cluster from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LogWriter } from '../base/log-writer.ts';
+import type { LogWriter } from '../../base/log-writer.ts';
 
 export interface WorkerOutput {
   /** Resolves when everything is passed on that workers wrote before they ended. */

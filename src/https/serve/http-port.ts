@@ -2,11 +2,11 @@
 // supervisor, which runs no controllers; so whatever a client sends is bounded here to a head, a moment and one answer.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { createServer, STATUS_CODES } from '../base/builtins.ts';
-import { mostSideConnections } from '../base/descriptors.ts';
-import { listen } from '../base/listen.ts';
-import { createRecentConnections } from '../base/recent-connections.ts';
-import type { Challenge } from './acme-client.ts';
+import { createServer, STATUS_CODES } from '../../base/builtins.ts';
+import { mostSideConnections } from '../../base/descriptors.ts';
+import { listen } from '../../base/listen.ts';
+import { createRecentConnections } from '../../base/recent-connections.ts';
+import type { Challenge } from '../acme/client.ts';
 
 export interface HttpPort {
   /** @throws Error of the system when the port cannot be had */

@@ -1,5 +1,5 @@
 // What to do about a refusal, for the log: a row a type of RFC 8555, section 6.7.
-import { AcmeError } from './acme-request.ts';
+import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
   dns: 'check the DNS records of the name: it must have an A or AAAA record that leads to this machine',

@@ -3,7 +3,7 @@
 // Node's public interface takes one key alone and brings new tickets with whole handshakes only. The call below is in
 // every release from 20 to 26; where a later one has it no more, it is as that interface has it.
 import type { Server } from 'node:tls';
-import { crypto } from '../base/builtins.ts';
+import { crypto } from '../../base/builtins.ts';
 
 /**
  * What Node calls for each ticket. @returns 0: not ours, 1: ours, 2: ours, and a new one is wanted; then the parts of

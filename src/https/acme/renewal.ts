@@ -1,7 +1,8 @@
 // When a certificate is to be replaced, and when a failed attempt is made again. Plain functions of times (Unix
 // milliseconds); nothing here holds a timer or asks anybody.
-import type { RenewalInfo } from './acme-client.ts';
-import type { CertificateFacts } from './pair.ts';
+
+import type { CertificateFacts } from '../pair.ts';
+import type { RenewalInfo } from './client.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

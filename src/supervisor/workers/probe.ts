@@ -1,9 +1,9 @@
 // What has not loaded may load by now, because a database is there that was away, or what it imports is mended. One
 // worker loads the whole folder, as a generation would, and goes; the others serve on. When more loads than serves, a
 // generation is made.
-import { type Groups, isGain } from './group-table.ts';
-import { rollOut } from './rollout.ts';
-import { pardonServing, RETRY, refuse, type Service } from './service.ts';
+import { type Groups, isGain } from '../group-table.ts';
+import { rollOut } from '../rollout.ts';
+import { pardonServing, RETRY, refuse, type Service } from '../service.ts';
 
 export interface Probe {
   /** Milliseconds until one is due; infinite when everything loads. Files that were not the last ones begin anew. */

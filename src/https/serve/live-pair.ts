@@ -1,8 +1,8 @@
 // A certificate and its key in files that may change at any time, in one step or two. A good pair is live within a
 // second. A bad one leaves the last good pair live and is reported once. When the files are read is base/live-file.ts.
-import { type Content, createLiveFile, type LiveFile, readContent } from '../base/live-file.ts';
-import type { Log } from '../base/log.ts';
-import { type CertificatePair, readPair } from './pair.ts';
+import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/live-file.ts';
+import type { Log } from '../../base/log.ts';
+import { type CertificatePair, readPair } from '../pair.ts';
 
 export interface LivePair extends LiveFile {
   current(): CertificatePair | undefined;

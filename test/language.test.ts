@@ -1,0 +1,50 @@
+// Rule 7 of "How it speaks" (CONTRIBUTING.md): comments and documents are written in plain sentences.
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { describe, it } from 'node:test';
+import { findRefusedSentences, textFiles } from './support/language.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+/** How many sentences of a room may still break a rule. A number only gets smaller; a room that is not here has none. */
+const ALLOWED: Readonly<Record<string, number>> = {
+  'src/base': 26,
+  'src/cli': 23,
+  'src/client': 9,
+  'src/client.ts': 4,
+  'src/contract': 89,
+  'src/controller': 9,
+  'src/controller.ts': 6,
+  'src/credentials': 30,
+  'src/docs': 15,
+  'src/groups': 38,
+  'src/http': 69,
+  'src/https': 31,
+  'src/identity': 15,
+  'src/limits': 12,
+  'src/ops': 21,
+  'src/own-files.ts': 2,
+  'src/supervisor': 79,
+  'src/testing.ts': 7,
+  'src/worker': 23,
+  docs: 130,
+  'README.md': 4,
+  'CONTRIBUTING.md': 1,
+};
+
+const rooms = [...readdirSync(join(ROOT, 'src')).map((name) => `src/${name}`), 'docs', 'README.md', 'CONTRIBUTING.md'];
+
+describe('the language of comments and documents', () => {
+  for (const room of rooms) {
+    it(`is plain in ${room}`, () => {
+      const findings = textFiles(join(ROOT, room)).flatMap((file) =>
+        findRefusedSentences(file).map(({ line, text, rule }) => `${relative(ROOT, file)}:${line}: ${rule}: ${text}`),
+      );
+      const allowed = ALLOWED[room] ?? 0;
+      assert.ok(
+        findings.length <= allowed,
+        `${findings.length} sentences, allowed ${allowed}:\n${findings.join('\n')}`,
+      );
+    });
+  }
+});

@@ -75,9 +75,8 @@ const FOREIGN: Readonly<Record<string, string | undefined>> = Object.assign(Obje
   isenum: 'the literals as the type',
   additionalproperties: 'a Record or an index signature',
   ...Object.fromEntries(
-    `contains minContains maxContains minProperties maxProperties patternProperties propertyNames
-    unevaluatedProperties unevaluatedItems additionalItems
-    prefixItems dependentRequired dependentSchemas contentMediaType contentEncoding
+    `contains minContains maxContains minProperties maxProperties patternProperties propertyNames unevaluatedProperties
+    unevaluatedItems additionalItems prefixItems dependentRequired dependentSchemas contentMediaType contentEncoding
     contentSchema minDate maxDate`
       .split(/\s+/)
       .map((word) => [word.toLowerCase(), SCHEMA]),

@@ -14,7 +14,7 @@ import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
 import type { CallingApplication, ControllerParams } from './controller.ts';
 import { groupNameOf, listControllers } from './groups/naming.ts';
-import type { Caller, CallerTable } from './http/gateway.ts';
+import type { Caller, CallerTable } from './http/caller.ts';
 import { createWorkerParts, type WorkerParts } from './worker/parts.ts';
 
 export interface TestOptions {

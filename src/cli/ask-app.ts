@@ -11,8 +11,8 @@ import { tablePath } from '../credentials/write/store.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import { createApp } from '../http/app.ts';
+import type { Caller } from '../http/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { Caller } from '../http/gateway.ts';
 import { firstFit } from '../http/router.ts';
 import type { Route } from '../http/routes.ts';
 

@@ -1,8 +1,7 @@
-// One request, top to bottom: head, target, route, then an explicit handler or the gateway. This file opens no port and
-// reads no environment; the caller of createApp() listens.
-import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
+// One request, top to bottom: `serve` and the steps below it. This file opens no port and reads no environment; the
+// caller of createApp() listens.
+import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { createServer } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
@@ -13,25 +12,27 @@ import type { Groups } from '../groups/registry.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { trustedProxies } from './address.ts';
-import { createAdmission } from './admission.ts';
 import { answerClientErrors } from './answer/client-error.ts';
 import { createResponder, type RequestObserver } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
+import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
 import { trackConnections } from './connections.ts';
 import { createRequestAtHand } from './current-exchange.ts';
-import { type Call, createDispatcher } from './dispatcher.ts';
-import { Exchange } from './exchange.ts';
-import { admit, type CallerTable, createGateway, type Gateway } from './gateway.ts';
-import { checkHead, Request } from './head.ts';
+import { Exchange, type Step } from './exchange.ts';
+import { checkOperationAccess, createFindOperation } from './find-operation.ts';
+import { checkHead, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
+import { createCallSteps } from './operation-call.ts';
+import type { Choice } from './operation-choice.ts';
+import { createRateSteps } from './rates.ts';
+import { createReadData } from './request-data.ts';
 import { createRequestIds } from './request-id.ts';
-import { createRouter, firstFit } from './router.ts';
+import { createRouter, firstFit, type RouteMatch } from './router.ts';
 import { type Route, type RouteTarget, routesWith } from './routes.ts';
+import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { checkQuery, pathEnd } from './target.ts';
-
-type Identify = CallerTable['identify'];
 
 /** The answer of an explicit handler. The body carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
@@ -55,16 +56,9 @@ export interface AppParts {
   /** Default: a limiter that counts for this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
   readonly routes?: readonly Route[];
-  /** The source of connections; default: HTTP without TLS. */
+  /** Default: HTTP without TLS. */
   readonly transport?: Transport | undefined;
 }
-
-export interface Transport {
-  createServer(options: ServerOptions, listener: RequestListener): Server;
-  readonly isSecure: boolean;
-}
-
-const PLAIN: Transport = { createServer, isSecure: false };
 
 export interface App {
   /** The server, which does not listen yet. */
@@ -98,14 +92,13 @@ export function createApp({
   routes = routesWith(settings.docs),
   transport = PLAIN,
 }: AppParts): App {
-  const { bodyLimit, operationTimeout, maxInFlight, development } = settings;
+  const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight } = settings;
   const router = createRouter(routes);
-  const accessLog = requestLog && createAccessLog(requestLog);
   const respond = createResponder({
     log,
-    accessLog,
+    accessLog: requestLog && createAccessLog(requestLog),
     bodyLimit,
-    development,
+    development: settings.development,
     isSecure: transport.isSecure,
     observer,
     onSettled: finish,
@@ -113,7 +106,6 @@ export function createApp({
     isFollowed: (exchange) => connections.isFollowed(exchange),
     watch: createStreamWatch(credentials),
   });
-  const bodyBudget = settings.bodyBudget ?? defaultBodyBudget(bodyLimit);
   const budget = createBodyBudget({
     limit: bodyBudget,
     bodyLimit,
@@ -123,97 +115,105 @@ export function createApp({
   const atHand = createRequestAtHand();
   const background = createBackgroundWork(log);
   const proxies = trustedProxies(settings.trustedProxies);
-  const admission = createAdmission({ limiter, addressRate: settings.rateLimit, proxies });
-  const dispatcher = createDispatcher({
-    respond,
-    log,
-    bodyLimit,
-    intake: { budget, isFull },
-    admission,
-    operationTimeout,
-    atHand,
-    params: { log, background, proxies },
-  });
   const requestIds = createRequestIds();
-  const identify: Identify = (authorization) => credentials.identify(authorization);
-  const targets: Record<RouteTarget, Gateway> = {
-    'gateway.index': createGateway({ groups, credentials, admission, dispatcher, respond }),
-    'identity.signin': single('signin', identity, identity.signin, secret),
-    'identity.register': single('register', identity, identity.register, secret),
-    'docs.openapi': single('openapi', docs, docs.openapi, respond.result, identify),
-    'docs.page': single('page', docs, docs.page, respond.result, identify),
-  };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
-  function secret(exchange: Exchange, result: unknown): void {
-    const { status, body } = result as ExplicitAnswer;
-    respond.secret(exchange, status, body);
-  }
+  const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate: settings.rateLimit, proxies });
+  const identifyCaller = createIdentifyCaller(credentials, checkRate);
+  const findOperation = createFindOperation(groups);
+  const readData = createReadData({ bodyLimit, intake: { budget, isFull }, resume: advance, fail: respond.fail });
+  const { checkTypes, callOperation } = createCallSteps({
+    fail: respond.fail,
+    log,
+    operationTimeout: settings.operationTimeout,
+    atHand,
+    params: { log, background, proxies },
+  });
 
   /**
-   * The gateway of one operation that has no group. Without `identify` the credential of a request is not looked at.
+   * Serves one request. The comment of a line names the statuses that it refuses with. The steps of the row that the
+   * request fits follow below.
    */
-  function single(
-    name: string,
-    controller: object,
-    method: OperationMethod,
-    answer: Call['answer'],
-    identify?: Identify,
-  ): Gateway {
-    const operation = {
-      name,
-      controller,
-      method,
-      settings: NO_SETTINGS,
-      depth: 0,
-      guards: undefined,
-      check: undefined,
-    };
-    const call: Call = { operation, byName: false, answer };
-    return (exchange, match) => {
-      const { authorization } = exchange.head;
-      exchange.page = match.page;
-      exchange.operation = name;
-      if (identify === undefined || authorization === undefined) {
-        admission.caller(exchange);
-        return dispatcher.call(exchange, call);
-      }
-      Promise.resolve(identify(authorization))
-        .then((caller) => {
-          admit(exchange, caller, admission);
-          dispatcher.call(exchange, call);
-        })
-        .catch((error) => respond.fail(exchange, error));
-    };
+  function serve(exchange: Exchange): void {
+    try {
+      checkHead(exchange.request, exchange.head); // 400, 501, 505
+      if (isServerWide(exchange)) return respond.preflight(exchange);
+      readTarget(exchange); //                       400
+      if (isFull()) throw overloaded(); //           503
+      const row = findRow(exchange); //              404
+      if (isPreflight(exchange)) return respond.preflight(exchange);
+      exchange.page = row.page;
+      exchange.slugs = row.slugs;
+      exchange.steps = rows[row.route.target];
+    } catch (error) {
+      return respond.fail(exchange, error);
+    }
+    advance(exchange);
   }
 
-  function serve(exchange: Exchange): void {
-    const { request, head } = exchange;
+  const gatewaySteps: readonly Step[] = [
+    identifyCaller, //                401: whose key it is, if there is one
+    checkRate, //                     429: the rate of the key, or else of the address
+    checkRights, //                   405, 403: the methods and the groups of the key
+    findOperation, //                 404, 405, 500: the group and its operation
+    checkOperationAccess, //          401, 403
+    checkLimit, //                    429
+    readData, //                      400, 408, 413, 415, 503: the body, or else the query
+    checkTypes, //                    422
+    callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
+  ];
+  const documentSteps: readonly Step[] = [identifyCaller, checkRate, readData, callOperation(respond.result)];
+  /** A client has no key before one of these operations gives one, so no `Authorization` is read. */
+  const identitySteps: readonly Step[] = [checkRate, readData, callOperation(answerSecret)];
+
+  const rows: Readonly<Record<RouteTarget, readonly Step[]>> = {
+    'gateway.index': gatewaySteps,
+    'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
+    'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
+    'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],
+    'docs.page': [useOperation('page', docs, docs.page), ...documentSteps],
+  };
+
+  /** Runs the steps that are left, in this tick as far as nothing has to be waited for. */
+  function advance(exchange: Exchange): void {
+    const { steps } = exchange;
     try {
-      checkHead(request, head);
-      const target = request.url as string;
-      if (target === '*' && exchange.verb === 'OPTIONS') return respond.preflight(exchange);
-      const end = pathEnd(target);
-      if (end < target.length) exchange.queryText = checkQuery(target, end + 1);
-      const resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
-      exchange.resolved = resolved;
-      if (isFull()) throw overloaded();
-      const match = firstFit(resolved.matches, exchange.verb);
-      if (match === undefined) throw refusal('NOT_FOUND');
-      targets[match.route.target](exchange, match);
+      while (exchange.step < steps.length && !exchange.settled) {
+        const step = steps[exchange.step++] as Step;
+        const outcome = step(exchange);
+        if (outcome === undefined) continue;
+        if (outcome !== 'later')
+          outcome.then(
+            () => advance(exchange),
+            (error) => respond.fail(exchange, error),
+          );
+        return;
+      }
     } catch (error) {
       respond.fail(exchange, error);
     }
   }
 
-  function begin(request: Request, response: ServerResponse, expectation?: 'continue' | 'unknown'): void {
-    // The request before this one on its connection has not had its answer.
+  function readTarget(exchange: Exchange): void {
+    const target = exchange.request.url as string;
+    const end = pathEnd(target);
+    if (end < target.length) exchange.queryText = checkQuery(target, end + 1);
+    exchange.resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
+  }
+
+  function answerSecret(exchange: Exchange, result: unknown): void {
+    const { status, body } = result as ExplicitAnswer;
+    respond.secret(exchange, status, body);
+  }
+
+  /** Keeps a request back until those before it on its connection have their answers. */
+  function begin(request: Request, response: ServerResponse, expectation: Expectation): void {
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }
 
-  function start(request: Request, response: ServerResponse, expectation: 'continue' | 'unknown' | undefined): void {
+  function start(request: Request, response: ServerResponse, expectation: Expectation): void {
     const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
     if (!connections.begin(exchange)) return;
     inFlight++;
@@ -226,18 +226,19 @@ export function createApp({
     else serve(exchange);
   }
 
-  /** An upload that is not complete is no request yet: it costs bytes, which the budget counts, and no operation. */
+  /** An upload counts as a request when it is complete. Until then it costs bytes, which the budget counts. */
   function isFull(): boolean {
     return inFlight - budget.uploads() > maxInFlight;
   }
 
   /**
-   * A streamed answer is bounded by MAX_CONNECTIONS, and not by MAX_IN_FLIGHT. The body of its request is not needed
-   * any more.
+   * MAX_CONNECTIONS bounds the streamed answers, and MAX_IN_FLIGHT all others. A request whose answer has begun needs
+   * its body no more.
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
     exchange.received = undefined;
+    exchange.input = undefined;
     budget.release(exchange);
   }
 
@@ -246,36 +247,14 @@ export function createApp({
     connections.end(exchange);
   }
 
-  const server = transport.createServer(
-    {
-      IncomingMessage: Request,
-      // Node's default is 30 s.
-      connectionsCheckingInterval: 1000,
-      // connections.ts ends connections that idle.
-      keepAliveTimeout: 0,
-      // A request without a body is no stream that has to be read to its end. Node before 24 ignores this.
-      optimizeEmptyRequests: true,
-      // Node refuses a head that may take longer than the request it begins.
-      headersTimeout: Math.min(settings.headersTimeout, settings.requestTimeout),
-      requestTimeout: settings.requestTimeout,
-      // head.ts checks the header: Node's answer would be without envelope and CORS.
-      requireHostHeader: false,
-    },
-    (request, response) => begin(request as Request, response),
-  );
-  // Node's limit would drop header lines in silence; head.ts counts them.
-  server.maxHeadersCount = 0;
-  server.on('checkContinue', (request: Request, response: ServerResponse) => begin(request, response, 'continue'));
-  server.on('checkExpectation', (request: Request, response: ServerResponse) => begin(request, response, 'unknown'));
-  const { keepAliveTimeout, requestTimeout: readTimeout, maxConnections } = settings;
-  // With TLS the socket of a request is not the one that was accepted, but the one on top of it after the handshake.
-  const event = transport.isSecure ? 'secureConnection' : 'connection';
+  const server = createRequestServer(transport, settings, begin);
   const connections = trackConnections(server, {
-    keepAliveTimeout,
-    readTimeout,
+    keepAliveTimeout: settings.keepAliveTimeout,
+    readTimeout: settings.requestTimeout,
     maxUnread: bodyBudget,
-    maxConnections,
-    event,
+    maxConnections: settings.maxConnections,
+    // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
+    event: transport.isSecure ? 'secureConnection' : 'connection',
   });
   answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
 
@@ -290,4 +269,32 @@ export function createApp({
       if (exchange !== undefined) respond.fail(exchange, thrown);
     },
   };
+}
+
+/** Chooses the one operation of an explicit row, which has no group. */
+function useOperation(name: string, controller: object, method: OperationMethod): Step {
+  const choice: Choice = {
+    operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },
+    path: {},
+    byName: false,
+  };
+  return (exchange): undefined => {
+    exchange.choice = choice;
+    exchange.operation = name;
+  };
+}
+
+function findRow({ resolved, verb }: Exchange): RouteMatch {
+  const row = firstFit(resolved?.matches ?? [], verb);
+  if (row === undefined) throw refusal('NOT_FOUND');
+  return row;
+}
+
+/** `OPTIONS *` asks about the whole server and has no path (RFC 9110, 9.3.7). */
+function isServerWide({ request, verb }: Exchange): boolean {
+  return request.url === '*' && verb === 'OPTIONS';
+}
+
+function isPreflight({ head, verb }: Exchange): boolean {
+  return verb === 'OPTIONS' && head.authorization === undefined;
 }

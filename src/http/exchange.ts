@@ -1,12 +1,32 @@
 // One request and its answer: what the steps from the gateway to the response hand on to each other, and what the log
 // line of the request is made of.
 import type { ServerResponse } from 'node:http';
+import type { RequestParts } from '../contract/check/request-check.ts';
 import type { CallingApplication } from '../controller.ts';
 import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
+import type { Choice } from './operation-choice.ts';
 import type { ResolvedPath } from './router.ts';
 
+/**
+ * One step of a request. A step that refuses throws an `HttpError`; a step that answers ends the request.
+ */
+export type Step = (exchange: Exchange) => Outcome;
+
+/**
+ * `undefined`: the next step follows at once. A promise: the next step follows when it resolves. `later`: the step
+ * itself continues the request.
+ */
+export type Outcome = undefined | 'later' | Promise<undefined>;
+
+/** The arguments of an operation before they are checked, and after. */
+export interface RequestInput extends RequestParts {
+  /** The inflated body. Undefined: there is none, or `data` is its stream. */
+  readonly bytes: Buffer | undefined;
+}
+
+const NO_STEPS: readonly Step[] = [];
 const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 export class Exchange {
@@ -27,6 +47,13 @@ export class Exchange {
   /** What the segments named in the route of its operation are. */
   path: Readonly<Record<string, string>> = NO_PATH;
   operation = '';
+  /** The steps of the row of routes.ts that the request fits, and the number of those that have begun. */
+  steps: readonly Step[] = NO_STEPS;
+  step = 0;
+  /** The step that finds the operation sets it, before any step that reads it. */
+  choice!: Choice;
+  /** Undefined before the body has arrived, and again when the operation has it. */
+  input: RequestInput | undefined;
   /** The row of the credential that it came with, in SDK mode or for one of its groups. */
   caller: CallerRow | undefined;
   /** The id of that row; of a credential that is refused, where its token told one; else ''. */

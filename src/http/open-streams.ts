@@ -2,9 +2,10 @@
 // stream may last longer than its right to it. A sweep a second looks for streams whose table has changed or whose
 // credential has expired. All other streams cost two comparisons a sweep, and a request that is answered at once costs
 // nothing.
+
+import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
-import type { Caller, CallerTable } from './gateway.ts';
 
 /** Watches a stream. @param end is called with the refusal that the request would get now */
 export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;

@@ -59,7 +59,7 @@ describe('prettyLine', () => {
   });
 
   it('shows a stack with the places of the controller first, and hides those of Node and of this program', () => {
-    const own = new URL('../../src/http/dispatcher.ts', import.meta.url).pathname;
+    const own = new URL('../../src/http/app.ts', import.meta.url).pathname;
     const stack = [
       'TypeError: no such user',
       '    at query (/srv/app/node_modules/db/index.js:1:2)',

@@ -1,0 +1,165 @@
+// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after`. Both run
+// within the time limit of the operation.
+
+import { refusal } from '../base/errors.ts';
+import { describeError, type Log } from '../base/log.ts';
+import type { Problem } from '../contract/contract.ts';
+import { isReply } from '../controller/reply.ts';
+import type { ControllerParams } from '../controller.ts';
+import type { Operation } from '../groups/operations.ts';
+import { letGo } from './answer/replies.ts';
+import type { Responder } from './answer/response.ts';
+import type { Query } from './body/form.ts';
+import type { RequestAtHand } from './current-exchange.ts';
+import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
+import { Params, type ParamsParts } from './params.ts';
+
+export interface CallOptions {
+  readonly fail: Responder['fail'];
+  readonly log: Log;
+  /** Milliseconds. */
+  readonly operationTimeout: number;
+  readonly atHand: RequestAtHand;
+  readonly params: ParamsParts;
+}
+
+/** Makes an answer of the result of an operation. */
+export type AnswerWith = (exchange: Exchange, result: unknown) => void;
+
+export interface CallSteps {
+  readonly checkTypes: Step;
+  callOperation(answer: AnswerWith): Step;
+}
+
+export function createCallSteps({ fail, log, operationTimeout, atHand, params: paramsParts }: CallOptions): CallSteps {
+  function checkTypes(exchange: Exchange): Outcome {
+    const { check } = exchange.choice.operation;
+    if (check === undefined) return undefined;
+    const input = exchange.input as RequestInput;
+    const problems = check(input, dataSourceOf(input), exchange.verb);
+    if (!isThenable(problems)) return accept(exchange, input, problems);
+    // The schema of a library may be asynchronous. The time limit of the operation covers its work, too.
+    startClock(exchange);
+    return problems.then(
+      (late) => {
+        if (!exchange.settled) return accept(exchange, input, late);
+        return logLateEnd(exchange, late && invalidData(late));
+      },
+      (error) => {
+        if (!exchange.settled) throw error;
+        return logLateEnd(exchange, error);
+      },
+    );
+  }
+
+  function callOperation(answer: AnswerWith): Step {
+    return (exchange): Outcome => {
+      const { operation } = exchange.choice;
+      const { data, query, bytes } = exchange.input as RequestInput;
+      // The operation decides how long its data lives.
+      exchange.input = undefined;
+      const params = new Params(exchange, query as Query, paramsParts, bytes);
+      const result = atHand.follows(operation.method)
+        ? atHand.run(exchange, () => perform(operation, data, params, exchange))
+        : perform(operation, data, params, exchange);
+      if (isThenable(result)) {
+        atHand.follow(operation.method);
+        startClock(exchange);
+        result.then(
+          (value) => answerInTime(exchange, value, answer),
+          (error) => (exchange.settled ? logLateEnd(exchange, error) : fail(exchange, error)),
+        );
+        return 'later';
+      }
+      answer(exchange, result);
+      // The result is a stream whose first byte has not come.
+      if (!exchange.settled) startClock(exchange);
+      return undefined;
+    };
+  }
+
+  function answerInTime(exchange: Exchange, result: unknown, answer: AnswerWith): void {
+    if (exchange.settled) {
+      letGo(result);
+      logLateEnd(exchange);
+      return;
+    }
+    try {
+      answer(exchange, result);
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
+
+  /** The limit holds until the answer, or until the first byte of a stream. */
+  function startClock(exchange: Exchange): void {
+    if (exchange.timer !== undefined) return;
+    const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
+    exchange.timer = setTimeout(() => {
+      const cause = new Error(`it ran longer than ${timeout} ms`);
+      fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
+      exchange.abort(new Error('the operation is out of time'));
+    }, timeout);
+  }
+
+  /** The request already has its answer. */
+  function logLateEnd({ requestId: request_id, group, operation }: Exchange, error?: unknown): undefined {
+    if (error === undefined) log.debug('operation-finished-late', { request_id, group, operation });
+    else log.warn('operation-failed-late', { request_id, group, operation, ...describeError(error) });
+  }
+
+  return { checkTypes, callOperation };
+}
+
+function accept(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
+  if (problems !== undefined) throw invalidData(problems);
+  exchange.path = input.path as Exchange['path'];
+}
+
+function invalidData(problems: readonly Problem[]): Error {
+  const message =
+    problems.length === 1 ? 'A field of the request is wrong' : `${problems.length} fields of the request are wrong`;
+  return refusal('INVALID_DATA', message, { details: problems.map((problem) => ({ ...problem })) });
+}
+
+function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing' | 'form' | 'body' {
+  if (data === query) return 'query';
+  if (bytes === undefined || bytes.length === 0) return 'nothing';
+  return isForm(data) ? 'form' : 'body';
+}
+
+/** A form is decoded to an object without a prototype, and no other body is. */
+function isForm(data: unknown): boolean {
+  return typeof data === 'object' && data !== null && Object.getPrototypeOf(data) === null;
+}
+
+/** Calls an operation of a group without guards in the same tick. With guards it returns a promise. */
+function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
+  const { guards, method, controller } = operation;
+  // Both arguments are always given, so that arity, defaults and rest parameters work as written (decisions 3.4).
+  if (guards === undefined) return method.call(controller, data, params);
+  return performGuarded(operation, guards, data, params, exchange);
+}
+
+async function performGuarded(
+  { controller, method }: Operation,
+  { before, after }: NonNullable<Operation['guards']>,
+  data: unknown,
+  params: ControllerParams,
+  exchange: Exchange,
+): Promise<unknown> {
+  const reply = await before?.call(controller, data, params);
+  // The client already has the answer 503, so the operation must not run.
+  if (exchange.settled) return reply;
+  if (isReply(reply)) return reply;
+  // The author of `return false` wants a refusal, so the request must not pass.
+  if (reply !== undefined)
+    throw new TypeError('_before returned what is no Reply: throw an HttpError to refuse, return nothing to go on');
+  const result = await method.call(controller, data, params);
+  const replacement = await after?.call(controller, result, params);
+  return replacement === undefined ? result : replacement;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

@@ -1,0 +1,51 @@
+// Two steps of a request: the rate of its caller, and the `limit` of its operation. This file counts nothing: the
+// limiter in limits/ does.
+import { parseRate, type Rate } from '../base/rate.ts';
+import type { RateLimiter } from '../limits/rate-limiter.ts';
+import { networkOf, type TrustedProxies } from './address.ts';
+import type { Exchange, Step } from './exchange.ts';
+import { addressOf } from './params.ts';
+
+export interface RateOptions {
+  readonly limiter: Pick<RateLimiter, 'check'>;
+  /** The rate of callers without a key; undefined: they may call as often as they like. */
+  readonly addressRate: Rate | undefined;
+  readonly proxies: TrustedProxies;
+}
+
+export interface RateSteps {
+  /** The rate of the key, or of the address if there is no key. */
+  readonly checkRate: Step;
+  /** The `limit` of the operation, for each key or address. */
+  readonly checkLimit: Step;
+}
+
+export function createRateSteps({ limiter, addressRate, proxies }: RateOptions): RateSteps {
+  const parsedRates = new Map<string, Rate>();
+  const network = (exchange: Exchange) => networkOf(addressOf(exchange, proxies));
+
+  /** The loader has checked each text, and an operation has one at most, so the map stays small. */
+  function rateOf(limit: string): Rate {
+    const rate = parsedRates.get(limit) ?? (parseRate(limit) as Rate);
+    parsedRates.set(limit, rate);
+    return rate;
+  }
+
+  return {
+    checkRate(exchange) {
+      const { caller } = exchange;
+      if (caller === undefined) {
+        if (addressRate !== undefined) limiter.check('address', network(exchange), addressRate);
+      } else if (caller.limit !== undefined) limiter.check('credential', caller.application.id, caller.limit);
+      return undefined;
+    },
+    checkLimit(exchange) {
+      const { limit } = exchange.choice.operation.settings;
+      if (limit === undefined) return undefined;
+      const { group, operation, caller } = exchange;
+      const who = caller === undefined ? network(exchange) : caller.application.id;
+      limiter.check('operation', `${group}.${operation} ${who}`, rateOf(limit));
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,49 @@
+// One step of a request: its data, which is the body, or the query of a request without a body. The bytes of a body are
+// read and decoded in body/.
+import { type DataSink, type Intake, readBody } from './body/body.ts';
+import { parseQuery, type Query, withoutPrototype } from './body/form.ts';
+import { checkAccepted } from './body/media-type.ts';
+import { streamBody } from './body/stream.ts';
+import type { Exchange, Outcome, Step } from './exchange.ts';
+
+export interface DataOptions {
+  readonly bodyLimit: number;
+  readonly intake: Intake;
+  /** Continues with the next step. */
+  readonly resume: (exchange: Exchange) => void;
+  readonly fail: (exchange: Exchange, error: unknown) => void;
+}
+
+export function createReadData({ bodyLimit, intake, resume, fail }: DataOptions): Step {
+  const sink: DataSink<Query> = {
+    done(exchange, data, query, bytes) {
+      keepInput(exchange, data === undefined ? dataWithoutBody(exchange, query) : data, query, bytes);
+      resume(exchange);
+    },
+    fail,
+  };
+
+  return function readData(exchange): Outcome {
+    const { body, bodyLimit: limit = bodyLimit, accepts } = exchange.choice.operation.settings;
+    if (body === 'stream') {
+      if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
+      const stream = streamBody(exchange, limit);
+      return keepInput(exchange, stream, parseQuery(exchange.queryText, withoutPrototype()), undefined);
+    }
+    if (!exchange.hasBody) {
+      const query = parseQuery(exchange.queryText);
+      return keepInput(exchange, dataWithoutBody(exchange, query), query, undefined);
+    }
+    readBody(exchange, { limit, accepts }, intake, sink, parseQuery(exchange.queryText, withoutPrototype()));
+    return 'later';
+  };
+}
+
+function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): undefined {
+  exchange.input = { data, query, path: exchange.path, bytes };
+}
+
+/** An operation that is called by its name may have its arguments in the query, whatever the verb (decisions 11.2). */
+function dataWithoutBody({ verb, choice }: Exchange, query: Query): unknown {
+  return !choice.byName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
+}

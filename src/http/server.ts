@@ -1,0 +1,49 @@
+// The server of Node that brings the requests, with the options that leave every refusal to us. This file does not know
+// what an answer is.
+import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
+import { createServer } from '../base/builtins.ts';
+import type { Settings } from '../base/settings.ts';
+import { Request } from './head.ts';
+
+/** The source of connections: HTTP, or TLS. */
+export interface Transport {
+  createServer(options: ServerOptions, listener: RequestListener): Server;
+  readonly isSecure: boolean;
+}
+
+export const PLAIN: Transport = { createServer, isSecure: false };
+
+/** The header `Expect` of a request; undefined: it has none. */
+export type Expectation = 'continue' | 'unknown' | undefined;
+
+/** Creates a server that does not listen yet. */
+export function createRequestServer(
+  transport: Transport,
+  { headersTimeout, requestTimeout }: Pick<Settings, 'headersTimeout' | 'requestTimeout'>,
+  onRequest: (request: Request, response: ServerResponse, expectation: Expectation) => void,
+): Server {
+  const server = transport.createServer(
+    {
+      IncomingMessage: Request,
+      // Node's default is 30 s.
+      connectionsCheckingInterval: 1000,
+      // connections.ts ends idle connections.
+      keepAliveTimeout: 0,
+      // A request without a body is no stream that has to be read to its end. Node before 24 ignores this.
+      optimizeEmptyRequests: true,
+      // Node refuses a head that may take longer than the whole request.
+      headersTimeout: Math.min(headersTimeout, requestTimeout),
+      requestTimeout,
+      // head.ts checks the header: Node's answer would have no envelope and no CORS headers.
+      requireHostHeader: false,
+    },
+    (request, response) => onRequest(request as Request, response, undefined),
+  );
+  // Node's limit would drop header lines in silence; head.ts counts them.
+  server.maxHeadersCount = 0;
+  server.on('checkContinue', (request: Request, response: ServerResponse) => onRequest(request, response, 'continue'));
+  server.on('checkExpectation', (request: Request, response: ServerResponse) =>
+    onRequest(request, response, 'unknown'),
+  );
+  return server;
+}

@@ -242,7 +242,7 @@ describe('a stream', () => {
     assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
     const line = service.lines.find(({ event }) => event === 'stream-refused');
     assert.equal(line?.operation, 'POST echo');
-    assert.match(String(line?.error), /the limit is 2000/);
+    assert.match(String(line?.error), /the limit of 2000/);
   });
 
   test('that nobody reads is thrown away, and the connection goes on', async () => {

@@ -211,17 +211,17 @@ describe('body budget', () => {
     const [a, b, c, d, e] = [exchange(), exchange(), exchange(), exchange(), exchange()];
     const flows = (...them: (typeof a)[]) => them.map(({ flow }) => flow.flowing);
     for (const { made } of [a, b, c, d, e]) budget.begin(made);
-    for (const { made } of [a, b, c]) assert.ok(budget.take(made, 64 * KB));
+    for (const { made } of [a, b, c]) assert.ok(budget.reserve(made, 64 * KB));
     assert.deepEqual(flows(a, b, c), [true, true, true]);
     // The first of them may finish, the second may not.
-    for (const { made } of [a, b]) assert.ok(budget.take(made, 64 * KB));
+    for (const { made } of [a, b]) assert.ok(budget.reserve(made, 64 * KB));
     assert.deepEqual(flows(a, b, c), [true, false, true]);
-    assert.equal(budget.take(d.made, 17 * KB), false);
+    assert.equal(budget.reserve(d.made, 17 * KB), false);
     budget.release(d.made);
     // Its bytes count until it is answered; but now another may finish.
     budget.complete(a.made);
     assert.deepEqual(flows(b, c), [true, true]);
-    assert.ok(budget.take(c.made, 40 * KB));
+    assert.ok(budget.reserve(c.made, 40 * KB));
     assert.deepEqual(flows(b, c), [true, false]);
     budget.release(a.made);
     budget.release(b.made);
@@ -235,23 +235,23 @@ describe('body budget', () => {
     const crowd = Array.from({ length: 11 }, exchange);
     for (const { made } of crowd) {
       budget.begin(made);
-      budget.take(made, 20 * KB);
+      budget.reserve(made, 20 * KB);
     }
     assert.equal(crowd.at(-1)?.flow.flowing, false);
     const { made, flow } = exchange();
     budget.begin(made);
-    for (let i = 0; i < 16; i++) assert.deepEqual([budget.take(made, 1 * KB), flow.flowing], [true, true]);
+    for (let i = 0; i < 16; i++) assert.deepEqual([budget.reserve(made, 1 * KB), flow.flowing], [true, true]);
     // Now it is one like the others.
-    assert.equal(budget.take(made, 1 * KB), false);
+    assert.equal(budget.reserve(made, 1 * KB), false);
   });
 
   test('counts uploads of which nothing has come', () => {
     const { budget, exchange } = budgetOf(256 * KB);
     for (let i = 0; i < 16; i++) budget.begin(exchange().made);
     const { made } = exchange();
-    assert.equal(budget.take(made, 16 * KB), true);
-    assert.equal(budget.take(made, 1), false);
-    assert.equal(budget.take(exchange().made, 16 * KB + 1), false);
+    assert.equal(budget.reserve(made, 16 * KB), true);
+    assert.equal(budget.reserve(made, 1), false);
+    assert.equal(budget.reserve(exchange().made, 16 * KB + 1), false);
   });
 
   test('ends whom it has stopped and who has sent nothing since as soon as it may go on, one after the other', async (t) => {
@@ -260,7 +260,7 @@ describe('body budget', () => {
     const crowd = Array.from({ length: 11 }, exchange);
     for (const { made } of crowd) {
       budget.begin(made);
-      assert.ok(budget.take(made, 20 * KB));
+      assert.ok(budget.reserve(made, 20 * KB));
     }
     const [finishing, empty, moving] = crowd.slice(8) as [Made, Made, Made];
     assert.deepEqual(
@@ -282,7 +282,7 @@ describe('body budget', () => {
       [true, false],
     );
     while (!moving.flow.flowing) await new Promise(setImmediate);
-    budget.take(moving.made, 1);
+    budget.reserve(moving.made, 1);
     for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
     assert.deepEqual(evicted, [finishing.made, empty.made]);
   });
@@ -293,7 +293,7 @@ describe('body budget', () => {
     const crowd = Array.from({ length: 10 }, exchange);
     for (const { made } of crowd) {
       budget.begin(made);
-      budget.take(made, 20 * KB);
+      budget.reserve(made, 20 * KB);
     }
     const [first, last] = [crowd[0], crowd[9]] as [Made, Made];
     assert.equal(last.flow.flowing, false);
@@ -309,14 +309,14 @@ describe('body budget', () => {
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const { made } = exchange();
     budget.begin(made);
-    budget.take(made, 20 * KB);
+    budget.reserve(made, 20 * KB);
     t.mock.timers.tick(10_000);
     assert.deepEqual(evicted, []);
     // Nor when there is room again.
     const crowd = Array.from({ length: 10 }, exchange);
     for (const other of crowd) {
       budget.begin(other.made);
-      budget.take(other.made, 20 * KB);
+      budget.reserve(other.made, 20 * KB);
     }
     t.mock.timers.tick(1000);
     for (const other of crowd) budget.release(other.made);
@@ -334,7 +334,7 @@ describe('body budget', () => {
     const { made } = exchange();
     budget.release(made);
     budget.begin(made);
-    budget.take(made, 1);
+    budget.reserve(made, 1);
     budget.release(made);
     budget.release(made);
     assert.equal(budget.uploads(), 0);
@@ -363,5 +363,5 @@ test('pieces of any size are joined as they came', () => {
     pieces.add(piece);
   }
   assert.equal(pieces.size, Buffer.concat(all).length);
-  assert.deepEqual(pieces.joined(), Buffer.concat(all));
+  assert.deepEqual(pieces.join(), Buffer.concat(all));
 });

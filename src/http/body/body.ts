@@ -1,41 +1,42 @@
-// Request data: the body when there is one, else the query (decisions 4). This file reads the bytes up to their limit
-// and hands them to decoder.ts. Reading begins only when an operation is sure to need the body.
+// Reads the body of a request up to its limit, inflates it and hands the bytes to decoder.ts. The dispatcher calls this
+// only when the operation needs the body. This file knows no formats.
 
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import type { BodyBudget } from './budget.ts';
-import { decodeBody, inflaterOf } from './decoder.ts';
+import { decodeBody, inflaterFor, malformedEncoding } from './decoder.ts';
 import { decodeMultipart } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
-/** The receiver of request data. One sink serves all requests: functions made for each cost 2 percent of a POST. */
+/** Receives the request data. All requests share one sink, because new functions for each cost 2 percent of a POST. */
 export interface DataSink<Call> {
   /**
-   * @param data `undefined`: the body was empty, which counts as no body
-   * @param call the argument of readBody()
-   * @param bytes the inflated body
+   * @param data undefined when the body is empty, which counts as no body
+   * @param call the `call` that readBody() was given
+   * @param bytes the inflated body, for operations that read it raw
    */
   done(exchange: Exchange, data: unknown, call: Call, bytes: Buffer | undefined): void;
   fail(exchange: Exchange, error: unknown): void;
 }
 
+/** The limits of the whole process that a body has to pass. */
 export interface Intake {
   readonly budget: BodyBudget;
-  /** Whether more requests are under way than MAX_IN_FLIGHT allows. */
+  /** Says whether more requests are under way than MAX_IN_FLIGHT allows. */
   readonly isFull: () => boolean;
 }
 
-/** The bodies that an operation accepts. */
+/** Says which bodies an operation accepts. */
 export interface BodyRules {
-  /** The most bytes, counted after inflating. */
+  /** Maximum size in bytes, counted after inflating. */
   readonly limit: number;
-  /** Media types and ranges accepted beside those that are decoded; such a body is a `Blob`. */
+  /** Media types and ranges that the operation accepts undecoded, as a `Blob`. */
   readonly accepts: readonly string[] | undefined;
 }
 
 /**
- * Reads and decodes the body. Refusals of its head are thrown; every later failure goes to `sink.fail`.
+ * Reads and decodes the body. A refusal that the head alone decides is thrown. Every later failure goes to `sink.fail`.
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
@@ -48,45 +49,44 @@ export function readBody<Call>(
 ): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
-  const inflater = inflaterOf(head.contentEncoding);
+  const inflater = inflaterFor(head.contentEncoding);
   const length = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (length > limit) throw tooLarge(limit, length);
   budget.begin(exchange);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
-  const lost = () => sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: new Error(LOST) }));
-  // The client left while the group was being imported.
-  if (request.destroyed) return lost();
-  exchange.onLost = lost;
+  const failIncomplete = () => sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: clientLeft() }));
+  // The client can leave while the group is imported, before this function runs.
+  if (request.destroyed) return failIncomplete();
+  exchange.onLost = failIncomplete;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
-    // After a refusal the rest is read and thrown away, so that the client can read its answer.
+    // After a refusal the rest is read and dropped, so that the client can read the answer.
     if (exchange.settled) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // A complete body, in one piece or because it had come before the first read, takes no room that another upload
-    // waits for.
-    if (!request.complete && chunk.length !== length && !budget.take(exchange, chunk.length))
+    // A body that is already complete needs no budget: no other upload waits for its room.
+    if (!request.complete && chunk.length !== length && !budget.reserve(exchange, chunk.length))
       return sink.fail(exchange, overloaded());
-    receive(exchange, chunk);
+    keepChunk(exchange, chunk);
   });
   request.on('end', () => {
     exchange.onLost = undefined;
     if (exchange.settled) return;
     budget.complete(exchange);
     const { received } = exchange;
-    // The connection keeps the request, and all that it refers to, until the next one comes.
+    // The connection refers to this request until the next one comes, so the body would stay in memory with it.
     exchange.received = undefined;
     if (received === undefined) return sink.done(exchange, undefined, call, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
-    const bytes = received instanceof Pieces ? received.joined() : received;
+    const bytes = received instanceof Pieces ? received.join() : received;
     if (inflater === undefined) return decode(exchange, kind, bytes, sink, call);
     budget.inflate((done) =>
       inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
         if (exchange.settled) return done();
         budget.add(exchange, error === null ? inflated.length : 0);
         done();
-        if (error !== null) sink.fail(exchange, notInflated(error, limit));
+        if (error !== null) sink.fail(exchange, inflateFailure(error, limit));
         else if (inflated.length === 0) sink.done(exchange, undefined, call, undefined);
         else decode(exchange, kind, inflated, sink, call);
       }),
@@ -94,10 +94,12 @@ export function readBody<Call>(
   });
 }
 
-const LOST = 'its client left before the end of the body';
+function clientLeft(): Error {
+  return new Error('the client closed the connection before the end of the body');
+}
 
-/** Keeps a piece of the body. Nearly every body is one piece, which then is not copied. */
-function receive(exchange: Exchange, chunk: Buffer): void {
+/** Keeps a chunk of the body. Nearly every body is one chunk, which is then not copied. */
+function keepChunk(exchange: Exchange, chunk: Buffer): void {
   const { received } = exchange;
   if (received === undefined) exchange.received = chunk;
   else if (received instanceof Pieces) received.add(chunk);
@@ -109,6 +111,7 @@ function receive(exchange: Exchange, chunk: Buffer): void {
   }
 }
 
+/** The refusal of a request for which the process has no room. */
 export function overloaded(): Error {
   return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
@@ -133,14 +136,14 @@ function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: D
   sink.done(exchange, data, call, bytes);
 }
 
-function notInflated(error: Error, limit: number): Error {
-  if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return tooLarge(limit);
-  return refusal('MALFORMED_BODY', 'Cannot inflate the body: it is not what its content encoding says');
+function inflateFailure(error: Error, limit: number): Error {
+  return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(limit) : malformedEncoding();
 }
 
+/** @param size the announced length in bytes, when the client sent one */
 export function tooLarge(limit: number, size?: number): Error {
   return refusal(
     'BODY_TOO_LARGE',
-    `Cannot read the body: ${size === undefined ? 'it is larger' : `${size} bytes announced`}, the limit is ${limit}`,
+    `Cannot read the body: it ${size === undefined ? 'is larger than' : `has ${size} bytes, which is over`} the limit of ${limit} bytes`,
   );
 }

@@ -1,4 +1,5 @@
-// Bytes of a body → the request data they stand for. This file knows formats and no sockets: body.ts reads the bytes.
+// Decodes the bytes of a body into request data: inflates, decodes UTF-8, parses JSON. It knows formats and no sockets:
+// body.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
 import { Duplex, pipeline } from 'node:stream';
 import { zlib } from '../../base/builtins.ts';
@@ -16,7 +17,7 @@ export function decodeBody(kind: Exclude<BodyKind, 'multipart' | 'blob'>, bytes:
 /** Decodes UTF-8 and refuses bad bytes. A byte order mark is dropped. */
 function decodeText(kind: BodyKind, bytes: Buffer): string {
   const text = bytes.toString('utf8');
-  // Bad bytes become U+FFFD in silence, but a client may also send that character. Most bodies are ASCII and have none.
+  // toString() replaces bad bytes by U+FFFD, but a client may also send that character itself, so isUtf8() decides.
   if (text.includes('\ufffd') && !isUtf8(bytes))
     throw refusal(
       kind === 'json' ? 'MALFORMED_JSON' : 'MALFORMED_BODY',
@@ -25,12 +26,9 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/**
- * The text encoded again differs from the bytes first where a byte is bad, or behind a character that is cut off at the
- * end.
- */
+/** Encodes the text again: the first byte that differs is the bad one, or ends a character that is cut off. */
 function firstBadByte(bytes: Buffer, text: string): number {
-  return Buffer.from(text).findIndex((byte, at) => byte !== bytes[at]);
+  return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
 }
 
 function parseJson(text: string): unknown {
@@ -38,11 +36,11 @@ function parseJson(text: string): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const at = jsonErrorPosition(text, (error as Error).message);
-    const what = at >= text.length ? 'it ends too early' : 'there is a character that does not belong';
-    throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${what}, at position ${at}`);
+    const position = jsonErrorPosition(text, (error as Error).message);
+    const problem = position >= text.length ? 'it ends too early' : 'there is a character that does not belong';
+    throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${problem}, at position ${position}`);
   }
-  // A reviver on every body costs more than half the parse, so only a text that could have such a key is searched.
+  // A reviver would make each parse half as long again, so only a text that can contain such a key is searched.
   if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
   return value;
 }
@@ -52,10 +50,11 @@ function checkKeys(root: unknown): void {
   const queue: unknown[] = [root];
   for (let value = queue.pop(); queue.length > 0 || value !== undefined; value = queue.pop()) {
     if (typeof value !== 'object' || value === null) continue;
-    const maker: unknown = Object.hasOwn(value, 'constructor')
+    const ownConstructor: unknown = Object.hasOwn(value, 'constructor')
       ? (value as { constructor: unknown }).constructor
       : undefined;
-    const setsPrototype = typeof maker === 'object' && maker !== null && Object.hasOwn(maker, 'prototype');
+    const setsPrototype =
+      typeof ownConstructor === 'object' && ownConstructor !== null && Object.hasOwn(ownConstructor, 'prototype');
     if (Object.hasOwn(value, '__proto__') || setsPrototype) {
       throw refusal(
         'FORBIDDEN_KEY',
@@ -66,24 +65,25 @@ function checkKeys(root: unknown): void {
   }
 }
 
-/** White space, then a piece that JSON is made of, or none. Escapes in its strings have been replaced. */
+/** Matches white space and then one JSON token, if one follows. Escapes in strings have been replaced before. */
 const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
- * A client needs the position and must never see the text, which some of V8's messages quote. Where a value is missing,
- * V8 quotes and gives no position. The text before that place is sound JSON, so the tokens lead to it.
+ * Finds where the JSON is wrong. A client needs the position, but must not see V8's message, which may quote the body.
+ * When a value is missing, V8 gives no position. The text before that place is valid JSON, so reading its tokens finds
+ * the place.
  */
 function jsonErrorPosition(text: string, message: string): number {
   const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
   if (!message.endsWith(' is not valid JSON')) return text.length;
-  // A regular expression for strings with escapes runs out of stack at 10 million of them.
+  // TOKEN would overflow the stack at 10 million escapes in a string, so they are replaced first.
   const plain = text.replace(/\\./g, '__');
   TOKEN.lastIndex = 0;
-  for (let before = ',', token: string | undefined; ; before = token) {
+  for (let previous = ',', token: string | undefined; ; previous = token) {
     token = TOKEN.exec(plain)?.[1];
     if (token === undefined) return TOKEN.lastIndex;
-    const isValueMissing = '[,:'.includes(before) && ']},:'.includes(token) && before + token !== '[]';
+    const isValueMissing = '[,:'.includes(previous) && ']},:'.includes(token) && previous + token !== '[]';
     if (isValueMissing) return TOKEN.lastIndex - 1;
   }
 }
@@ -103,16 +103,21 @@ const INFLATERS: ReadonlyMap<string, Inflater> = new Map<string, Inflater>([
   ['br', (...body) => zlib().brotliDecompress(...body)],
 ]);
 
-/** RFC 9110, 8.4.1.2: `deflate` is the zlib format. Some senders omit its header, whose first byte names method 8. */
+/** `deflate` is the zlib format (RFC 9110, 8.4.1.2). Some senders omit its header, whose first byte names method 8. */
 function hasZlibHeader(bytes: Uint8Array): boolean {
   return ((bytes[0] ?? 0) & 0x0f) === 8;
+}
+
+/** The refusal of a body that its inflater rejects. */
+export function malformedEncoding(): Error {
+  return refusal('MALFORMED_BODY', 'Cannot inflate the body: its bytes do not match its Content-Encoding');
 }
 
 /**
  * @returns undefined when the body is not compressed
  * @throws HttpError UNSUPPORTED_ENCODING
  */
-export function inflaterOf(contentEncoding: string | undefined): Inflater | undefined {
+export function inflaterFor(contentEncoding: string | undefined): Inflater | undefined {
   const coding = contentEncoding?.toLowerCase();
   if (coding === undefined || coding === '' || coding === 'identity') return undefined;
   const inflater = INFLATERS.get(coding);
@@ -122,28 +127,28 @@ export function inflaterOf(contentEncoding: string | undefined): Inflater | unde
 }
 
 /**
- * The stream that inflates a body which is not held in memory.
+ * Creates the stream that inflates a body which is not held in memory.
  *
  * @returns undefined when the body is not compressed
  * @throws HttpError UNSUPPORTED_ENCODING
  */
-export function inflateStreamOf(contentEncoding: string | undefined): Duplex | undefined {
-  if (inflaterOf(contentEncoding) === undefined) return undefined;
+export function createInflateStream(contentEncoding: string | undefined): Duplex | undefined {
+  if (inflaterFor(contentEncoding) === undefined) return undefined;
   const coding = contentEncoding?.toLowerCase();
-  if (coding === 'deflate') return Duplex.from(inflatePieces);
+  if (coding === 'deflate') return Duplex.from(inflateChunks);
   return coding === 'br' ? zlib().createBrotliDecompress() : zlib().createGunzip();
 }
 
-/** Chooses between the two formats of `deflate` by the first piece. */
-async function* inflatePieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const pieces = source[Symbol.asyncIterator]();
-  const { done, value: first } = await pieces.next();
+/** Inflates either format of `deflate`: the first chunk shows which one it is. */
+async function* inflateChunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const chunks = source[Symbol.asyncIterator]();
+  const { done, value: first } = await chunks.next();
   if (done === true) return;
   const inflate = hasZlibHeader(first) ? zlib().createInflate() : zlib().createInflateRaw();
-  async function* all(): AsyncGenerator<Buffer> {
+  async function* allChunks(): AsyncGenerator<Buffer> {
     yield first;
-    for (let next = await pieces.next(); next.done !== true; next = await pieces.next()) yield next.value;
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
   }
-  // An error is thrown where the result is read.
-  yield* pipeline(all, inflate, () => {});
+  // The reader of the result gets the error, so the callback ignores it.
+  yield* pipeline(allChunks, inflate, () => {});
 }

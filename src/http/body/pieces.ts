@@ -1,29 +1,30 @@
-// The bytes of one body that comes in many pieces. Small pieces are copied together: otherwise a client that sends a
-// byte at a time would cost some 300 bytes of memory for each.
+// Holds the bytes of one body that comes in many pieces. Each Buffer costs some 300 bytes beside its content, so small
+// pieces are copied together into one Buffer, the tail. Otherwise a client could send single bytes to fill the memory.
 
-/** Bytes. A piece of at least this length is kept without a copy. */
-const SMALL = 4 * 1024;
-const TAIL = 16 * 1024;
+/** Bytes from which a piece is kept without a copy. */
+const LARGE_PIECE = 4 * 1024;
+const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {
   size = 0;
   readonly #pieces: Buffer[] = [];
   #tail: Buffer | undefined;
+  /** Bytes of the tail that are in use. */
   #filled = 0;
 
   add(piece: Buffer): void {
     this.size += piece.length;
-    if (piece.length >= SMALL) {
+    if (piece.length >= LARGE_PIECE) {
       this.#closeTail();
       this.#pieces.push(piece);
       return;
     }
-    if (this.#filled + piece.length > TAIL) this.#closeTail();
-    this.#tail ??= Buffer.allocUnsafeSlow(TAIL);
+    if (this.#filled + piece.length > TAIL_SIZE) this.#closeTail();
+    this.#tail ??= Buffer.allocUnsafeSlow(TAIL_SIZE);
     this.#filled += piece.copy(this.#tail, this.#filled);
   }
 
-  joined(): Buffer {
+  join(): Buffer {
     this.#closeTail();
     return Buffer.concat(this.#pieces, this.size);
   }

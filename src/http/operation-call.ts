@@ -7,7 +7,7 @@ import type { Problem } from '../contract/contract.ts';
 import { isReply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Operation } from '../groups/operations.ts';
-import { letGo } from './answer/replies.ts';
+import { discardResult } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
 import type { Query } from './body/form.ts';
 import type { RequestAtHand } from './current-exchange.ts';
@@ -80,7 +80,7 @@ export function createCallSteps({ fail, log, operationTimeout, atHand, params: p
 
   function answerInTime(exchange: Exchange, result: unknown, answer: AnswerWith): void {
     if (exchange.settled) {
-      letGo(result);
+      discardResult(result);
       logLateEnd(exchange);
       return;
     }

@@ -1,7 +1,7 @@
 // One step of a request: its data, which is the body, or the query of a request without a body. The bytes of a body are
 // read and decoded in body/.
 import { type DataSink, type Intake, readBody } from './body/body.ts';
-import { parseQuery, type Query, withoutPrototype } from './body/form.ts';
+import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
 import { streamBody } from './body/stream.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
@@ -28,13 +28,13 @@ export function createReadData({ bodyLimit, intake, resume, fail }: DataOptions)
     if (body === 'stream') {
       if (accepts !== undefined && exchange.hasBody) checkAccepted(exchange.head.contentType, accepts);
       const stream = streamBody(exchange, limit);
-      return keepInput(exchange, stream, parseQuery(exchange.queryText, withoutPrototype()), undefined);
+      return keepInput(exchange, stream, parseQuery(exchange.queryText, objectWithoutPrototype()), undefined);
     }
     if (!exchange.hasBody) {
       const query = parseQuery(exchange.queryText);
       return keepInput(exchange, dataWithoutBody(exchange, query), query, undefined);
     }
-    readBody(exchange, { limit, accepts }, intake, sink, parseQuery(exchange.queryText, withoutPrototype()));
+    readBody(exchange, { limit, accepts }, intake, sink, parseQuery(exchange.queryText, objectWithoutPrototype()));
     return 'later';
   };
 }

@@ -281,9 +281,9 @@ test('the operation hears of it, and so does the log', async () => {
   await Promise.all(streams.map(({ end }) => end));
   const lines = api.lines.filter(
     ({ event, cause, operation }) =>
-      event === 'stream-refused' && cause === 'its row is revoked' && operation === 'only',
+      event === 'stream-ended-early' && cause === 'its row is revoked' && operation === 'only',
   );
   assert.equal(lines.length, 2);
   const heard = (globalThis as unknown as { openStreamsAborted: string[] }).openStreamsAborted;
-  assert.ok(heard.includes('its credential does not allow it any more'), heard.join());
+  assert.ok(heard.includes('the credential does not allow the stream any more'), heard.join());
 });

@@ -240,7 +240,7 @@ describe('a stream', () => {
     socket.write(`${chunk}0\r\n\r\n`);
     await once(socket, 'close');
     assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
-    const line = service.lines.find(({ event }) => event === 'stream-refused');
+    const line = service.lines.find(({ event }) => event === 'stream-ended-early');
     assert.equal(line?.operation, 'POST echo');
     assert.match(String(line?.error), /the limit of 2000/);
   });

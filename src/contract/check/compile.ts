@@ -15,9 +15,7 @@ const NOTES = new Set(['description', 'title', 'default', 'deprecated', 'example
 const KEYWORDS = new Set(
   `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
   prefixItems minItems maxItems uniqueItems properties required additionalProperties
-  patternProperties anyOf not $ref`.split(
-    /\s+/,
-  ),
+  patternProperties anyOf not $ref`.split(/\s+/),
 );
 
 /** @throws Error on a keyword that it does not know: nothing stays unchecked in silence */

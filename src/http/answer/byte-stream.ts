@@ -1,27 +1,27 @@
-// Sends a stream of bytes as a body: no faster than the client reads, and never more than a piece of it in memory. The
-// head goes out with the first piece, so that a stream which fails at its start can still be refused. It knows no
-// headers.
+// Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
+// The head is sent with the first piece, so a stream that fails at its start can still be answered with an error. This
+// file knows no headers.
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
+import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
 export interface StreamEvents {
-  /** The first piece is there, or the end: the head goes out now. @returns whether anybody still wants the body */
+  /** Sends the head. Called at the first piece, or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
-  /** All is out, to the last byte. */
+  /** Called when the last byte of the body is out. */
   end(bytes: number): void;
-  /** It failed; `hasBegun`: in the middle of the body. */
+  /** Called when the stream fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
-  /** The client has left; the source has been cancelled. */
+  /** Called when the client has left. The source has been cancelled. */
   left(bytes: number): void;
 }
 
 export interface LiveStream {
-  /** Ends the source early, and says nothing to the client. */
+  /** Cancels the source and sends nothing more. */
   cancel(reason: Error): void;
-  /** Refuses the answer, or breaks it off where its head is out. */
+  /** Answers with the error. When the head has been sent, this breaks the body off. */
   fail(error: unknown): void;
 }
 
@@ -30,74 +30,68 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
   let cost = 0;
   let hasBegun = false;
   let isOver = false;
-  const pieces = 'getReader' in source ? piecesOfWebStream(source, take) : piecesOfReadable(source, take);
+  const reader = 'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
   response.on('error', () => {});
-  pieces.go();
+  reader.read();
   return { cancel, fail };
 
-  /** @returns whether the next piece is wanted at once */
-  function take(error: unknown, piece: unknown): boolean {
+  function receive(error: unknown, piece: unknown): boolean {
     if (isOver) return false;
-    if (error !== undefined) return over(() => events.fail(error, bytes, hasBegun));
+    if (error !== undefined) {
+      reportFailure(error);
+      return false;
+    }
     if (piece !== undefined && typeof piece !== 'string' && !(piece instanceof Uint8Array)) {
-      pieces.cancel(new Error('it is no stream of bytes'));
-      return over(() =>
-        events.fail(new TypeError(`the stream has a piece that is ${typeof piece} and not bytes`), bytes, hasBegun),
-      );
+      fail(new TypeError(`the stream has a piece that is ${typeof piece} and not bytes`));
+      return false;
     }
     if (!hasBegun) {
       hasBegun = true;
       if (!events.begin()) {
-        cancel(new Error('nobody waits for it any more'));
+        cancel(new Error('the answer is not wanted any more'));
         return false;
       }
     }
-    if (piece === undefined) return finish();
+    if (piece === undefined) {
+      isOver = true;
+      endBody(response, bytes, events);
+      return false;
+    }
     const length = typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
     bytes += length;
-    cost += spend(length);
-    // An empty piece would be the end of a chunked body.
-    if (length > 0 && !response.write(piece)) response.once('drain', goOn);
-    else if (hasRoom(cost)) return true;
-    else goOn();
+    cost += countSent(length);
+    // An empty piece is not written: as a chunk it would end the body.
+    if (length > 0 && !response.write(piece)) response.once('drain', readMore);
+    else if (maySendMore(cost)) return true;
+    else readMore();
     return false;
   }
 
-  function goOn(): void {
-    whenThereIsRoom(cost, pieces.go);
-  }
-
-  function finish(): false {
-    isOver = true;
-    endBody(response, bytes, events);
-    return false;
+  function readMore(): void {
+    whenMaySendMore(cost, reader.read);
   }
 
   function cancel(reason: Error): void {
     if (isOver) return;
-    pieces.cancel(reason);
-    over(leave);
+    isOver = true;
+    reader.cancel(reason);
+    // No other event of the response follows when the client has left.
+    if (response.destroyed) events.left(bytes);
   }
 
   function fail(error: unknown): void {
     if (isOver) return;
-    pieces.cancel(new Error('its answer was broken off'));
-    over(() => events.fail(error, bytes, hasBegun));
+    reader.cancel(new Error('its answer was broken off'));
+    reportFailure(error);
   }
 
-  /** Where the client has gone, this is all that will be said of the answer. */
-  function leave(): void {
-    if (response.destroyed) events.left(bytes);
-  }
-
-  function over(then: () => void): false {
+  function reportFailure(error: unknown): void {
     isOver = true;
-    then();
-    return false;
+    events.fail(error, bytes, hasBegun);
   }
 }
 
-/** The end of a body, and what is told of it once the last byte is out, or the client gone before. */
+/** Ends a body, and reports whether its last byte was sent or the client left before. */
 export function endBody(response: ServerResponse, bytes: number, events: StreamEvents): void {
   const done = () => {
     response.off('finish', done);
@@ -110,51 +104,52 @@ export function endBody(response: ServerResponse, bytes: number, events: StreamE
   response.end();
 }
 
-interface Pieces {
-  /** Fetches one more piece. */
-  go(): void;
+interface SourceReader {
+  /** Reads at least one more piece. */
+  read(): void;
   cancel(reason: Error): void;
 }
 
-/** @returns whether the next piece is wanted at once */
-type Take = (error: unknown, piece: unknown) => boolean;
+/** Receives an error, a piece, or nothing at the end. @returns whether the next piece is wanted now */
+type Receive = (error: unknown, piece: unknown) => boolean;
 
-function piecesOfWebStream(source: ReadableStream<Uint8Array>, take: Take): Pieces {
+function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): SourceReader {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  function go(): void {
+  function read(): void {
     try {
       reader ??= source.getReader();
     } catch (error) {
-      take(error, undefined);
+      receive(error, undefined);
       return;
     }
     reader.read().then(
       ({ done, value }) => {
-        if (take(undefined, done ? undefined : value)) go();
+        if (receive(undefined, done ? undefined : value)) read();
       },
-      (error) => void take(error ?? new Error('the stream failed'), undefined),
+      (error) => void receive(error ?? new Error('the stream failed'), undefined),
     );
   }
-  return { go, cancel: (reason) => void (reader ?? source).cancel(reason).catch(() => {}) };
+  return { read, cancel: (reason) => void (reader ?? source).cancel(reason).catch(() => {}) };
 }
 
-function piecesOfReadable(source: Readable, take: Take): Pieces {
+function readReadable(source: Readable, receive: Receive): SourceReader {
   let hasEnded = false;
   source.on('data', (piece: unknown) => {
-    if (!take(undefined, piece)) source.pause();
+    if (!receive(undefined, piece)) source.pause();
   });
   source.on('end', () => {
     hasEnded = true;
-    take(undefined, undefined);
+    receive(undefined, undefined);
   });
-  source.on('error', (error: unknown) => void take(error ?? new Error('the stream failed'), undefined));
+  source.on('error', (error: unknown) => void receive(error ?? new Error('the stream failed'), undefined));
   source.on('close', () => {
-    if (!hasEnded) take(new Error('the stream closed before its end'), undefined);
+    if (!hasEnded) receive(new Error('the stream closed before its end'), undefined);
   });
   return {
-    go() {
-      if (source.readableEnded && !hasEnded) take(new Error('the stream has been read already'), undefined);
-      else if (source.destroyed && !hasEnded) take(source.errored ?? new Error('the stream was destroyed'), undefined);
+    read() {
+      if (source.readableEnded && !hasEnded) receive(new Error('the stream has been read already'), undefined);
+      else if (source.destroyed && !hasEnded)
+        receive(source.errored ?? new Error('the stream was destroyed'), undefined);
       else source.resume();
     },
     cancel: (reason) => void source.destroy(reason),

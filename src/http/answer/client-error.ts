@@ -1,5 +1,5 @@
-// What Node's parser gives up on, and connections that never become a request: answered in the same envelope as
-// everything else, once a connection, then closed.
+// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and CONNECT. The answer has the usual
+// envelope, and the connection ends with it. A connection gets at most one such answer.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { rawRefusal } from '../../base/envelope.ts';
@@ -9,14 +9,14 @@ import type { Request } from '../head.ts';
 import { ALLOW_METHODS, RAW_REFUSAL_HEADERS } from '../headers.ts';
 import type { Responder } from './response.ts';
 
-/** Node's error code → ours; any other is a request that is not HTTP. */
+/** Node's error code → ours. Any other code means that the bytes are not HTTP. */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['HPE_INVALID_URL', 'MALFORMED_PATH'],
   ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 'BODY_TOO_LARGE'],
   ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
 ]);
-/** Milliseconds that a refused connection gets to read its answer. */
+/** Milliseconds that a client has to read the answer before the connection is cut. */
 const LINGER = 1000;
 
 export interface ClientErrorParts {
@@ -25,17 +25,16 @@ export interface ClientErrorParts {
   readonly connections: Pick<Connections, 'of'>;
 }
 
-/** One request has one answer, and what is no request has at most one on its connection. */
 export function answerClientErrors(server: Server, { respond, newRequestId, connections }: ClientErrorParts): void {
   const refused = new WeakSet<Duplex>();
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const { exchange, last, isHeld } = connections.of(socket);
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    // It is we who do not read on.
+    // A request that is late on a held connection is late because this server has paused reading.
     if (refused.has(socket) || (isLate && isHeld)) return;
-    // The answer to a body that breaks off has begun and says nothing more: it may wait for that body, and is not whole
-    // without it.
+    // The streamed answer has begun, so no error can be sent. It may depend on the rest of the body, which will not come,
+    // so the connection is cut. A late body is given more time.
     if (exchange?.streaming && last === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
@@ -50,20 +49,20 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
     if (last === undefined) return refuse();
     const request = last.req as Request;
     if (!request.complete) {
-      // The mistake is in the body of the last request: that one is refused, unless it has its answer.
-      const inBody = isLate ? code : 'MALFORMED_REQUEST';
-      if (last !== exchange?.response) request.broken = inBody;
-      else respond.fail(exchange, refusal(inBody));
+      // The error is in the body of the last request, so that request is refused, unless it has been answered.
+      const bodyCode = isLate ? code : 'MALFORMED_REQUEST';
+      if (last !== exchange?.response) request.broken = bodyCode;
+      else respond.fail(exchange, refusal(bodyCode));
       return whenOut(last, () => end(socket));
     }
-    // It stands behind a request: the answer comes first, and the refusal after it, unless that answer can still say
-    // itself that the connection ends, or has said so.
-    const follows = last.headersSent && last.shouldKeepAlive;
-    last.shouldKeepAlive = last.headersSent && last.shouldKeepAlive;
-    whenOut(last, follows ? refuse : () => end(socket));
+    // The bad bytes follow a complete request, which is answered first. Its answer says that the connection ends, and
+    // then no refusal follows. When its head has already promised to keep the connection, the refusal follows.
+    const hasPromisedMore = last.headersSent && last.shouldKeepAlive;
+    last.shouldKeepAlive = hasPromisedMore;
+    whenOut(last, hasPromisedMore ? refuse : () => end(socket));
   });
 
-  // CONNECT would make this server a proxy; it is the one method that Node does not hand over as a request.
+  // CONNECT asks for a proxy, which this server is not. Node does not emit 'request' for it.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
     const headers = ['Allow', ALLOW_METHODS, ...RAW_REFUSAL_HEADERS];
@@ -71,12 +70,13 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
   });
 }
 
-function whenOut(response: ServerResponse, then: () => void): void {
-  if (response.writableFinished) then();
-  else response.once('finish', then);
+/** Calls back when the last byte of the response is out. */
+function whenOut(response: ServerResponse, callback: () => void): void {
+  if (response.writableFinished) callback();
+  else response.once('finish', callback);
 }
 
-/** Node may have ended it already: to write to it then would be an error, even if nothing is written. */
+/** Ends the socket. `end()` is called once, because writing to a socket that Node has already ended is an error. */
 function end(socket: Duplex, text?: string): void {
   socket.end(text);
   setTimeout(() => socket.destroy(), LINGER).unref();

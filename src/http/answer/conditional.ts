@@ -1,4 +1,4 @@
-// Conditional requests (RFC 9110, 13): whether a client has already what a GET would bring it.
+// Decides conditional requests (RFC 9110, 13): whether the client already has the content that a GET would send.
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseEntityTags } from '../../base/entity-tags.ts';
 
@@ -8,7 +8,7 @@ export interface Validators {
   readonly lastModified: string | undefined;
 }
 
-/** If-None-Match is the one that counts where both are sent (13.2.2). A condition that cannot be read is none. */
+/** If-None-Match wins over If-Modified-Since (13.2.2). A condition that cannot be parsed is ignored. */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const noneMatch = headers['if-none-match'];
   if (noneMatch !== undefined) return matches(noneMatch, etag);
@@ -17,20 +17,17 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   return Date.parse(lastModified) <= parseDate(since);
 }
 
-/**
- * RFC 9110, 5.6.7: the form of today, and the two that clients must not send any more. JavaScript reads many others,
- * each in its own way.
- */
+/** The current date format and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` accepts many more. */
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;
 
-/** NaN: it is no HTTP date. */
+/** @returns NaN when the text is not an HTTP date */
 function parseDate(text: string): number {
   if (!HTTP_DATE.test(text)) return Number.NaN;
   return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
 }
 
-/** Weak comparison: W/"a" and "a" stand for the same. */
+/** Compares entity tags weakly: W/"a" matches "a". */
 function matches(header: string, etag: string | undefined): boolean {
   const tags = parseEntityTags(header);
   if (tags === undefined) return false;

@@ -1,26 +1,24 @@
-// Sends server-sent events (WHATWG HTML, 9.2): an event for each item, a comment every 15 s so that no proxy takes the
-// connection for dead, and an end between two events when the worker drains. Such a stream has its connection for
-// itself.
+// Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment every 15 s keeps proxies
+// from closing an idle connection. When the worker drains, the stream ends between two events. This file knows no
+// headers but EVENT_HEADERS.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';
-import { lostIn } from './json.ts';
-import { hasRoom, spend, whenThereIsRoom } from './turns.ts';
+import { describeLostObject } from './json.ts';
+import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
-/**
- * Header lines of every event stream, unless the operation brings its own of the name. nginx would gather events
- * otherwise.
- */
+/** Header lines of each event stream, unless the operation sets the header. `X-Accel-Buffering` is for nginx. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
+/** Milliseconds between two comments. */
 const HEARTBEAT = 15_000;
-/** A client is back on the new code within a second. */
+/** Milliseconds after which a client reconnects, so that it gets the new code within a second. */
 const RETRY = 500;
-const FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
+const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
 export interface LiveEvents {
-  /** Ends the stream between two events, at once. */
+  /** Ends the stream now, between two events. */
   end(): void;
-  /** Gives it up: nobody waits for it any more. */
+  /** Cancels the source, because the client is not waiting any more. */
   cancel(): void;
 }
 
@@ -38,16 +36,16 @@ export function sendEvents(
   let timer: NodeJS.Timeout | undefined;
   const retry = stream.options.retry ?? RETRY;
   const iterator = stream.source[Symbol.asyncIterator]();
-  response.on('close', closed);
+  response.on('close', handleClose);
   response.on('error', () => {});
   void run();
   return { end: finish, cancel };
 
   async function run(): Promise<void> {
     try {
-      let next = Promise.resolve(iterator.next()).then(eventOf);
-      // A source that fails at once is refused with a status; one that waits for its first event does not make the
-      // client wait.
+      let next = Promise.resolve(iterator.next()).then(encodeNext);
+      // A source that fails at once is answered with an error status. Any other source gets its head now, so the client
+      // does not wait for the first event.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
       hasBegun = true;
@@ -57,17 +55,16 @@ export function sendEvents(
       for (;;) {
         const text = await next;
         if (isOver) return;
-        if (text === undefined) return endForGood();
-        if (!write(text) && !(await drained())) return;
-        cost += spend(text.length);
-        if (!hasRoom(cost)) await new Promise<void>((goOn) => whenThereIsRoom(cost, goOn));
+        if (text === undefined) return endOfSource();
+        if (!write(text) && !(await waitForDrain())) return;
+        cost += countSent(text.length);
+        if (!maySendMore(cost)) await new Promise<void>((resolve) => whenMaySendMore(cost, resolve));
         if (isOver) return;
-        next = Promise.resolve(iterator.next()).then(eventOf);
+        next = Promise.resolve(iterator.next()).then(encodeNext);
       }
     } catch (error) {
       if (isOver) return;
-      over();
-      cancelSource();
+      stop();
       events.fail(error, bytes, hasBegun);
     }
   }
@@ -77,8 +74,8 @@ export function sendEvents(
     return response.write(text);
   }
 
-  /** @returns false: the stream is over */
-  function drained(): Promise<boolean> {
+  /** Waits until the client has read what was written. @returns false when the stream is over */
+  function waitForDrain(): Promise<boolean> {
     return new Promise((resolve) => {
       const done = () => {
         response.off('drain', done);
@@ -94,19 +91,15 @@ export function sendEvents(
     if (!response.writableNeedDrain) write(':\n\n');
   }
 
-  /**
-   * Said in a comment, which `EventSource` passes over: a client that knows it does not ask again for what has come to
-   * its end.
-   */
-  function endForGood(): void {
+  /** Sends the comment `end`, which `EventSource` ignores. A client that reads it does not reconnect. */
+  function endOfSource(): void {
     write(': end\n\n');
     finish();
   }
 
   function finish(): void {
     if (isOver) return;
-    over();
-    cancelSource();
+    stop();
     if (!hasBegun) {
       if (!events.begin()) return;
       write(`retry: ${retry}\n\n`);
@@ -116,49 +109,48 @@ export function sendEvents(
 
   function cancel(): void {
     if (isOver) return;
-    over();
-    cancelSource();
-    // Where the client has gone, this is all that will be said of the answer.
+    stop();
+    // No other event of the response follows when the client has left.
     if (response.destroyed) events.left(bytes);
   }
 
-  function closed(): void {
+  function handleClose(): void {
     if (isOver) return;
-    over();
-    cancelSource();
+    stop();
     events.left(bytes);
   }
 
-  function over(): void {
+  function stop(): void {
     isOver = true;
     clearInterval(timer);
-    response.off('close', closed);
+    response.off('close', handleClose);
+    cancelSource();
   }
 
-  /** A generator that waits for something hears of it by `params.signal`: `return()` alone would wait with it. */
+  /** Calls `return()` of the source. A generator that is waiting runs it later; `params.signal` ends its wait. */
   function cancelSource(): void {
     try {
       Promise.resolve(iterator.return?.()).catch(() => {});
     } catch {
-      // Its own affair: nobody waits for it any more.
+      // The source is not needed any more, so its error does not matter.
     }
   }
 }
 
-/** Undefined: it was the last. @throws TypeError when an item cannot be sent as an event */
-function eventOf({ done, value }: IteratorResult<unknown>): string | undefined {
-  return done === true ? undefined : textOf(value);
+/** @returns undefined at the end of the source @throws TypeError when an item cannot be sent as an event */
+function encodeNext({ done, value }: IteratorResult<unknown>): string | undefined {
+  return done === true ? undefined : encodeEvent(value);
 }
 
-function textOf(item: unknown): string {
+function encodeEvent(item: unknown): string {
   const { data, event, id, retry } = isEvent(item) ? item : { data: item };
   const json = JSON.stringify(data === undefined ? null : data);
   if (json === undefined) throw new TypeError(`the data of an event is a ${typeof data}, which has no JSON form`);
-  const lost = lostIn(data, json);
-  if (lost !== undefined) throw new TypeError(`the data of an event has ${lost}`);
+  const lostObject = describeLostObject(data, json);
+  if (lostObject !== undefined) throw new TypeError(`the data of an event has ${lostObject}`);
   let text = '';
-  if (event !== undefined) text += `event: ${oneLine('event', event)}\n`;
-  if (id !== undefined) text += `id: ${oneLine('id', id)}\n`;
+  if (event !== undefined) text += `event: ${singleLine('event', event)}\n`;
+  if (id !== undefined) text += `id: ${singleLine('id', id)}\n`;
   if (retry !== undefined) {
     checkRetry(retry, 'the retry of an event');
     text += `retry: ${retry}\n`;
@@ -171,12 +163,12 @@ function isEvent(item: unknown): item is ServerEvent {
     typeof item === 'object' &&
     item !== null &&
     Object.hasOwn(item, 'data') &&
-    Object.keys(item).every((key) => FIELDS.has(key))
+    Object.keys(item).every((key) => EVENT_FIELDS.has(key))
   );
 }
 
-/** A line break would begin another field, and a NUL has the id ignored. */
-function oneLine(field: string, value: unknown): string {
+/** Refuses a line break, which would begin another field, and a NUL, which makes a client ignore the id. */
+function singleLine(field: string, value: unknown): string {
   const text = String(value);
   if (/[\r\n\0]/.test(text)) throw new TypeError(`the ${field} of an event has a line break or a NUL`);
   return text;

@@ -1,5 +1,6 @@
-// The JSON text of a value, or the reason why it has none. JSON shows a Map, an Error and a promise as `{}`. A value
-// with such an object in it, at any depth, is refused. This file knows nothing of answers.
+// Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an Error
+// or a promise into `{}`. A lost object is such an object: a result that contains one, at any depth, is refused. This
+// file knows no answers.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { unixTime } from '../../base/time.ts';
@@ -7,57 +8,60 @@ import { isEventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
 
-/** The JSON of a result. @throws HttpError UNENCODABLE_RESULT */
-export function encode(value: unknown): string {
+/** Encodes a result. @throws HttpError UNENCODABLE_RESULT */
+export function encodeResult(value: unknown): string {
   let text: string | undefined;
   try {
-    text = JSON.stringify(jsonOf(value));
+    text = JSON.stringify(wrapResult(value));
   } catch (error) {
     throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
   }
-  if (text === undefined) throw unencodable(nameOf(value), 'return a value that has a JSON form');
-  const lost = lostIn(value, text);
-  if (lost !== undefined)
-    throw refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the result has ${lost}`) });
+  if (text === undefined) throw unencodable(nameKind(value), 'return a value that has a JSON form');
+  const lostObject = describeLostObject(value, text);
+  if (lostObject !== undefined)
+    throw refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the result has ${lostObject}`) });
   return text;
 }
 
 /**
- * Names the first object within a value that JSON shows as `{}`, and says what to return instead. Undefined: there is
- * none. Only a text with `{}` in it needs a look at the value. The search costs next to nothing beside the encoding.
+ * Describes the first lost object in a value, and says what to return instead. The value is searched only when its JSON
+ * contains `{}`.
+ *
+ * @param text the JSON of the value
+ * @returns undefined when no object is lost
  */
-export function lostIn(value: unknown, text: string): string | undefined {
+export function describeLostObject(value: unknown, text: string): string | undefined {
   if (typeof value !== 'object' || value === null || !text.includes('{}')) return undefined;
-  let lost: Lost | undefined;
+  let lost: LostObject | undefined;
   try {
-    lost = findLost(value);
+    lost = findLostObject(value);
   } catch {
-    // A getter throws at the second look, or the value is deeper than this walk can go.
+    // A getter throws when it is read again, or the value is too deep for the recursion.
   }
   if (lost === undefined) return undefined;
   const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
-  const instead = lost.value instanceof Error ? 'return its message' : whatInstead(lost.value);
-  return `${nameOf(lost.value)}${place}, which JSON shows as {}: ${instead}`;
+  const instead = lost.value instanceof Error ? 'return its message' : adviseInstead(lost.value);
+  return `${nameKind(lost.value)}${place}, which JSON shows as {}: ${instead}`;
 }
 
-interface Lost {
-  /** A JSON pointer (RFC 6901) into the value. */
+interface LostObject {
+  /** The JSON pointer (RFC 6901) to the object. */
   readonly pointer: string;
   readonly value: object;
 }
 
-/** Walks through the value as JSON does. The value has been encoded, so it has no cycle. */
-function findLost(value: object): Lost | undefined {
+/** Visits what JSON.stringify visits. The value has been encoded, so it has no cycle. */
+function findLostObject(value: object): LostObject | undefined {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') {
     const shown: unknown = value instanceof Date ? undefined : toJSON.call(value);
-    return typeof shown === 'object' && shown !== null ? findLost(shown) : undefined;
+    return typeof shown === 'object' && shown !== null ? findLostObject(shown) : undefined;
   }
-  const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  if (inner.length === 0) return isLost(value) ? { pointer: '', value } : undefined;
-  for (let i = 0; i < inner.length; i++) {
-    const one = inner[i];
-    const lost = typeof one === 'object' && one !== null ? findLost(one) : undefined;
+  const children: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  if (children.length === 0) return isLost(value) ? { pointer: '', value } : undefined;
+  for (let i = 0; i < children.length; i++) {
+    const child = children[i];
+    const lost = typeof child === 'object' && child !== null ? findLostObject(child) : undefined;
     if (lost === undefined) continue;
     const name = Array.isArray(value) ? String(i) : (Object.keys(value)[i] as string);
     return { ...lost, pointer: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}${lost.pointer}` };
@@ -65,33 +69,27 @@ function findLost(value: object): Lost | undefined {
   return undefined;
 }
 
-/**
- * Says whether JSON shows the object as `{}` although it is more. A typed array shows its numbers, so an empty one
- * loses nothing.
- */
+/** Says whether JSON loses the content of an object without fields. An empty typed array has no content to lose. */
 function isLost(value: object): boolean {
   if (isJson(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return false;
   return JSON.stringify(value) === '{}';
 }
 
 /**
- * The body of a result. An object or array is the body itself, any other value is wrapped, and no value is a plain
- * success.
+ * Wraps a result for the body. An object or array is the body itself. Any other value becomes `{ data }`, and no value
+ * becomes a success message.
  */
-export function jsonOf(value: unknown): unknown {
+function wrapResult(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) return value;
   if (value === undefined || value === null || value === true)
     return { status: 'success', message: 'Done', timestamp: unixTime() };
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/**
- * Says whether an object is sent as JSON. One that stands for another answer is not, nor one that JSON would show as
- * `{}`.
- */
+/** Says whether an object is sent as JSON. False for replies, streams, bytes and objects that JSON would lose. */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
-  // Plain, of this realm or another; null is the prototype of what a query is parsed into.
+  // Plain objects, also those of another realm. Parsed queries and forms have no prototype.
   if (
     prototype === Object.prototype ||
     prototype === null ||
@@ -102,14 +100,17 @@ export function isJson(value: object): boolean {
   if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
-  // An instance of a class, with fields of its own.
-  return !isWeb(value, 'Response') && !isWeb(value, 'Blob') && !isWeb(value, 'File') && Object.keys(value).length > 0;
+  // An instance of a class is sent when it has own fields.
+  return (
+    !isWebObject(value, 'Response') &&
+    !isWebObject(value, 'Blob') &&
+    !isWebObject(value, 'File') &&
+    Object.keys(value).length > 0
+  );
 }
 
-/**
- * Looks at the tag of an object. A look at the class would load it (all of `fetch` for `Response`) in every service.
- */
-export function isWeb(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
+/** Compares the tag of an object. `instanceof Response` would load all of `fetch` in every service. */
+export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
   return (
     typeof value === 'object' &&
     value !== null &&
@@ -118,17 +119,17 @@ export function isWeb(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'Reada
 }
 
 export function isStream(value: object): value is ByteSource {
-  return value instanceof Readable || isWeb(value, 'ReadableStream') || isForeignReadable(value);
+  return value instanceof Readable || isWebObject(value, 'ReadableStream') || isOtherReadable(value);
 }
 
-/** Recognises a stream of another copy of Node's streams, as packages bring it. */
-function isForeignReadable(value: object): boolean {
+/** Recognises a stream of another copy of Node's streams, such as the package `readable-stream`. */
+function isOtherReadable(value: object): boolean {
   const { pipe, on, destroy } = value as Record<string, unknown>;
   return typeof pipe === 'function' && typeof on === 'function' && typeof destroy === 'function';
 }
 
-/** The advice for an object that is neither JSON nor bytes. */
-export function whatInstead(value: object): string {
+/** Says what to return in place of an object that can be sent neither as JSON nor as bytes. */
+export function adviseInstead(value: object): string {
   if (value instanceof Error) return 'throw it instead of returning it';
   if (typeof (value as { then?: unknown }).then === 'function') return 'await it';
   if (value instanceof Map) return 'return Object.fromEntries(map), or [...map]';
@@ -141,17 +142,18 @@ export function whatInstead(value: object): string {
   return 'return a plain object: it has no fields of its own that JSON could show';
 }
 
-export function unencodable(what: string, instead: string): Error {
+/** The refusal of a result that cannot be sent. @param kind names the result @param instead says what to return */
+export function unencodable(kind: string, instead: string): Error {
   return refusal('UNENCODABLE_RESULT', undefined, {
-    cause: new TypeError(`the operation returned ${what}: ${instead}`),
+    cause: new TypeError(`the operation returned ${kind}: ${instead}`),
   });
 }
 
-export function nameOf(value: unknown): string {
+export function nameKind(value: unknown): string {
   if (typeof value === 'function')
     return /^class\b/.test(Function.prototype.toString.call(value)) ? 'a class' : 'a function';
   if (typeof value !== 'object' || value === null) return `a ${typeof value}`;
-  const maker: unknown = value.constructor;
-  const name = typeof maker === 'function' ? maker.name : '';
+  const ownClass: unknown = value.constructor;
+  const name = typeof ownClass === 'function' ? ownClass.name : '';
   return name === '' ? 'an object' : `an object of class ${name}`;
 }

@@ -1,6 +1,5 @@
-// Answers whatever an operation returns that is no plain object: replies with a status and headers, bytes, streams,
-// server-sent events. It decides between 200 and 304, and when a stream's answer has begun; the head goes out through
-// response.ts.
+// Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
+// This file decides between 200 and 304. It hands the head and whole bodies to response.ts.
 import type { Socket } from 'node:net';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
@@ -11,67 +10,65 @@ import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
-import { type Answer, type AnswerBody, answerOf } from './result.ts';
+import { type Answer, type AnswerBody, convertResult } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
-  /** Sends a whole answer. @throws when a header cannot be sent, and then nothing has been */
+  /** Sends a whole answer. @throws when a header cannot be sent; nothing has been sent then */
   readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
-  /** Sends the head of an answer that takes its time. @param last the connection ends with it @throws as `send` does */
-  readonly open: (exchange: Exchange, status: number, headers: readonly string[], last: boolean) => void;
-  /** What `open` began is over, or was never begun. */
-  readonly close: (exchange: Exchange, status: number, bytes: number) => void;
+  /** Sends the head of a streamed answer. @param last whether the connection ends with it @throws like `send` */
+  readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], last: boolean) => void;
+  /** Completes an answer that was streamed, or whose client left before its head was sent. */
+  readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
   readonly watch: WatchStream;
 }
 
-const NOT_ALLOWED = 'its credential does not allow it any more';
-
 export interface Replies {
   answer(exchange: Exchange, value: unknown): void;
-  /** Ends every event stream, now and as it comes: its client reconnects, to a worker that stays. */
+  /** Ends all event streams, also those that begin later. Their clients reconnect to another worker. */
   drain(): void;
 }
 
-export function createReplies({ log, send, open, close, fail, watch }: ReplyParts): Replies {
-  /** Of the event streams under way. */
-  const live = new Set<() => void>();
-  let draining = false;
+export function createReplies({ log, send, sendHead, complete, fail, watch }: ReplyParts): Replies {
+  /** A function for each open event stream that ends it. */
+  const endStreams = new Set<() => void>();
+  let isDraining = false;
 
   function answer(exchange: Exchange, value: unknown): void {
-    let made: Answer | undefined;
+    let converted: Answer | undefined;
     try {
-      made = answerOf(value, exchange.status);
-      for (const header of made.dropped) drop(exchange, header);
-      give(exchange, made);
-      if (made.body.kind === 'none') letGo(value);
+      converted = convertResult(value, exchange.status);
+      for (const header of converted.droppedHeaders) logDropped(exchange, header);
+      sendAnswer(exchange, converted);
+      if (converted.body.kind === 'none') discardResult(value);
     } catch (error) {
-      letGo(value);
-      if (made === undefined) return fail(exchange, error);
+      discardResult(value);
+      if (converted === undefined) return fail(exchange, error);
       fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
     }
   }
 
-  function drop(exchange: Exchange, header: string): void {
+  function logDropped(exchange: Exchange, header: string): void {
     log.warn('header-dropped', {
-      ...factsOf(exchange),
+      ...requestFacts(exchange),
       header: header.slice(0, 100),
       reason: 'it belongs to the server',
     });
   }
 
-  function give(exchange: Exchange, made: Answer): void {
-    const { status, body, contentType } = made;
+  function sendAnswer(exchange: Exchange, answer: Answer): void {
+    const { status, body, contentType } = answer;
     if (exchange.response.destroyed) {
       cancel(body);
-      return close(exchange, status, 0);
+      return complete(exchange, status, 0);
     }
-    if (isKnownToClient(exchange, made)) {
+    if (clientHasContent(exchange, answer)) {
       cancel(body);
-      return send(exchange, 304, withoutContent(made.headers), '');
+      return send(exchange, 304, withoutContentHeaders(answer.headers), '');
     }
-    const headers = contentType === undefined ? made.headers.slice() : ['Content-Type', contentType, ...made.headers];
-    const length = lengthOf(status, body);
+    const headers = contentType === undefined ? [...answer.headers] : ['Content-Type', contentType, ...answer.headers];
+    const length = contentLength(status, body);
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
     if (body.kind === 'none') send(exchange, status, headers, '');
@@ -82,60 +79,60 @@ export function createReplies({ log, send, open, close, fail, watch }: ReplyPart
       send(exchange, status, headers, '');
     } else if (body.kind === 'stream') {
       exchange.watchClient();
-      const stream = sendStream(body.source, exchange.response, eventsOf(exchange, status, headers, false));
+      const stream = sendStream(body.source, exchange.response, streamEvents(exchange, status, headers, false));
       exchange.cancelBody = stream.cancel;
       watch(exchange, (refusal) => {
         stream.fail(refusal);
-        exchange.abort(new Error(NOT_ALLOWED));
+        exchange.abort(credentialLost());
       });
-    } else giveEvents(exchange, body, status, headers);
+    } else sendEventStream(exchange, body, status, headers);
   }
 
-  function giveEvents(
+  function sendEventStream(
     exchange: Exchange,
     { events }: AnswerBody & { kind: 'events' },
     status: number,
     headers: readonly string[],
   ): void {
     exchange.watchClient();
-    const stream = sendEvents(events, exchange.response, eventsOf(exchange, status, headers, true));
+    const stream = sendEvents(events, exchange.response, streamEvents(exchange, status, headers, true));
     exchange.cancelBody = stream.cancel;
-    const leave = (reason: string) => {
+    const end = (reason: Error) => {
       stream.end();
-      exchange.abort(new Error(reason));
+      exchange.abort(reason);
     };
-    const makeRoom = () => leave('the worker makes room for another');
-    live.add(makeRoom);
-    exchange.response.once('close', () => live.delete(makeRoom));
+    const endForDrain = () => end(new Error('the worker is draining'));
+    endStreams.add(endForDrain);
+    exchange.response.once('close', () => endStreams.delete(endForDrain));
     watch(exchange, (refusal) => {
-      log.info('stream-refused', { ...factsOf(exchange), ...describeError(refusal) });
-      leave(NOT_ALLOWED);
+      log.info('stream-ended-early', { ...requestFacts(exchange), ...describeError(refusal) });
+      end(credentialLost());
     });
-    if (draining) makeRoom();
+    if (isDraining) endForDrain();
   }
 
-  function eventsOf(exchange: Exchange, status: number, headers: readonly string[], last: boolean): StreamEvents {
+  function streamEvents(exchange: Exchange, status: number, headers: readonly string[], last: boolean): StreamEvents {
     return {
       begin() {
         if (exchange.settled) return false;
         try {
-          open(exchange, status, headers, last);
+          sendHead(exchange, status, headers, last);
           return true;
         } catch (error) {
           fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
           return false;
         }
       },
-      end: (bytes) => close(exchange, status, bytes),
-      left: (bytes) => close(exchange, status, bytes),
+      end: (bytes) => complete(exchange, status, bytes),
+      left: (bytes) => complete(exchange, status, bytes),
       fail(error, bytes, hasBegun) {
         if (!hasBegun) return fail(exchange, error);
-        const facts = { ...factsOf(exchange), ...describeError(error) };
-        // A body that is refused under way fails the answer that is made of it.
-        if (isHttpError(error) && error.status < 500) log.info('stream-refused', facts);
+        const facts = { ...requestFacts(exchange), ...describeError(error) };
+        // The stream may be made from the request's body. Then a refusal of that body, such as 413, arrives here.
+        if (isHttpError(error) && error.status < 500) log.info('stream-ended-early', facts);
         else log.error('stream-failed', facts);
-        close(exchange, status, bytes);
-        cut(exchange);
+        complete(exchange, status, bytes);
+        resetConnection(exchange);
       },
     };
   }
@@ -143,64 +140,69 @@ export function createReplies({ log, send, open, close, fail, watch }: ReplyPart
   return {
     answer,
     drain() {
-      draining = true;
-      for (const leave of live) leave();
+      isDraining = true;
+      for (const end of endStreams) end();
     },
   };
 }
 
-function factsOf({ requestId, page, operation }: Exchange): object {
+function credentialLost(): Error {
+  return new Error('the credential does not allow the stream any more');
+}
+
+function requestFacts({ requestId, page, operation }: Exchange): object {
   return { request_id: requestId, page, operation };
 }
 
-/** Only of what would have been sent in full (RFC 9110, 13.2.1). */
-function isKnownToClient({ verb, request }: Exchange, made: Answer): boolean {
-  if (made.status !== 200 || (made.etag === undefined && made.lastModified === undefined)) return false;
-  return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, made);
+/** Only an answer to GET or HEAD with status 200 can become a 304 (RFC 9110, 13.2.1). */
+function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean {
+  if (answer.status !== 200 || (answer.etag === undefined && answer.lastModified === undefined)) return false;
+  return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, answer);
 }
 
-/** A 304 has what a cache keeps up to date, and nothing that describes a body (RFC 9110, 15.4.5). */
-function withoutContent(headers: readonly string[]): string[] {
+/** Removes the headers that describe a body: a 304 has none (RFC 9110, 15.4.5). */
+function withoutContentHeaders(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !/^content-(?!location$|security-policy)/i.test(headers[i - (i % 2)] as string));
 }
 
-/** A 204 and a 304 must not say one (RFC 9110, 8.6); of a stream it is not known. */
-function lengthOf(status: number, body: AnswerBody): number | undefined {
+/** @returns undefined for a 204 and a 304, which must not have the header (RFC 9110, 8.6), and for most streams */
+function contentLength(status: number, body: AnswerBody): number | undefined {
   if (body.kind === 'none') return status === 204 || status === 304 ? undefined : 0;
   if (body.kind === 'text') return Buffer.byteLength(body.text);
   if (body.kind === 'bytes') return body.bytes.length;
   return body.kind === 'stream' ? body.length : undefined;
 }
 
-function addMissing(headers: string[], further: readonly string[]): void {
+/** Adds the header lines whose names `headers` does not have. */
+function addMissing(headers: string[], defaults: readonly string[]): void {
   const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
-  for (let i = 0; i < further.length; i += 2) {
-    if (!names.has((further[i] as string).toLowerCase())) headers.push(...further.slice(i, i + 2));
+  for (let i = 0; i < defaults.length; i += 2) {
+    if (!names.has((defaults[i] as string).toLowerCase())) headers.push(...defaults.slice(i, i + 2));
   }
 }
 
 /**
- * A result that nobody is sent, or whose status never has a body: what it holds must not stay open, and must not fail
- * unheard.
+ * Discards a result that is not sent, or whose body is not. The files and connections that it holds are closed, and
+ * later errors of its stream or promise are ignored.
  */
-export function letGo(value: unknown): void {
+export function discardResult(value: unknown): void {
   try {
     const content = isReply(value) ? value.body : value;
     if (typeof content !== 'object' || content === null || isJson(content)) return;
     if ('then' in content) Promise.resolve(content).catch(() => {});
-    else cancel(answerOf(content, 200).body);
+    else cancel(convertResult(content, 200).body);
   } catch {
-    // It stands for no answer, so it holds nothing that is known here.
+    // The result cannot be converted to an answer, so it holds nothing that this code can close.
   }
 }
 
-/** What is not read must not stay open: a file, a connection to a database. */
+/** Cancels the source of a body that is not read: it may hold a file or a database connection. */
 function cancel(body: AnswerBody): void {
   if (body.kind === 'events') {
     try {
       Promise.resolve(body.events.source[Symbol.asyncIterator]().return?.()).catch(() => {});
     } catch {
-      // Its own affair: nobody waits for it.
+      // The source is not needed any more, so its error does not matter.
     }
   } else if (body.kind === 'stream') {
     const { source } = body;
@@ -210,11 +212,11 @@ function cancel(body: AnswerBody): void {
 }
 
 /**
- * Nobody may take it for a whole body. Without chunks (HTTP/1.0) only a reset tells this end from the good one, and
- * `resetAndDestroy()` says a FIN first where nothing is left to write; so what it sets for that is set here. A TLS
- * socket cannot be reset, and the one that it stands on is closed with it.
+ * Cuts the connection so that the client does not take the body for complete. HTTP/1.0 has no chunks: there the end of
+ * the connection ends the body, and only a reset shows an error. `resetAndDestroy()` may send a FIN before the reset, so
+ * this sets the flag that it sets. A TLS socket cannot be reset, so the socket below it is.
  */
-function cut({ request, response }: Exchange): void {
+function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;
   if (request.httpVersionMinor === 0 && socket !== null)
     Object.assign((socket as { _parent?: Socket | null })._parent ?? socket, { resetAndClosing: true });

@@ -1,4 +1,5 @@
-// The only writer to the socket: every answer, with its headers, its envelope and its log line, leaves here.
+// Sends the answers: the head, the body, the error envelope, and then the log line. An exchange has one answer, and is
+// settled when that answer has been handed to Node. replies.ts sends the results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { envelope } from '../../base/envelope.ts';
@@ -10,49 +11,49 @@ import { unsentBytes } from '../connections.ts';
 import type { Exchange } from '../exchange.ts';
 import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
-import { encode, isJson } from './json.ts';
+import { encodeResult, isJson } from './json.ts';
 import { createReplies } from './replies.ts';
 
 export interface RequestObserver {
-  /** @param duration milliseconds from the complete head to the last byte of the answer */
+  /** Called when the last byte is out. @param duration milliseconds since the head of the request was complete */
   answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
 }
 
 export interface ResponderOptions {
   readonly log: Log;
-  /** Undefined: requests have no lines. */
+  /** Undefined when requests are not logged. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
-  /** A 500 tells the client its cause. */
+  /** Whether a 5xx shows its cause to the client. */
   readonly development: boolean;
-  /** HTTPS. */
+  /** Whether the connections are HTTPS. */
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
-  /** Told of every exchange once, when its answer has been given. */
+  /** Called once for each exchange, when its answer has been handed to Node. */
   readonly onSettled: (exchange: Exchange) => void;
-  /** Whether requests wait behind this one on its connection. */
+  /** Says whether requests wait behind this one on its connection. */
   readonly isFollowed: (exchange: Exchange) => boolean;
-  /** Told before, of an answer that takes its time: its head is out. */
+  /** Called when the head of a streamed answer has been sent, before `onSettled`. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Called with each stream that is opened. */
+  /** Called for each stream, which ends when its credential no longer allows it. */
   readonly watch: WatchStream;
 }
 
 export interface Responder {
-  /** The result of an operation (decisions 3.6), status 200. */
+  /** Sends the result of an operation with the status of the exchange. */
   result(exchange: Exchange, result: unknown): void;
-  /** A body as it is. It carries a secret, so no cache may keep it. */
+  /** Sends a body that contains a secret: no cache may keep it. */
   secret(exchange: Exchange, status: number, body: object): void;
   preflight(exchange: Exchange): void;
-  /** Whatever was thrown: an HttpError reaches the client, anything else is a 500 whose cause goes to the log. */
+  /** Answers with an error. An HttpError is sent as it is. Anything else becomes a 500, and its cause is logged. */
   fail(exchange: Exchange, thrown: unknown): void;
-  /** From now on every answer ends its connection, unless another request waits on it. */
+  /** Makes each answer from now on end its connection, unless another request waits on it. */
   setDraining(): void;
 }
 
 const NONE: readonly string[] = [];
-/** After these the connection cannot be trusted to hold another request, or is not worth reading on. */
-const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
+/** Errors after which the connection ends: its next request cannot be found, or the rest is not worth reading. */
+const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
   'UNSUPPORTED_TRANSFER_CODING',
   'MALFORMED_REQUEST',
@@ -60,7 +61,7 @@ const CLOSING: ReadonlySet<string> = new Set<ErrorCode>([
   'HTTP_VERSION_NOT_SUPPORTED',
   'EXPECTATION_FAILED',
 ]);
-/** Milliseconds that a client gets to read its refusal while it is still sending. */
+/** Milliseconds that a client has to read an answer while it is still sending its request. */
 const LINGER = 2000;
 
 export function createResponder({
@@ -75,15 +76,16 @@ export function createResponder({
   onStreaming,
   watch,
 }: ResponderOptions): Responder {
-  let draining = false;
-  // One array for every usual answer, its last two values rewritten in place: an array or an object for each costs 4 to
-  // 19 percent of a request (bench/NOTES.md). Safe because writeHead() has read it when it returns.
+  let isDraining = false;
+  // All usual answers share one array of headers, in which the id and the length are replaced. A new array for each
+  // costs 4 to 19 percent of a request (bench/NOTES.md). writeHead() has read the array when it returns.
   const success = [...JSON_HEADERS, 'X-Request-Id', '', 'Content-Length', ''];
   const uncached = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', '', 'Content-Length', ''];
 
   /**
-   * @param extra further header lines, flat
-   * @param last the connection ends with this answer; Node adds the header line that says so
+   * @param usual `success` or `uncached`
+   * @param extra more header lines: names and values in turn
+   * @param last whether the connection ends with this answer; Node adds the header
    */
   function send(
     exchange: Exchange,
@@ -95,12 +97,12 @@ export function createResponder({
   ): void {
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
-    if (last || (draining && !isFollowed(exchange))) response.shouldKeepAlive = false;
+    if (last || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
     response.writeHead(status, extra === NONE ? usual : [...usual, ...extra]);
     end(exchange, body);
-    settle(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
+    complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
 
   function end(exchange: Exchange, body: string | Uint8Array): void {
@@ -113,55 +115,54 @@ export function createResponder({
     log,
     fail,
     send(exchange, status, headers, body) {
-      open(exchange, status, headers, false);
+      writeHead(exchange, status, headers, false);
       end(exchange, body);
-      settle(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
+      complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
     },
-    open(exchange, status, headers, last) {
-      open(exchange, status, headers, last);
+    sendHead(exchange, status, headers, last) {
+      writeHead(exchange, status, headers, last);
       clearTimeout(exchange.timer);
       exchange.streaming = true;
       onStreaming(exchange);
     },
-    close,
+    complete(exchange, status, bytes) {
+      if (!exchange.settled) complete(exchange, status, bytes);
+    },
     watch,
   });
 
-  /** The head of an answer to which the operation has brought the rest of the headers. */
-  function open(exchange: Exchange, status: number, headers: readonly string[], last: boolean): void {
+  /** Sends a head. @param headers the lines of the operation, to which the server adds its own */
+  function writeHead(exchange: Exchange, status: number, headers: readonly string[], last: boolean): void {
     const { response, requestId } = exchange;
-    if (last || isUnread(exchange) || (draining && !isFollowed(exchange))) response.shouldKeepAlive = false;
+    if (last || hasLongRest(exchange) || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
     response.writeHead(status, [...headers, ...ON_EVERY_ANSWER, ...EXPOSE, 'X-Request-Id', requestId]);
   }
 
-  function close(exchange: Exchange, status: number, bytes: number): void {
-    if (!exchange.settled) settle(exchange, status, bytes);
-  }
-
-  function settle(exchange: Exchange, answered: number, bytes: number): void {
+  /** Marks the exchange as settled, and reports it now or when the client has the whole answer. */
+  function complete(exchange: Exchange, status: number, bytes: number): void {
     exchange.settled = true;
     if (exchange.timer !== undefined) clearTimeout(exchange.timer);
     onSettled(exchange);
     if (accessLog === undefined && observer === undefined) return;
     const { response } = exchange;
-    // Nobody was left to take it: the log says 499, as nginx does.
+    // The client has left: the log says 499, like nginx.
     if (response.destroyed) return report(exchange, 499, bytes);
     const { socket } = response;
     exchange.unsent = socket === null ? 0 : unsentBytes(socket);
-    if (exchange.unsent === 0) return report(exchange, answered, bytes);
-    // Listeners for the few whose client does not take the whole answer at once. A write that failed counts as
-    // finished.
-    let finished = false;
+    if (exchange.unsent === 0) return report(exchange, status, bytes);
+    // The kernel has not taken the whole answer yet, so the report waits. A listener for each answer would cost time.
+    // Node also emits 'finish' after a failed write.
+    let isFinished = false;
     response.on('finish', () => {
-      finished = socket?.destroyed === false;
+      isFinished = socket?.destroyed === false;
     });
     response.on('close', () => {
-      if (finished && socket?.errored === null) report(exchange, answered, bytes);
+      if (isFinished && socket?.errored === null) report(exchange, status, bytes);
       else report(exchange, 499, Math.max(0, bytes - exchange.unsent));
     });
   }
 
-  /** The last byte is out, or none will be any more. */
+  /** Logs and counts an answer whose last byte is out, or whose client has left. */
   function report(exchange: Exchange, status: number, bytes: number): void {
     const now = performance.now();
     accessLog?.write(exchange, status, bytes, now);
@@ -170,7 +171,7 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.settled || exchange.streaming) return;
-    // Nearly every result is a plain object, and this is all that the other kinds cost it.
+    // Nearly all results are plain objects. This check is the only cost of the other kinds for them.
     if (
       typeof value === 'object' &&
       value !== null &&
@@ -180,11 +181,11 @@ export function createResponder({
       return replies.answer(exchange, value);
     let body: string;
     try {
-      body = encode(value);
+      body = encodeResult(value);
     } catch (error) {
       return fail(exchange, error);
     }
-    send(exchange, exchange.status, body, success, NONE, exchange.streamsBody && isUnread(exchange));
+    send(exchange, exchange.status, body, success, NONE, exchange.streamsBody && hasLongRest(exchange));
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {
@@ -193,22 +194,20 @@ export function createResponder({
 
   function preflight(exchange: Exchange): void {
     const headers = [...ON_EVERY_ANSWER, 'Access-Control-Max-Age', '86400', 'X-Request-Id', '', 'Content-Length', ''];
-    send(exchange, 200, '', headers, NONE, isUnread(exchange));
+    send(exchange, 200, '', headers, NONE, hasLongRest(exchange));
   }
 
-  /**
-   * Whatever is thrown gets an answer: a getter may throw, a proxy may throw at anything, and Node may not take a
-   * header.
-   */
+  /** Answers anything that is thrown. Reading it may throw, too (a getter, a proxy), and Node may reject a header. */
   function fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.settled || exchange.streaming) return;
     try {
       refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }));
-    } catch (odd) {
+    } catch (secondError) {
       if (exchange.settled) return;
-      if (!exchange.response.headersSent) return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: odd }));
-      // The head of another answer is out: nothing more can be said.
-      settle(exchange, 500, 0);
+      if (!exchange.response.headersSent)
+        return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }));
+      // A head has been sent, so no error can be sent any more.
+      complete(exchange, 500, 0);
       exchange.response.destroy();
     }
   }
@@ -220,18 +219,20 @@ export function createResponder({
     const body = envelope(error, exchange.requestId, detail);
     logRefusal(exchange, error);
     const last =
-      CLOSING.has(error.code) || isUnread(exchange) || (error.code === 'OVERLOADED' && isStillSending(exchange));
+      CLOSING_CODES.has(error.code) ||
+      hasLongRest(exchange) ||
+      (error.code === 'OVERLOADED' && isStillSending(exchange));
     send(exchange, error.status, body, uncached, headers, last);
   }
 
-  /** More of the body may come than is worth reading for the sake of the connection. */
-  function isUnread(exchange: Exchange): boolean {
+  /** Says whether so much of the body may come that ending the connection is cheaper than reading it. */
+  function hasLongRest(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
   }
 
   function logRefusal(exchange: Exchange, error: HttpError): void {
-    exchange.isClientsDoing = isClientsDoing(exchange, error);
+    exchange.isClientsDoing = isClientFault(exchange, error);
     if (error.cause === undefined) return;
     const facts = {
       request_id: exchange.requestId,
@@ -252,13 +253,13 @@ export function createResponder({
     preflight,
     fail,
     setDraining() {
-      draining = true;
+      isDraining = true;
       replies.drain();
     },
   };
 }
 
-/** A brand can be forged or be of another version; what does not look like an answer is a 500 like any other. */
+/** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */
 function isAnswerable(thrown: unknown): thrown is HttpError {
   if (!isHttpError(thrown)) return false;
   const { status, code, message } = thrown;
@@ -272,14 +273,13 @@ function isAnswerable(thrown: unknown): thrown is HttpError {
 }
 
 /**
- * What `end(body)` does, in one piece: that call gives the socket the answer and then an empty string, and Node 20 and
- * 22 gather the two in a `writev`, which costs up to a fifth of a request more than the `write` of one. With TLS no
- * write is done at once, and an `end` right behind it would have the empty string written, too; so there the end waits
- * for the write.
+ * Does what `response.end(body)` does, with one write. On Node 20 and 22 `end(body)` writes the answer and an empty
+ * string with a `writev`, which costs up to a fifth of a request more than a `write`. With TLS a write is asynchronous,
+ * and `end()` right after it would write the empty string, too. So there the end waits for the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
-  // A pipelined request has no socket before those ahead of it have their answers.
+  // A pipelined request gets its socket when the requests before it have been answered.
   if (socket === null) {
     response.end(body);
     return;
@@ -291,9 +291,9 @@ function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: 
   if (!isSecure) response.end();
 }
 
-/** A 500 by the reference, but nothing is wrong with the service: the request asked for what is not there. */
-function isClientsDoing({ caller }: Exchange, { code }: HttpError): boolean {
-  // With a credential of ours it is the row that names a group that is not there.
+/** Recognises a 500 that the reference prescribes although the service works: the request named something unknown. */
+function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
+  // With a valid credential the credential's row names the missing group, so the client is not at fault.
   return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }
 
@@ -302,9 +302,8 @@ function isStillSending({ request, hasBody }: Exchange): boolean {
 }
 
 /**
- * Closing a socket with unread bytes resets it, and the reset can overtake the answer. So the answer goes out whole
- * (its length is known to the client), the rest of the request is read and thrown away for a while, and only then comes
- * the end.
+ * Sends an answer while the client is still sending its request. Closing a socket with unread bytes resets it, and the
+ * client may lose the answer. So this reads and drops the rest of the request, for LINGER at most, before the end.
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);
@@ -313,7 +312,7 @@ function endAfterRequest({ request, response }: Exchange, body: string | Uint8Ar
     response.end();
   };
   const timer = setTimeout(end, LINGER).unref();
-  // body/budget.ts may have stopped it.
+  // body/budget.ts may have paused the socket.
   request.socket.resume();
   request.once('end', end);
   request.once('close', end);

@@ -1,47 +1,47 @@
-// What streams may send in one turn of the event loop, all of a process together: a source that has always something,
-// and a client that keeps up with it or whose kernel takes it, would never let anybody else have one. Those that wait
-// go on in their order.
+// Shares each turn of the event loop between the streams of a process. Without a limit, a source that always has data
+// and a client that reads fast enough would use the whole turn, and no other request would get one. Streams that have
+// used up the turn wait in a queue. This file sends nothing itself.
 
 const BYTES_A_TURN = 256 * 1024;
-/** Of those that wait. What one of them sends is known only after it has been let go on. */
+/** Waiting streams that continue in one turn. The bytes that one of them sends are counted only after it continues. */
 const STREAMS_A_TURN = 4;
-/** Bytes that a stream never waits with: a short one is no reason for a turn. */
-const AT_ONCE = 128 * 1024;
-/** A piece costs 16 KiB more than is in it. */
+/** Cost up to which a stream never waits, because queueing a short stream is not worth a turn. */
+const FREE_COST = 128 * 1024;
+/** The cost of sending a piece, in addition to its bytes. */
 const PIECE_COST = 16 * 1024;
 
 const waiting: (() => void)[] = [];
-let spent = 0;
-let isTurning = false;
+let costOfTurn = 0;
+let isTurnScheduled = false;
 
-/** @returns what a piece that was sent costs its stream */
-export function spend(bytes: number): number {
-  spent += PIECE_COST + bytes;
-  if (!isTurning) turnLater();
+/** Counts a piece that was sent. @returns the cost of the piece */
+export function countSent(bytes: number): number {
+  costOfTurn += PIECE_COST + bytes;
+  if (!isTurnScheduled) scheduleTurn();
   return PIECE_COST + bytes;
 }
 
-/** @param cost of what a stream has sent so far @returns whether it may send more in this turn */
-export function hasRoom(cost: number): boolean {
-  return cost <= AT_ONCE || spent < BYTES_A_TURN;
+/** @param cost the cost of all that the stream has sent so far @returns whether it may send more in this turn */
+export function maySendMore(cost: number): boolean {
+  return cost <= FREE_COST || costOfTurn < BYTES_A_TURN;
 }
 
-/** Goes on now or, when this turn is used up, in one that comes. */
-export function whenThereIsRoom(cost: number, goOn: () => void): void {
-  if (hasRoom(cost)) goOn();
-  else waiting.push(goOn);
+/** Calls `send` now or, when this turn is used up, in a later one. */
+export function whenMaySendMore(cost: number, send: () => void): void {
+  if (maySendMore(cost)) send();
+  else waiting.push(send);
 }
 
-function turnLater(): void {
-  isTurning = true;
-  setImmediate(turn);
+function scheduleTurn(): void {
+  isTurnScheduled = true;
+  setImmediate(runTurn);
 }
 
-function turn(): void {
-  isTurning = false;
-  spent = 0;
+function runTurn(): void {
+  isTurnScheduled = false;
+  costOfTurn = 0;
   const due = waiting.splice(0, STREAMS_A_TURN);
-  // First: whatever one of them throws, the others have their turn.
-  if (waiting.length > 0) turnLater();
-  for (const goOn of due) goOn();
+  // The next turn is scheduled before the streams run, because one of them may throw.
+  if (waiting.length > 0) scheduleTurn();
+  for (const send of due) send();
 }

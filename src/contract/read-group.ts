@@ -9,7 +9,7 @@ import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createBundle } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
-import { idleIn } from './source/constraint-tags.ts';
+import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, type TypeFiles, UnreadableFile } from './source/files.ts';
 import { lineOf, SourceError } from './source/source-error.ts';
@@ -19,7 +19,7 @@ import {
   findLevels,
   findMember,
   hasUnreadName,
-  isMarked,
+  isMarkedHidden,
   type Level,
   type Levels,
 } from './types/class-levels.ts';
@@ -51,7 +51,7 @@ export function readGroup(
   const evaluator = createEvaluator(files.load);
   const atPlace = readingAt(path);
   const module = atPlace(() => files.read(path));
-  const levels: Levels = atPlace(() => findLevels(exportName, { path, module, params: new Map() }, evaluator));
+  const levels: Levels = atPlace(() => findLevels(exportName, { path, module, typeParams: new Map() }, evaluator));
   const { list } = levels;
   const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
 
@@ -107,7 +107,7 @@ export function readGroup(
     const level = isAligned ? list[depth] : undefined;
     const isReplaced = level !== undefined && hasUnreadName(level, evaluator);
     if (isMarkedAnywhere(name)) refuse('may be private or protected, and its class is not found in the source');
-    if (isReplaced && level.members.some(isMarked))
+    if (isReplaced && level.members.some(isMarkedHidden))
       refuse('may be private or protected, since a member beside it has a computed name');
     const isOfPackage = levels.isPackageBelow && isAligned && depth >= list.length;
     if (isOfPackage) return unread(name, 'it comes from a package, whose source is not read');
@@ -175,11 +175,11 @@ function refuseWhatIsNotThere(
   operations: readonly RunTimeOperation[],
 ): void {
   const names = new Set(operations.map(({ name }) => name));
-  for (const { kind, name, body, modifiers, at } of own?.members ?? []) {
+  for (const { kind, name, hasBody, modifiers, at } of own?.members ?? []) {
     const isPublic = !modifiers.some((word) => word === 'static' || word === 'private' || word === 'protected');
     if (
       kind !== 'method' ||
-      !body ||
+      !hasBody ||
       !isPublic ||
       !/^[a-z][A-Za-z0-9]*$/.test(name) ||
       name === 'constructor' ||
@@ -196,7 +196,7 @@ function refuseWhatIsNotThere(
 
 /** Constraints belong to a property or an alias. */
 function refuseIdleTag({ doc = '', scope: { path, module } }: Level): void {
-  const idle = idleIn(doc, /\.[mc]?js$/.test(path));
+  const idle = findUnreadConstraint(doc, /\.[mc]?js$/.test(path));
   if (idle !== undefined) throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, idle);
 }
 

@@ -6,7 +6,7 @@ import type { OperationContract, Schema } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
-import { idleIn } from './source/constraint-tags.ts';
+import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type TypeFiles, UnreadableFile } from './source/files.ts';
 import { docResult, withDocTypes } from './source/js-types.ts';
@@ -15,7 +15,7 @@ import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
-import { mayBeAbsent, open, recordOf, type Shape, without } from './types/shape.ts';
+import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
 /** An operation as run time has it. */
 export interface RunTimeOperation {
@@ -43,7 +43,7 @@ export function readOperation(
   const { at, doc, node } = method;
   const scope: Scope = {
     ...method.scope,
-    params: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
+    typeParams: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
   };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = /\.[mc]?js$/.test(scope.path);
@@ -112,7 +112,7 @@ function describe(
 /** Constraints belong to a property or an alias. */
 function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
-    const idle = idleIn(doc, isScript);
+    const idle = findUnreadConstraint(doc, isScript);
     if (idle !== undefined) throw new ContractError(place, `${name}: ${idle}`);
   }
 }
@@ -147,7 +147,7 @@ function requestShape(name: string, param: Param | undefined, scope: Scope, tool
     : within(name, param as Param, scope, tools, () => {
         const shape = tools.evaluator.evaluate(type, scope);
         // A name is worked out when it is asked for: now, where a mistake has its place.
-        if (open(shape).kind === 'never')
+        if (resolve(shape).kind === 'never')
           throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
         return shape;
       });
@@ -178,9 +178,9 @@ function within<T>(name: string, param: Param, scope: Scope, { files }: Tools, w
   }
 }
 
-function annotationOf({ type, end }: Param, { module }: Scope): string {
+function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
-    .slice(type?.at, end)
+    .slice(type?.at, typeEnd)
     .replace(/[,=)\s]+$/, '')
     .replace(/\s+/g, ' ');
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
@@ -188,7 +188,7 @@ function annotationOf({ type, end }: Param, { module }: Scope): string {
 
 /** `_: undefined` takes nothing, and `unknown` anything. */
 function isUnchecked(shape: Shape): boolean {
-  const { kind } = open(without(shape, 'undefined'));
+  const { kind } = resolve(excludeKinds(shape, 'undefined'));
   return kind === 'any' || kind === 'never';
 }
 
@@ -196,7 +196,7 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
   if (param === undefined) return undefined;
   if (param.rest) return 'it is a rest argument';
   if (shape === undefined) return 'it has no annotation';
-  return open(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
+  return resolve(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
 }
 
 /**
@@ -225,12 +225,14 @@ function writeParams(
     throw new Unsupported(what, scope.path, param.type?.at ?? 0);
   };
   return within(name, param, scope, tools, () => {
-    const whole = open(without(shape, 'undefined', 'null'));
+    const whole = resolve(excludeKinds(shape, 'undefined', 'null'));
     if (!/^(?:record|any|object)$/.test(whole.kind)) fail('the second argument is a ControllerParams');
     const schemaOf = (part: string): Schema | undefined => {
       const prop = whole.kind === 'record' ? whole.props.get(part) : undefined;
-      const given = prop === undefined ? undefined : without(prop.of, 'undefined', 'null');
-      return given === undefined || open(given).kind === 'any' ? undefined : tools.writer.write(recordOf(given, fail));
+      const given = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');
+      return given === undefined || resolve(given).kind === 'any'
+        ? undefined
+        : tools.writer.write(expectRecord(given, fail));
     };
     return { path: schemaOf('path'), query: readsQuery ? schemaOf('query') : undefined };
   });
@@ -239,13 +241,13 @@ function writeParams(
 function isListOfAnything(type: TypeNode, scope: Scope, tools: Tools): boolean {
   const isAnyOrList = (one: TypeNode) => isAnything(one, scope, tools) || isListOfAnything(one, scope, tools);
   return type.kind === 'array'
-    ? isAnything(type.of, scope, tools)
+    ? isAnything(type.element, scope, tools)
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
 function isAnything(type: TypeNode, scope: Scope, { evaluator }: Tools): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
-  if (type.kind !== 'name' || type.args.length > 0 || scope.params.has(type.name)) return false;
+  if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
   const found = findType(type, scope, evaluator.load);
-  return typeof found === 'object' && 'own' in found && found.own === 'ControllerParams';
+  return typeof found === 'object' && 'gatefoldName' in found && found.gatefoldName === 'ControllerParams';
 }

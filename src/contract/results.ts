@@ -7,7 +7,7 @@ import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
-import { open, type Shape, unite, without } from './types/shape.ts';
+import { excludeKinds, resolve, type Shape, unite } from './types/shape.ts';
 
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json', schema: undefined };
 const BODILESS = new Set([204, 205, 304]);
@@ -28,13 +28,13 @@ export function readResults(
 }
 
 function resultsOf(shape: Shape, writer: SchemaWriter): ResultContract[] {
-  const of = open(shape);
-  const parts = of.kind === 'union' ? of.of : [shape];
-  const isReply = (part: Shape) => open(part).kind === 'reply';
+  const of = resolve(shape);
+  const parts = of.kind === 'union' ? of.parts : [shape];
+  const isReply = (part: Shape) => resolve(part).kind === 'reply';
   const plain = parts.filter((part) => !isReply(part));
-  const replies = parts.map(open).filter((part) => part.kind === 'reply');
+  const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
   const found = replies.map(
-    ({ status, of: body }): ResultContract =>
+    ({ status, body }): ResultContract =>
       BODILESS.has(status) ? { status, body: 'none', schema: undefined } : resultOf(status, body, writer),
   );
   if (plain.length > 0) found.unshift(resultOf(200, plain.length === parts.length ? shape : unite(plain), writer));
@@ -42,11 +42,11 @@ function resultsOf(shape: Shape, writer: SchemaWriter): ResultContract[] {
 }
 
 function resultOf(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
-  const of = open(shape);
+  const of = resolve(shape);
   if (of.kind === 'bytes' || of.kind === 'file') return { status, body: 'bytes', schema: undefined };
   if (of.kind === 'events') return { status, body: 'events', schema: undefined };
-  const value = without(shape, 'undefined', 'null');
-  const isDone = open(value).kind === 'never' || of.kind === 'any';
+  const value = excludeKinds(shape, 'undefined', 'null');
+  const isDone = resolve(value).kind === 'never' || of.kind === 'any';
   // Nothing becomes the plain success envelope, and a value that is no object or list is wrapped (decisions 3.6).
   if (isDone) return { status, body: 'json', schema: undefined };
   const schema = writer.write(value);
@@ -59,7 +59,7 @@ function resultOf(status: number, shape: Shape, writer: SchemaWriter): ResultCon
 }
 
 function isScalar(shape: Shape): boolean {
-  const of = open(shape);
-  if (of.kind === 'union') return of.of.every(isScalar);
+  const of = resolve(shape);
+  if (of.kind === 'union') return of.parts.every(isScalar);
   return /^(?:string|number|boolean|const|date)$/.test(of.kind);
 }

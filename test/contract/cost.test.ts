@@ -20,7 +20,7 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const { evaluate } = createEvaluator(() => undefined);
   const writer = createSchemaWriter();
   const data = writer.write(
-    evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }),
+    evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, typeParams: new Map() }),
   );
   const check = createRequestCheck({
     data,
@@ -217,7 +217,7 @@ describe('a request that is made to be expensive', () => {
     const { evaluate } = createEvaluator(() => undefined);
     const writer = createSchemaWriter();
     const data = writer.write(
-      evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, params: new Map() }),
+      evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, typeParams: new Map() }),
     );
     const check = createRequestCheck({
       data,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { CONSTRAINTS, mistakeIn } from '../../src/contract/source/constraint-tags.ts';
+import { CONSTRAINTS, findTagMistake } from '../../src/contract/source/constraint-tags.ts';
 import { readDoc } from '../../src/contract/source/doc-comment.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { type Service, startService } from '../support/service.ts';
@@ -368,13 +368,13 @@ const REMARKS =
 
 describe('a tag', () => {
   test('that is a remark says nothing about a value', async () => {
-    for (const name of REMARKS) assert.equal(mistakeIn(name, ''), undefined, name);
+    for (const name of REMARKS) assert.equal(findTagMistake(name, ''), undefined, name);
     const tags = REMARKS.filter((name) => name !== 'default').map((name) => `   * @${name}`);
     assert.equal((await load({ 'XController.ts': field(`/**\n${tags.join('\n')}\n   */`) })).error, 'it loaded');
   });
 
   test('of ours is one', () => {
-    for (const name of Object.keys(CONSTRAINTS)) assert.equal(mistakeIn(name, ''), undefined, name);
+    for (const name of Object.keys(CONSTRAINTS)) assert.equal(findTagMistake(name, ''), undefined, name);
   });
 
   const rows: [tag: string, cure: string][] = [

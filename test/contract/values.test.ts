@@ -15,7 +15,7 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
   const schema = writer.write(
     createEvaluator(() => undefined).evaluate(
       { kind: 'name', name: 'T', args: [], at: 0 },
-      { path: 'x.ts', module, params: new Map() },
+      { path: 'x.ts', module, typeParams: new Map() },
     ),
   );
   const check = createCompiler(writer.defs, isText).compile(schema);

@@ -3,14 +3,14 @@
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
 import {
+  excludeKinds,
   mayBeAbsent,
   type NamedShape,
   type Notes,
-  open,
   type Prop,
   type RecordShape,
+  resolve,
   type Shape,
-  without,
 } from '../types/shape.ts';
 import type { Definitions } from './bundle.ts';
 
@@ -59,13 +59,13 @@ export function createSchemaWriter(): SchemaWriter {
       case 'const':
         return { const: shape.value };
       case 'array':
-        return { type: 'array', items: write(shape.of), ...shape.keywords };
+        return { type: 'array', items: write(shape.element), ...shape.keywords };
       case 'tuple':
         return tuple(shape);
       case 'record':
         return record(shape);
       case 'union':
-        return union(shape.of);
+        return union(shape.parts);
       case 'named':
         return { $ref: `#/$defs/${defOf(shape)}` };
       case 'any':
@@ -81,7 +81,7 @@ export function createSchemaWriter(): SchemaWriter {
       type: 'array',
       ...(items.length === 0
         ? {}
-        : { prefixItems: items.map(({ of, optional }) => write(optional ? withoutUndefined(of) : of)) }),
+        : { prefixItems: items.map(({ shape: of, optional }) => write(optional ? withoutUndefined(of) : of)) }),
       items: rest === undefined ? false : write(rest),
       ...(required === 0 ? {} : { minItems: required }),
     };
@@ -91,13 +91,13 @@ export function createSchemaWriter(): SchemaWriter {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
-      if (!prop.optional && open(prop.of).kind === 'never')
+      if (!prop.optional && resolve(prop.shape).kind === 'never')
         throw new Unsupported(
           `the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`,
           '',
           0,
         );
-      if (!prop.optional && !mayBeAbsent(prop.of)) required.push(name);
+      if (!prop.optional && !mayBeAbsent(prop.shape)) required.push(name);
       properties[name] = property(prop);
     }
     return {
@@ -113,14 +113,14 @@ export function createSchemaWriter(): SchemaWriter {
     return { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) };
   }
 
-  function property({ of, notes }: Prop): Schema {
-    return noted(write(withoutUndefined(of)), notes);
+  function property({ shape, notes }: Prop): Schema {
+    return noted(write(withoutUndefined(shape)), notes);
   }
 
-  function union(of: readonly Shape[]): Schema {
+  function union(parts: readonly Shape[]): Schema {
     const values: unknown[] = [];
     const others: Draft[] = [];
-    for (const part of of) {
+    for (const part of parts) {
       if (part.kind === 'const') values.push(part.value);
       else if (part.kind === 'null') values.push(null);
       else if (part.kind !== 'undefined') others.push(write(part));
@@ -183,5 +183,5 @@ function noted(schema: Schema, notes: Notes): Schema {
 
 /** A name stays one, unless undefined is in it. */
 function withoutUndefined(shape: Shape): Shape {
-  return mayBeAbsent(shape) ? without(open(shape), 'undefined') : shape;
+  return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

@@ -29,14 +29,14 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
   uniqueItems: { for: 'array', value: 'flag' },
 } satisfies Record<string, TagRow>);
 
-const SCHEMA = 'a schema of a library in `static operations`';
-const INTEGER = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
+const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
+const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
  * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case, and what to write
  * instead.
  */
-const FOREIGN: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
+const FOREIGN_TAGS: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
   min: '@minimum, @minLength or @minItems',
   max: '@maximum, @maxLength or @maxItems',
   minlen: '@minLength',
@@ -79,39 +79,41 @@ const FOREIGN: Readonly<Record<string, string | undefined>> = Object.assign(Obje
     unevaluatedItems additionalItems prefixItems dependentRequired dependentSchemas contentMediaType contentEncoding
     contentSchema minDate maxDate`
       .split(/\s+/)
-      .map((word) => [word.toLowerCase(), SCHEMA]),
+      .map((word) => [word.toLowerCase(), LIBRARY_SCHEMA]),
   ),
 } satisfies Record<string, string>);
 
 /** Why a tag that is none of ours is more than a remark; undefined: a remark. */
-export function mistakeIn(name: string, text: string): string | undefined {
+export function findTagMistake(name: string, text: string): string | undefined {
   const plain = name.replace(/^TJS-/i, '');
   if (plain === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = plain.toLowerCase();
-  if (!NEAREST.has(lower)) NEAREST.set(lower, nearest(lower));
-  const near = NEAREST.get(lower);
+  if (!nearestByName.has(lower)) nearestByName.set(lower, findNearest(lower));
+  const near = nearestByName.get(lower);
   const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
   const foreign = isRemark
     ? undefined
-    : (FOREIGN[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${SCHEMA}` : undefined));
-  const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER.test(text);
+    : (FOREIGN_TAGS[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${LIBRARY_SCHEMA}` : undefined));
+  const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER_TYPE.test(text);
   const cure = isNumberType ? 'Int or @integer' : (foreign ?? (near === undefined ? undefined : `@${near}`));
   if (cure === undefined) return undefined;
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
 /** The constraint that a name differs from by at most two letters. */
-function nearest(lower: string): string | undefined {
-  const distances = Object.keys(CONSTRAINTS).map((known) => [distance(lower, known), known] as const);
+function findNearest(lower: string): string | undefined {
+  const distances = Object.keys(CONSTRAINTS).map(
+    (constraint) => [editDistance(lower, constraint), constraint] as const,
+  );
   const [letters, near] = distances.reduce((least, one) => (one[0] < least[0] ? one : least));
   return letters <= 2 ? near : undefined;
 }
 
 /** What was found for each name: the tags of a file are few words, again and again. */
-const NEAREST = new Map<string, string | undefined>();
+const nearestByName = new Map<string, string | undefined>();
 
 /** How many letters are added, taken away or changed; in whichever case they are. */
-function distance(a: string, name: string): number {
+function editDistance(a: string, name: string): number {
   const b = name.toLowerCase();
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
@@ -128,33 +130,34 @@ function distance(a: string, name: string): number {
 }
 
 /** Whether a tag constrains a value, here or elsewhere; `@format` alone marks a file for prettier. */
-export const constrains = ([name, text]: Tag): boolean =>
-  mistakeIn(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
+export const isConstraint = ([name, text]: Tag): boolean =>
+  findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
 /**
  * Why a comment is refused where nothing reads its constraints; undefined: it has none.
  * @param isScript `@type` gives a type there, and what constrains a `@typedef` is read with it
  */
-export function idleIn(doc: string | undefined, isScript = false): string | undefined {
+export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
   const { tags } = readDoc(doc);
   if (isScript && tags.some(([name]) => name === 'typedef')) return undefined;
-  const tag = tags.find((one) => constrains(one) && !(isScript && one[0] === 'type'));
-  return tag === undefined ? undefined : idle(tag);
+  const tag = tags.find((tag) => isConstraint(tag) && !(isScript && tag[0] === 'type'));
+  return tag === undefined ? undefined : unreadConstraintMessage(tag);
 }
 
 /** Whether a comment matters to what follows although another comment stands between. */
-export function saysMore(doc: string): boolean {
+export function appliesAcrossComments(doc: string): boolean {
   const { tags } = readDoc(doc);
   if (tags.some(([name]) => /^(?:typedef|callback|import)$/.test(name))) return false;
   return (
-    idleIn(doc) !== undefined || tags.some(([name]) => /^(?:overload|param|arg|argument|type|template)$/.test(name))
+    findUnreadConstraint(doc) !== undefined ||
+    tags.some(([name]) => /^(?:overload|param|arg|argument|type|template)$/.test(name))
   );
 }
 
 /** What refuses a constraint where nothing reads it. */
-export const idle = ([name, text]: Tag): string =>
-  mistakeIn(name, text) ??
+export const unreadConstraintMessage = ([name, text]: Tag): string =>
+  findTagMistake(name, text) ??
   `@${name} can have no effect here: write it in the comment before a property or a type alias`;
 
 export interface Constraints {
@@ -163,27 +166,27 @@ export interface Constraints {
 }
 
 /** @throws Error one line, on a tag that constrains elsewhere or has a value that it cannot have */
-export function constraintsOf(doc: string | undefined): Constraints {
+export function readConstraints(doc: string | undefined): Constraints {
   const { text, tags } = readDoc(doc);
   const keywords: Record<string, unknown> = {};
   const notes: Record<string, unknown> = text === '' ? {} : { description: text };
   for (const [i, [tag, value]] of tags.entries()) {
     const row = CONSTRAINTS[tag];
-    const mistake = mistakeIn(tag, value);
+    const mistake = findTagMistake(tag, value);
     if (mistake !== undefined) throw new Error(mistake);
     if (row !== undefined) {
-      const keyword = constraintValue(tag, row, value, tags[i + 1]);
+      const keyword = readConstraintValue(tag, row, value, tags[i + 1]);
       if (tag in keywords && keywords[tag] !== keyword) throw new Error(`@${tag} stands here twice: write one`);
       keywords[tag] = keyword;
-    } else if (tag === 'default') notes.default = looseValue(value.replace(/^'([^'"\\]*)'$/, '"$1"'));
+    } else if (tag === 'default') notes.default = parseLooseValue(value.replace(/^'([^'"\\]*)'$/, '"$1"'));
     else if (tag === 'deprecated') notes.deprecated = true;
     else if (tag === 'title' || tag === 'description') notes[tag] = value;
-    else if (tag === 'example') notes.examples = [...((notes.examples as unknown[]) ?? []), looseValue(value)];
+    else if (tag === 'example') notes.examples = [...((notes.examples as unknown[]) ?? []), parseLooseValue(value)];
   }
   return { keywords, notes };
 }
 
-function constraintValue(tag: string, row: TagRow, text: string, next: Tag | undefined): unknown {
+function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag | undefined): unknown {
   if (text.includes('\n'))
     throw new Error(`@${tag} ${text.replace(/\s+/g, ' ')}: a tag is one line; write text above the tags`);
   if (row.value === 'flag') {
@@ -191,7 +194,7 @@ function constraintValue(tag: string, row: TagRow, text: string, next: Tag | und
     return true;
   }
   if (text === '') throw new Error(`@${tag} needs a value`);
-  if (tag === 'pattern') refuseOddPattern(text, next);
+  if (tag === 'pattern') refuseMisreadPattern(text, next);
   if (row.value === 'text') return text;
   const value = Number(text);
   if (!Number.isFinite(value)) throw new Error(`@${tag} ${text}: the value must be a number`);
@@ -202,27 +205,28 @@ function constraintValue(tag: string, row: TagRow, text: string, next: Tag | und
 }
 
 /** Behind a `$` nothing can follow that a value has; a `$` in a class or behind a backslash is a character. */
-const BEHIND_END = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
-const ENDS = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
+const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
+const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
 
 /** What is no pattern, or more than one, would refuse every value. */
-function refuseOddPattern(text: string, next: Tag | undefined): void {
+function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   const fail = (why: string): never => {
     throw new Error(`@pattern ${text}: ${why}`);
   };
   if (/^\/.*\/[dgimsuvy]*$/.test(text))
     fail('write the pattern without slashes and flags, and \\/ for a slash at both ends');
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
-  if (BEHIND_END.test(text)) fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
+  if (TEXT_AFTER_DOLLAR.test(text))
+    fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
   const isCut = next?.[2] === false;
-  if (isCut && !ENDS.test(text))
+  if (isCut && !ENDS_WITH_DOLLAR.test(text))
     fail(`@${next[0]} ends it; write \\x40 for an at sign, or the next tag on its own line`);
-  if (/\s/.test(text) && !ENDS.test(text))
+  if (/\s/.test(text) && !ENDS_WITH_DOLLAR.test(text))
     fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
 }
 
 /** JSON where it is some, text otherwise: a default and an example are for people. */
-function looseValue(text: string): unknown {
+function parseLooseValue(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,12 +1,13 @@
-// A place in a list of tokens, and the small questions that a recursive descent asks there.
-import { idleIn } from './constraint-tags.ts';
+// A position in a list of tokens, and the steps of a recursive-descent parser. A doc comment that constrains nothing is
+// found here: a parser marks the comments that it reads, and refuseStrayTags() reports the others.
+import { findUnreadConstraint } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 import type { TypeNode, ValueNode } from './syntax.ts';
 import { Kind, type Token, type Tokens } from './tokens.ts';
 
 export interface Parsers {
-  readonly type: (c: Cursor) => TypeNode;
-  readonly value: (c: Cursor, end: number) => ValueNode | undefined;
+  readonly parseType: (c: Cursor) => TypeNode;
+  readonly parseValue: (c: Cursor, end: number) => ValueNode | undefined;
 }
 
 export class Cursor {
@@ -14,34 +15,34 @@ export class Cursor {
   readonly partner: Int32Array;
   /** Index of the next token. */
   i = 0;
-  /** The namespace around the statement that is being read, with its dot. */
-  inside = '';
+  /** The namespace around the current statement, with its dot. */
+  namespace = '';
 
   readonly #parsers: Parsers;
-  /** Indexes of tokens whose comment is read, or constrains nothing. */
-  readonly #taken = new Set<number>();
+  /** Indexes of tokens whose comment has been read, or has no constraint. */
+  readonly #readDocs = new Set<number>();
 
-  /** @param parsers members have types and values, and those have members: the circle closes here */
+  /** @param parsers passed in, because the files that parse types, values and members would import each other */
   constructor({ list, partner }: Tokens, parsers: Parsers) {
     this.list = list;
     this.partner = partner;
     this.#parsers = parsers;
   }
 
-  type(): TypeNode {
-    return this.#parsers.type(this);
+  parseType(): TypeNode {
+    return this.#parsers.parseType(this);
   }
 
-  /** The value up to `end`, which is the index of its closing bracket. */
-  value(end: number): ValueNode | undefined {
-    return this.#parsers.value(this, end);
+  /** @param end index of the bracket that closes the expression around the value */
+  parseValue(end: number): ValueNode | undefined {
+    return this.#parsers.parseValue(this, end);
   }
 
   token(ahead = 0): Token {
     return this.list[Math.max(0, Math.min(this.i + ahead, this.list.length - 1))] as Token;
   }
 
-  /** Whether the token is this punctuation or word; a string never is. */
+  /** Whether the token is this punctuation or word. A string literal never matches. */
   is(text: string, ahead = 0): boolean {
     const token = this.token(ahead);
     return token.text === text && token.kind !== Kind.string;
@@ -51,96 +52,94 @@ export class Cursor {
     return this.token(ahead).kind === Kind.name;
   }
 
-  get atEnd(): boolean {
+  get isAtEnd(): boolean {
     return this.i >= this.list.length - 1;
   }
 
-  /** The comment there, behind another: all their tags count. */
-  docBehind(other: string | undefined): string | undefined {
+  /** Joins an earlier comment and that of the current token, so that the tags of both count. */
+  joinDoc(earlier: string | undefined): string | undefined {
     const { doc } = this.token();
-    return doc === undefined || doc === other ? other : (other ?? '') + doc;
+    return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
   }
 
-  /**
-   * The comment before the property or the alias that begins at that token; one beside another token is not its own.
-   */
-  takeDoc(at: number): string | undefined {
-    const { doc, trails } = this.list[at] as Token;
-    if (doc === undefined || trails) return undefined;
-    this.#taken.add(at);
+  /** Reads the comment of a property or an alias. A comment on the line of the previous token is not read. */
+  readDocAt(index: number): string | undefined {
+    const { doc, isBesidePrevious } = this.list[index] as Token;
+    if (doc === undefined || isBesidePrevious) return undefined;
+    this.#readDocs.add(index);
     return doc;
   }
 
-  /**
-   * The type; a mistake when a comment from that token to the next one, or beside it, constrains what nothing reads.
-   */
-  sound(type: TypeNode, from: number, end = this.i): TypeNode {
+  /** @returns the type, or a mistake when a comment in the range has a constraint that nothing has read */
+  refuseStrayTags(type: TypeNode, from: number, end = this.i): TypeNode {
     for (let i = from; i < end; i++) {
-      const { doc, at, trails } = this.list[i] as Token;
-      if (doc === undefined || this.#taken.has(i)) continue;
-      const idle = idleIn(doc);
-      if (idle !== undefined) return { kind: 'mistake', message: trails ? `${idle}, on a line of its own` : idle, at };
-      this.#taken.add(i);
+      const { doc, at, isBesidePrevious } = this.list[i] as Token;
+      if (doc === undefined || this.#readDocs.has(i)) continue;
+      const message = findUnreadConstraint(doc);
+      if (message !== undefined)
+        return { kind: 'mistake', message: isBesidePrevious ? `${message}, on a line of its own` : message, at };
+      this.#readDocs.add(i);
     }
     return type;
   }
 
-  /** Index behind what a declaration ends with, and behind what has a comment beside that. */
-  get behind(): number {
+  /** Index behind a declaration and its `;` or `,`. It includes the next token when that carries a comment beside it. */
+  get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
-    const { trails, text } = this.list[end] ?? this.token();
-    return end < this.list.length && (trails || (text === '}' && end > this.i)) ? end + 1 : end;
+    const { isBesidePrevious, text } = this.list[end] ?? this.token();
+    return end < this.list.length && (isBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
   }
 
   fail(what: string): never {
     throw new SourceError(`expected ${what} and found ${this.token().text || 'the end of the file'}`, this.token().at);
   }
 
-  take(text: string): boolean {
+  /** Steps over the token if it is this one. */
+  accept(text: string): boolean {
     if (!this.is(text)) return false;
     this.i++;
     return true;
   }
 
   expect(text: string): void {
-    if (!this.take(text)) this.fail(text);
+    if (!this.accept(text)) this.fail(text);
   }
 
   next(): Token {
-    if (this.atEnd) this.fail('more');
+    if (this.isAtEnd) this.fail('more');
     return this.list[this.i++] as Token;
   }
 
-  name(): string {
+  expectName(): string {
     return this.isName() ? this.next().value : this.fail('a name');
   }
 
-  string(): string {
+  expectString(): string {
     return this.token().kind === Kind.string ? this.next().value : this.fail('a string');
   }
 
-  /** `a.b.c`, from behind its first name. */
-  dotted(first: string): string {
-    let all = first;
+  /** Reads `.b.c` behind a first name and returns `a.b.c`. */
+  parseDottedName(first: string): string {
+    let path = first;
     while (this.is('.') && this.isName(1)) {
-      all += `.${this.token(1).value}`;
+      path += `.${this.token(1).value}`;
       this.i += 2;
     }
-    return all;
+    return path;
   }
 
-  /** Index of the bracket that closes the one here. @throws SourceError when there is no opening bracket here */
-  end(bracket: string): number {
+  /** Index of the bracket that closes the current one. @throws SourceError when the token is another one */
+  closingIndex(bracket: string): number {
     return this.is(bracket) ? (this.partner[this.i] as number) : this.fail(bracket);
   }
 
-  /** Over one token, or over all that stands in brackets. */
+  /** Steps over one token, or over a pair of brackets with its contents. */
   skip(): void {
     const partner = this.partner[this.i] as number;
     this.i = partner >= 0 ? partner + 1 : this.i + 1;
   }
 
   skipTo(text: string): void {
-    while (!this.is(text) && !this.atEnd) this.skip();
+    while (!this.is(text) && !this.isAtEnd) this.skip();
   }
 }

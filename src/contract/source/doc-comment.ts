@@ -41,23 +41,23 @@ function readComment(comment: string): DocComment {
   const body = comment.slice(3);
   const marks: { at: number; name: string; end: number }[] = [];
   let at = body.search(FIRST_TAG);
-  if (at < 0) at = nextTag(body, 0, false);
+  if (at < 0) at = findNextTag(body, 0, false);
   while (at >= 0) {
     const name = matchAt(NAME, body, at + 1);
     const end = at + 1 + name.length;
     marks.push({ at, name, end });
-    const i = behindType(body, end + matchAt(GAP, body, end).length, TYPED.exec(name));
-    at = body[i] === '@' ? i : nextTag(body, i, true);
+    const i = skipType(body, end + matchAt(GAP, body, end).length, TYPED.exec(name));
+    at = body[i] === '@' ? i : findNextTag(body, i, true);
   }
   const tags = marks.map(({ at, name, end }, i): Tag => {
     const begins = matchAt(LINE_HEAD, body, at) !== '';
-    return [name, textOf(body.slice(end, marks[i + 1]?.at)), begins, at + 3];
+    return [name, removeLineStarts(body.slice(end, marks[i + 1]?.at)), begins, at + 3];
   });
-  return { text: textOf(body.slice(0, marks[0]?.at)), tags };
+  return { text: removeLineStarts(body.slice(0, marks[0]?.at)), tags };
 }
 
 /** -1 when there is none. Backticks protect the text of a tag, not the text before the first one. */
-function nextTag(body: string, from: number, inTag: boolean): number {
+function findNextTag(body: string, from: number, inTag: boolean): number {
   MARK.lastIndex = from;
   for (let mark = MARK.exec(body); mark !== null; mark = MARK.exec(body)) {
     if (mark[1] === '@' || mark[3] === '@') return MARK.lastIndex - 1;
@@ -67,16 +67,16 @@ function nextTag(body: string, from: number, inTag: boolean): number {
 }
 
 /** Behind the braces there, in which an at sign begins no tag. */
-function behindType(body: string, from: number, typed: RegExpExecArray | null): number {
+function skipType(body: string, from: number, typed: RegExpExecArray | null): number {
   if (typed === null) return from;
-  const named = from + (typed[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
-  const start = named + matchAt(GAP, body, named).length;
-  const end = endOfBrackets(body, start, '{}');
+  const afterName = from + (typed[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
+  const start = afterName + matchAt(GAP, body, afterName).length;
+  const end = findBracketEnd(body, start, '{}');
   return end < 0 ? from : end;
 }
 
 /** Behind the bracket that closes the one there; -1 when there is none, or nothing closes it. @param pair `{}` */
-export function endOfBrackets(text: string, from: number, [opening, closing]: string): number {
+export function findBracketEnd(text: string, from: number, [opening, closing]: string): number {
   let depth = 0;
   for (const { 0: piece, index } of text.slice(from).matchAll(/(["'`])(?:\\.|(?!\1)[^\\])*\1|./gs)) {
     if (piece === opening) depth++;
@@ -92,7 +92,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string {
 }
 
 /** Without what its lines begin with. */
-const textOf = (slice: string): string =>
+const removeLineStarts = (slice: string): string =>
   slice
     .split(/(?:\r\n|[\n\r])[\t\v\f ]*(?:\*[\t\v\f ]?)?/)
     .map((line) => line.trimEnd())

@@ -45,48 +45,48 @@ export class UnreadableFile extends Error {
 }
 
 /** Parsed files are large; what many controllers share is kept, the rest is read again. */
-const MOST_KEPT = 50;
+const MAX_CACHED = 50;
 export const SOURCE = /\.[mc]?[tj]s$/;
 const PACKAGES = /[\\/]node_modules[\\/]/;
 
 export function createTypeFiles(files: SourceFiles): TypeFiles {
-  const kept = new Map<string, Module>();
+  const cache = new Map<string, Module>();
 
   function read(path: string): Module {
     files.remember(path);
     const source = files.textOf(path);
-    const before = kept.get(path);
-    if (before?.source === source) return before;
-    const module = parse(path, source);
-    kept.delete(path);
-    kept.set(path, module);
-    if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value as string);
+    const cached = cache.get(path);
+    if (cached?.source === source) return cached;
+    const module = parseFile(path, source);
+    cache.delete(path);
+    cache.set(path, module);
+    if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value as string);
     return module;
   }
 
   const load: Loader = (from, specifier) => {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
-    const path = isRelative ? relative(from, specifier) : files.resolve(from, specifier);
+    const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
     if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
     const real = realpathSync(path);
     return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : { path: real, module: read(real) };
   };
 
-  function relative(from: string, specifier: string): string | undefined {
-    const paths = candidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) =>
+  function resolveRelative(from: string, specifier: string): string | undefined {
+    const paths = listCandidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) =>
       SOURCE.test(path),
     );
-    const found = paths.findIndex(isFile);
-    for (const path of paths.slice(0, found < 0 ? undefined : found)) files.remember(path);
-    return paths[found];
+    const index = paths.findIndex(isFile);
+    for (const path of paths.slice(0, index < 0 ? undefined : index)) files.remember(path);
+    return paths[index];
   }
 
   return { read, load };
 }
 
 /** `./x.ts` as it is; `./x.js` may mean `./x.ts` and `./x` either, as TypeScript allows. Types before code. */
-function candidates(plain: string): string[] {
+function listCandidates(plain: string): string[] {
   const [, bare, kind] = /^(.*)\.([mc]?)js$/.exec(plain) ?? [];
   if (bare !== undefined) return [`${bare}.${kind}ts`, `${bare}.d.${kind}ts`, plain];
   return SOURCE.test(plain) ? [plain] : [`${plain}.ts`, `${plain}.d.ts`, `${plain}/index.ts`, `${plain}.js`];
@@ -100,28 +100,28 @@ function isFile(path: string): boolean {
 /** Whether a package of that name is below a `node_modules`; one that is linked there from elsewhere is own source. */
 function isInstalled(from: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
-  for (let dir = dirname(from), last = ''; dir !== last; last = dir, dir = dirname(dir)) {
+  for (let dir = dirname(from), previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {
     const folder = join(dir, 'node_modules', name);
     if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return PACKAGES.test(realpathSync(folder));
   }
   return false;
 }
 
-function parse(path: string, source: string): Module {
+function parseFile(path: string, source: string): Module {
   try {
     const module = parseModule(source);
-    return /\.[mc]?js$/.test(path) ? withTypedefs(module) : module;
+    return /\.[mc]?js$/.test(path) ? addTypedefs(module) : module;
   } catch (error) {
     throw error instanceof SourceError ? new UnreadableFile(path, source, error) : error;
   }
 }
 
 /** Plain JavaScript has its types in comments. */
-function withTypedefs(module: Module): Module {
+function addTypedefs(module: Module): Module {
   const { declarations, imports } = readTypedefs(module);
-  const all: Module['declarations'] = new Map([...module.declarations, ...declarations]);
+  const merged: Module['declarations'] = new Map([...module.declarations, ...declarations]);
   const exports = new Map(module.exports);
   // Each `@typedef` is exported.
   for (const name of declarations.keys()) if (!exports.has(name)) exports.set(name, name);
-  return { ...module, declarations: all, imports: new Map([...imports, ...module.imports]), exports };
+  return { ...module, declarations: merged, imports: new Map([...imports, ...module.imports]), exports };
 }

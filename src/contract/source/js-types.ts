@@ -1,8 +1,8 @@
 // The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and
 // `@returns`. A form that is not understood is an error, or a type that is refused where it is read.
-import { constrains, idle } from './constraint-tags.ts';
-import { endOfBrackets, readDoc, type Tag } from './doc-comment.ts';
-import { splitType, typeAt, withoutBraces } from './jsdoc-type.ts';
+import { isConstraint, unreadConstraintMessage } from './constraint-tags.ts';
+import { findBracketEnd, readDoc, type Tag } from './doc-comment.ts';
+import { parseJsdocType, splitType, stripBraces } from './jsdoc-type.ts';
 import { SourceError } from './source-error.ts';
 import type { Declaration, Import, Member, Module, Param, TypeNode, TypeParam } from './syntax.ts';
 
@@ -11,10 +11,10 @@ export interface Typedefs {
   readonly imports: ReadonlyMap<string, Import>;
 }
 
-export function readTypedefs({ source, docs }: Pick<Module, 'source' | 'docs'>): Typedefs {
+export function readTypedefs({ source, docOffsets }: Pick<Module, 'source' | 'docOffsets'>): Typedefs {
   const declarations = new Map<string, readonly Declaration[]>();
   const imports = new Map<string, Import>();
-  for (const at of docs) {
+  for (const at of docOffsets) {
     const doc = source.slice(at, source.indexOf('*/', at) + 2);
     if (!/@(?:typedef|import)\b/.test(doc)) continue;
     const { text, tags } = readDoc(doc);
@@ -23,61 +23,63 @@ export function readTypedefs({ source, docs }: Pick<Module, 'source' | 'docs'>):
       if (tag[0] !== 'typedef') continue;
       const typedef = readTypedef(tags, i, at);
       if (typedef === undefined) continue;
-      const { name, own } = typedef;
-      const type = declarations.has(name) ? mistake(`@typedef ${name} stands in this file twice`, at) : typedef.type;
-      declarations.set(name, [aliasOf(name, type, templates(tags), `${text}${own}`, at + tag[3])]);
+      const { name, constraints } = typedef;
+      const type = declarations.has(name)
+        ? createMistake(`@typedef ${name} stands in this file twice`, at)
+        : typedef.type;
+      declarations.set(name, [createAlias(name, type, readTemplates(tags), `${text}${constraints}`, at + tag[3])]);
     }
   }
   return { declarations, imports };
 }
 
 /** A tag of these declares something, and constrains nothing before it. */
-const DECLARES = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
+const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
 const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'prop';
-const mistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
+const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
 /** The alias that the tag there declares, with the tags that constrain it. Undefined when it has no name. */
 function readTypedef(
   tags: readonly Tag[],
   i: number,
   at: number,
-): { name: string; type: TypeNode; own: string } | undefined {
+): { name: string; type: TypeNode; constraints: string } | undefined {
   const { type, rest } = splitType((tags[i] as Tag)[1]);
   const name = /^[\p{ID_Continue}$.]+/u.exec(rest)?.[0];
   if (name === undefined) return undefined;
-  const end = tags.findIndex(([other], j) => j > i && DECLARES.test(other) && !/^prop/.test(other));
+  const end = tags.findIndex(([other], j) => j > i && DECLARING_TAG.test(other) && !/^prop/.test(other));
   const members = tags.slice(i + 1, end < 0 ? undefined : end);
   const fields = members.flatMap((tag, j) =>
-    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), tags: constraintsFrom(members, j + 1) }] : [],
+    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), tags: collectConstraints(members, j + 1) }] : [],
   );
   const inner = members.find(([other]) => other === 'type')?.[1];
-  const node = typeAt(type ?? (inner === undefined ? 'Object' : withoutBraces(inner)), at + (tags[i] as Tag)[3]);
+  const node = parseJsdocType(type ?? (inner === undefined ? 'Object' : stripBraces(inner)), at + (tags[i] as Tag)[3]);
   const isFirst = !tags.slice(0, i).some(([other]) => other === 'typedef');
-  const stray = tags.find((tag, j) => constrains(tag) && ((isFirst && j < i) || isBehindAnother(tags, j)));
-  const wrong = stray === undefined ? wrongIn(fields, 'property') : idle(stray);
-  const whole: Field = { path: '', type: node, optional: false, text: '', at: node.at };
+  const stray = tags.find((tag, j) => isConstraint(tag) && ((isFirst && j < i) || belongsToOtherTag(tags, j)));
+  const message = stray === undefined ? findFieldMistake(fields, 'property') : unreadConstraintMessage(stray);
+  const root: Field = { path: '', type: node, optional: false, text: '', at: node.at };
   return {
     name,
-    type: wrong === undefined ? (typeOf(whole, fields, 'property') ?? node) : mistake(wrong, node.at),
-    own: constraintsFrom(members, 0),
+    type: message === undefined ? (buildType(root, fields, 'property') ?? node) : createMistake(message, node.at),
+    constraints: collectConstraints(members, 0),
   };
 }
 
 /** Behind a tag that declares something that cannot be constrained. */
-function isBehindAnother(tags: readonly Tag[], i: number): boolean {
-  const declares = tags.slice(0, i).findLast(([name]) => DECLARES.test(name));
+function belongsToOtherTag(tags: readonly Tag[], i: number): boolean {
+  const declares = tags.slice(0, i).findLast(([name]) => DECLARING_TAG.test(name));
   return declares !== undefined && !/^(?:typedef|prop)/.test(declares[0]);
 }
 
 /** The tags that constrain what the tag before them declares: up to the next one that declares. */
-function constraintsFrom(tags: readonly Tag[], from: number): string {
-  const end = tags.findIndex(([name], i) => i >= from && DECLARES.test(name));
+function collectConstraints(tags: readonly Tag[], from: number): string {
+  const end = tags.findIndex(([name], i) => i >= from && DECLARING_TAG.test(name));
   const between = tags.slice(from, end < 0 ? undefined : end).filter(([name]) => name !== 'type');
   return between.map(([name, text, begins]) => `${begins ? '\n' : ' '}@${name} ${text}`).join('');
 }
 
 /** `@template T, U`, `@template {string} T - text`. */
-function templates(tags: readonly Tag[]): TypeParam[] {
+function readTemplates(tags: readonly Tag[]): TypeParam[] {
   return tags.flatMap(([name, text]) => {
     const names =
       name === 'template'
@@ -87,20 +89,26 @@ function templates(tags: readonly Tag[]): TypeParam[] {
   });
 }
 
-const commentOf = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text} */`);
+const toComment = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text} */`);
 
-function aliasOf(name: string, type: TypeNode, params: readonly TypeParam[], text: string, at: number): Declaration {
-  const doc = commentOf(text);
-  const none = { inside: '', parents: [], members: [], literal: undefined, value: undefined };
-  return { ...none, kind: 'alias', name, params, type, className: '', doc, at };
+function createAlias(
+  name: string,
+  type: TypeNode,
+  typeParams: readonly TypeParam[],
+  text: string,
+  at: number,
+): Declaration {
+  const doc = toComment(text);
+  const emptyFields = { namespace: '', parents: [], members: [], literalRange: undefined, value: undefined };
+  return { ...emptyFields, kind: 'alias', name, typeParams, type, className: '', doc, at };
 }
 
 function readImport(text: string, imports: Map<string, Import>): void {
   const match = /^(?:(\w+)\s*,?\s*)?(?:\{([^}]*)\}|\*\s+as\s+(\w+))?\s*from\s*(['"])(.*?)\4/.exec(text);
   if (match === null) return;
-  const [, byDefault, names, whole, , from] = match as unknown as (string | undefined)[];
-  if (byDefault !== undefined) imports.set(byDefault, { from: from as string, name: 'default' });
-  if (whole !== undefined) imports.set(whole, { from: from as string, name: '*' });
+  const [, defaultName, names, namespaceName, , from] = match as unknown as (string | undefined)[];
+  if (defaultName !== undefined) imports.set(defaultName, { from: from as string, name: 'default' });
+  if (namespaceName !== undefined) imports.set(namespaceName, { from: from as string, name: '*' });
   for (const one of names?.split(',') ?? []) {
     const [outer, local = outer] = one.trim().split(/\s+as\s+/);
     if (outer) imports.set(local as string, { from: from as string, name: outer });
@@ -120,32 +128,32 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
   const isTyped = fields.some(({ type }) => type !== undefined);
   const unread = tags.find(([tag]) => tag === 'overload' || tag === 'type' || (tag === 'template' && isTyped));
   if (unread !== undefined) fail(`@${unread[0]} of an operation is not read: write @param`);
-  const wrong = wrongIn(fields, 'param');
-  if (wrong !== undefined) fail(wrong);
-  const made = params.map((param) => withOwnType(param, at));
-  for (const [i, field] of childrenOf('', fields).entries()) {
-    const type = typeOf(field, fields, 'param');
+  const message = findFieldMistake(fields, 'param');
+  if (message !== undefined) fail(message);
+  const typedParams = params.map((param) => readInlineType(param, at));
+  for (const [i, field] of findChildren('', fields).entries()) {
+    const type = buildType(field, fields, 'param');
     if (type === undefined) continue;
     // A pattern has no name; its tag is found by its place.
     const named = params.findIndex(({ name }) => name === field.path);
     const index = named >= 0 ? named : params[i]?.name === '' ? i : -1;
     if (index < 0) fail(`@param ${field.path || 'without a name'} is no parameter of the operation`);
-    if (made[index]?.type !== undefined) fail(`@param ${field.path} has a type already: write one`);
-    made[index] = { ...(params[index] as Param), type, end: at, optional: field.optional };
+    if (typedParams[index]?.type !== undefined) fail(`@param ${field.path} has a type already: write one`);
+    typedParams[index] = { ...(params[index] as Param), type, typeEnd: at, optional: field.optional };
   }
-  return made;
+  return typedParams;
 }
 
 /** `created(/** @type {T} *\/ data)` */
-function withOwnType(param: Param, at: number): Param {
+function readInlineType(param: Param, at: number): Param {
   const text = readDoc(param.doc).tags.find(([tag]) => tag === 'type')?.[1];
-  return text === undefined ? param : { ...param, type: typeAt(withoutBraces(text), at), end: at };
+  return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
   const tag = readDoc(doc).tags.find(([name]) => name === 'returns' || name === 'return');
   const type = tag === undefined ? undefined : splitType(tag[1]).type;
-  return type === undefined ? undefined : typeAt(type, at);
+  return type === undefined ? undefined : parseJsdocType(type, at);
 }
 
 // Parameters and properties, one a tag; a dotted name is a field of the one before its dot
@@ -164,31 +172,31 @@ interface Field {
 
 /** `{T} name - text`, `{T} [name=1]`, `{T=} name`, `name {T}` */
 function readField(text: string, at: number): Field {
-  const before = splitType(text);
-  const end = before.rest.startsWith('[') ? endOfBrackets(before.rest, 0, '[]') : -1;
-  const [whole = '', plain = ''] = /^`?([\p{ID_Continue}$.[\]]*)`?/u.exec(before.rest) ?? [];
-  const written = end < 0 ? plain : (before.rest.slice(1, end - 1).split('=')[0] as string).trim();
-  const behind = before.rest.slice(end < 0 ? whole.length : end);
-  const { type, rest } = before.type === undefined ? splitType(behind) : { ...before, rest: behind };
+  const beforeName = splitType(text);
+  const end = beforeName.rest.startsWith('[') ? findBracketEnd(beforeName.rest, 0, '[]') : -1;
+  const [quotedName = '', plainName = ''] = /^`?([\p{ID_Continue}$.[\]]*)`?/u.exec(beforeName.rest) ?? [];
+  const written = end < 0 ? plainName : (beforeName.rest.slice(1, end - 1).split('=')[0] as string).trim();
+  const afterName = beforeName.rest.slice(end < 0 ? quotedName.length : end);
+  const { type, rest } = beforeName.type === undefined ? splitType(afterName) : { ...beforeName, rest: afterName };
   return {
     path: written.replaceAll('[]', ''),
     written,
-    type: type === undefined ? undefined : typeAt(type, at),
+    type: type === undefined ? undefined : parseJsdocType(type, at),
     optional: end >= 0 || type?.endsWith('=') === true,
     text: rest.replace(/^[\s-]+/, ''),
     at,
   };
 }
 
-const parentOf = ({ path }: Field): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
-const childrenOf = (parent: string, fields: readonly Field[]): readonly Field[] =>
-  fields.filter((field) => parentOf(field) === parent);
+const parentPath = ({ path }: Field): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
+const findChildren = (parent: string, fields: readonly Field[]): readonly Field[] =>
+  fields.filter((field) => parentPath(field) === parent);
 
 /** Why these are not understood: one stands twice, or is the field of nothing. */
-function wrongIn(fields: readonly Field[], tag: string): string | undefined {
+function findFieldMistake(fields: readonly Field[], tag: string): string | undefined {
   for (const [i, { path, type }] of fields.entries()) {
     if (fields.findIndex((field) => field.path === path) !== i) return `@${tag} ${path} stands here twice: write one`;
-    const parent = parentOf({ path } as Field);
+    const parent = parentPath({ path } as Field);
     if (parent !== '' && type !== undefined && !fields.some((field) => field.path === parent))
       return `@${tag} ${path} is a field of nothing: write @${tag} {Object} ${parent} before it`;
   }
@@ -196,29 +204,33 @@ function wrongIn(fields: readonly Field[], tag: string): string | undefined {
 }
 
 /** Its type with the fields below it, which only an object has, or a list of objects. */
-function typeOf({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
-  const children = childrenOf(path, fields);
+function buildType({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
+  const children = findChildren(path, fields);
   const isList = type?.kind === 'array';
-  const element = isList ? type.of : type;
+  const element = isList ? type.element : type;
   const isObject = element?.kind === 'word' && (element.name === 'any' || element.name === 'object');
   if (isObject && children.length > 0) {
     const listed = children.find(({ written }) => written?.startsWith(`${path}[]`));
     if (listed !== undefined && !isList)
-      return mistake(`@${tag} ${listed.written}: ${path} is no list: write {Object[]} ${path}`, at);
-    const node: TypeNode = { kind: 'object', members: children.map((child) => memberOf(child, path, fields, tag)), at };
-    return isList ? { kind: 'array', of: node, at } : node;
+      return createMistake(`@${tag} ${listed.written}: ${path} is no list: write {Object[]} ${path}`, at);
+    const node: TypeNode = {
+      kind: 'object',
+      members: children.map((child) => buildMember(child, path, fields, tag)),
+      at,
+    };
+    return isList ? { kind: 'array', element: node, at } : node;
   }
   const [typed] = children.filter((child) => child.type !== undefined);
   if (typed === undefined) return type;
   const cure = type === undefined ? `write @${tag} {Object} ${path}` : 'write all fields in one place';
-  return mistake(`@${tag} ${typed.path} is a field of what is no Object: ${cure}`, at);
+  return createMistake(`@${tag} ${typed.path} is a field of what is no Object: ${cure}`, at);
 }
 
-function memberOf(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
+function buildMember(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
   const { path, optional, text, tags = '', at } = field;
-  const type = typeOf(field, fields, tag) ?? { kind: 'word', name: 'any', at };
+  const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
   // Behind a tag code is no tag; before the first one it may be.
-  const doc = commentOf((text === '' ? '' : `@description ${text}`) + tags);
-  return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], body: false, at };
+  const doc = toComment((text === '' ? '' : `@description ${text}`) + tags);
+  return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], hasBody: false, at };
 }

@@ -1,7 +1,7 @@
 // A type as JSDoc writes it: what is in the braces of a tag. The parser of TypeScript reads it once JSDoc's own signs
 // are gone; a form that is not understood becomes a type that is refused where it is read.
 import { Cursor } from './cursor.ts';
-import { endOfBrackets } from './doc-comment.ts';
+import { findBracketEnd } from './doc-comment.ts';
 import { parseType } from './parse-types.ts';
 import { SourceError } from './source-error.ts';
 import type { NameNode, TypeNode } from './syntax.ts';
@@ -10,23 +10,26 @@ import { Kind, type Token, tokenize } from './tokens.ts';
 /** `{T} rest`; a brace that nothing closes is a type that is not understood. */
 export function splitType(text: string): { type: string | undefined; rest: string } {
   const trimmed = text.trim();
-  const end = endOfBrackets(trimmed, 0, '{}');
+  const end = findBracketEnd(trimmed, 0, '{}');
   if (end < 0) return trimmed.startsWith('{') ? { type: trimmed, rest: '' } : { type: undefined, rest: trimmed };
   return { type: trimmed.slice(1, end - 1).trim(), rest: trimmed.slice(end).trim() };
 }
 
 /** `{T}`, and `T` alone. */
-export const withoutBraces = (text: string): string => splitType(text).type ?? text;
+export const stripBraces = (text: string): string => splitType(text).type ?? text;
 
-export function typeAt(text: string, at: number): TypeNode {
-  const other: TypeNode = { kind: 'other', what: `the type {${text}}`, at };
+export function parseJsdocType(text: string, at: number): TypeNode {
+  const unsupported: TypeNode = { kind: 'unsupported', form: `the type {${text}}`, at };
   try {
-    const c = new Cursor(tokenize(withoutSigns(text.replace(/=$/, ''))), { type: parseType, value: () => undefined });
+    const c = new Cursor(tokenize(replaceJsdocSigns(text.replace(/=$/, ''))), {
+      parseType,
+      parseValue: () => undefined,
+    });
     const type = parseType(c);
-    return c.atEnd ? scriptType(type, at) : other;
+    return c.isAtEnd ? translateNames(type, at) : unsupported;
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
-    return other;
+    return unsupported;
   }
 }
 
@@ -34,44 +37,44 @@ export function typeAt(text: string, at: number): TypeNode {
  * JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is
  * `Array<T>`.
  */
-function withoutSigns(text: string): string {
+function replaceJsdocSigns(text: string): string {
   const { list } = tokenize(text);
   let plain = text;
   for (let i = list.length - 2; i >= 0; i--) {
     const { kind, at } = list[i] as Token;
-    const sign = kind === Kind.punctuation ? plainSign(list, i) : undefined;
+    const sign = kind === Kind.punctuation ? translateSign(list, i) : undefined;
     if (sign !== undefined) plain = plain.slice(0, at) + sign + plain.slice(at + 1);
   }
   return plain;
 }
 
 /** Undefined for a sign that TypeScript has too. */
-function plainSign(list: readonly Token[], i: number): string | undefined {
+function translateSign(list: readonly Token[], i: number): string | undefined {
   const { text } = list[i] as Token;
-  const behind = (list[i + 1] as Token).text;
+  const nextText = (list[i + 1] as Token).text;
   if (text === '*') return 'any';
-  if (text === '!' || (text === '.' && behind === '<')) return '';
-  const before = list[i - 1];
+  if (text === '!' || (text === '.' && nextText === '<')) return '';
+  const previous = list[i - 1];
   if (text !== '?') return undefined;
-  if (before === undefined || (before.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(before.text)))
-    return /^[>),\]}|&=]?$/.test(behind) ? 'any' : 'null|';
-  return behind === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
+  if (previous === undefined || (previous.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(previous.text)))
+    return /^[>),\]}|&=]?$/.test(nextText) ? 'any' : 'null|';
+  return nextText === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
 }
 
 /** What names mean in a script; all places are that of the comment. */
-function scriptType<T>(node: T, at: number): T {
-  if (Array.isArray(node)) return node.map((one) => scriptType(one, at)) as T;
+function translateNames<T>(node: T, at: number): T {
+  if (Array.isArray(node)) return node.map((item) => translateNames(item, at)) as T;
   if (typeof node !== 'object' || node === null) return node;
-  const moved = Object.fromEntries(
-    Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : scriptType(value, at)]),
+  const translated = Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : translateNames(value, at)]),
   ) as T;
-  return isName(moved) ? ((scriptName(moved) ?? moved) as T) : moved;
+  return isName(translated) ? ((translateName(translated) ?? translated) as T) : translated;
 }
 
 const isName = (node: unknown): node is NameNode =>
   (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
 
-function scriptName({ name, args, at }: NameNode): TypeNode | undefined {
+function translateName({ name, args, at }: NameNode): TypeNode | undefined {
   const [first] = args;
   const any: TypeNode = { kind: 'word', name: 'any', at };
   if (/^(?:String|Number|Boolean|Undefined|Void)$/.test(name)) return { kind: 'word', name: name.toLowerCase(), at };
@@ -79,5 +82,5 @@ function scriptName({ name, args, at }: NameNode): TypeNode | undefined {
   if (name === 'Object' && first === undefined) return any;
   if (name === 'Object' && args.length === 2 && first?.kind === 'word' && /^(?:string|number)$/.test(first.name))
     return { kind: 'name', name: 'Record', args, at };
-  return name === 'Array' && first === undefined ? { kind: 'array', of: any, at } : undefined;
+  return name === 'Array' && first === undefined ? { kind: 'array', element: any, at } : undefined;
 }

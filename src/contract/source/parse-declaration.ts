@@ -3,32 +3,32 @@ import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { Declaration, TypeNode } from './syntax.ts';
 
-export function declarationOf(
+export function createDeclaration(
   c: Cursor,
   kind: Declaration['kind'],
   name: string,
-  rest: Partial<Declaration>,
+  fields: Partial<Declaration>,
 ): Declaration {
   return {
     kind,
     name,
-    inside: c.inside,
-    params: [],
+    namespace: c.namespace,
+    typeParams: [],
     parents: [],
     members: [],
     type: undefined,
-    literal: undefined,
+    literalRange: undefined,
     value: undefined,
     className: name,
     doc: undefined,
     at: c.token().at,
-    ...rest,
+    ...fields,
   };
 }
 
 /** The name that stands in a class expression; undefined: it has none. */
-export function classNameAt(c: Cursor): string | undefined {
-  return c.isName() && !c.is('extends') && !c.is('implements') ? c.name() : undefined;
+export function parseClassName(c: Cursor): string | undefined {
+  return c.isName() && !c.is('extends') && !c.is('implements') ? c.expectName() : undefined;
 }
 
 /** From behind the name of a class or an interface to behind its closing brace. */
@@ -36,23 +36,23 @@ export function parseBody(
   c: Cursor,
   kind: 'interface' | 'class',
   name: string,
-  rest: Partial<Declaration>,
+  fields: Partial<Declaration>,
 ): Declaration {
   const from = c.i;
-  const params = parseTypeParams(c);
-  const parents = heritage(c);
-  const end = c.end('{');
+  const typeParams = parseTypeParams(c);
+  const parents = parseParents(c);
+  const end = c.closingIndex('{');
   c.i++;
   if (kind === 'interface') {
-    const head = c.sound({ kind: 'word', name: 'unknown', at: c.token().at }, from);
-    if (head.kind === 'mistake') parents.push(head);
+    const misplaced = c.refuseStrayTags({ kind: 'word', name: 'unknown', at: c.token().at }, from);
+    if (misplaced.kind === 'mistake') parents.push(misplaced);
   }
   const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
   c.i = end + 1;
-  return declarationOf(c, kind, name, { params, parents, members, ...rest });
+  return createDeclaration(c, kind, name, { typeParams, parents, members, ...fields });
 }
 
-function heritage(c: Cursor): TypeNode[] {
+function parseParents(c: Cursor): TypeNode[] {
   const parents: TypeNode[] = [];
   while (c.is('extends') || c.is('implements')) {
     const isParent = c.next().text === 'extends';
@@ -65,16 +65,16 @@ function heritage(c: Cursor): TypeNode[] {
           c.skip();
         }
         c.skipTo('{');
-        if (isParent) parents.push({ kind: 'other', what: 'a class made by an expression', at });
+        if (isParent) parents.push({ kind: 'unsupported', form: 'a class made by an expression', at });
         continue;
       }
-      const name = c.dotted(c.name());
+      const name = c.parseDottedName(c.expectName());
       const args = parseTypeArgs(c);
       const isPlain = c.is('{') || c.is(',') || c.is('implements');
       if (!isPlain) c.skipTo('{');
-      if (!isPlain) parents.push({ kind: 'other', what: 'a class made by a call', at });
-      else if (isParent) parents.push(c.sound({ kind: 'name', name, args, at }, from));
-    } while (c.take(','));
+      if (!isPlain) parents.push({ kind: 'unsupported', form: 'a class made by a call', at });
+      else if (isParent) parents.push(c.refuseStrayTags({ kind: 'name', name, args, at }, from));
+    } while (c.accept(','));
   }
   return parents;
 }

@@ -12,82 +12,95 @@ const MODIFIERS = new Set(
 );
 /** These need their member on the same line; alone on a line they are a field. */
 const LINE_BOUND = /^(?:async|declare|accessor|abstract)$/;
-const CONTINUES = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
+const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
 export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Member[] {
-  const found: Member[] = [];
+  const members: Member[] = [];
   while (c.i < end) {
-    if (c.take(';') || c.take(',')) continue;
-    found.push(member(c, end, holder));
+    if (c.accept(';') || c.accept(',')) continue;
+    members.push(parseMember(c, end, holder));
   }
-  return found;
+  return members;
 }
 
-function member(c: Cursor, end: number, holder: MemberHolder): Member {
-  const { at, doc: before } = c.token();
+function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
+  const { at, doc: ownDoc } = c.token();
   const from = c.i;
   const modifiers: string[] = [];
-  const decorator = skipDecorators(c);
-  while ((c.isName() && MODIFIERS.has(c.token().text) && startsMember(c, 1)) || c.is('*')) {
+  const decoratorName = skipDecorators(c);
+  while ((c.isName() && MODIFIERS.has(c.token().text) && isBeforeMember(c, 1)) || c.is('*')) {
     modifiers.push(c.next().text);
   }
-  const docAt = before === undefined ? c.i : from;
-  const doc = c.i === from ? before : c.docBehind(before);
-  const base = { modifiers, doc, at, optional: false, params: [], type: undefined, body: false };
+  const docIndex = ownDoc === undefined ? c.i : from;
+  const doc = c.i === from ? ownDoc : c.joinDoc(ownDoc);
+  const shared = { modifiers, doc, at, optional: false, params: [], type: undefined, hasBody: false };
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
     c.skip();
-    return { ...base, kind: 'other', name: '' };
+    return { ...shared, kind: 'other', name: '' };
   }
-  if (holder === 'value' && c.take('...')) {
+  if (holder === 'value' && c.accept('...')) {
     skipValue(c, end, ',');
-    return { ...base, kind: 'spread', name: '' };
+    return { ...shared, kind: 'spread', name: '' };
   }
   if (c.is('(') || c.is('<') || (holder === 'type' && c.is('new') && (c.is('(', 1) || c.is('<', 1)))) {
-    c.take('new');
+    c.accept('new');
     parseSignature(c);
-    return { ...base, kind: 'other', name: '' };
+    return { ...shared, kind: 'other', name: '' };
   }
-  if (c.is('[') && c.isName(1) && c.is(':', 2)) return indexSignature(c, base, from, docAt);
-  const { name, computed } = memberName(c);
-  const named = { ...base, name, computed };
+  if (c.is('[') && c.isName(1) && c.is(':', 2)) return parseIndexSignature(c, shared, from, docIndex);
+  const { name, computed } = parseMemberName(c);
+  const nameAndShared = { ...shared, name, computed };
   const optional = c.is('?');
-  if (!c.take('?')) c.take('!');
+  if (!c.accept('?')) c.accept('!');
   if (c.is('(') || c.is('<')) {
     const { params, result, typeParams } = parseSignature(c);
-    const body = c.is('{');
-    if (body) c.skip();
+    const hasBody = c.is('{');
+    if (hasBody) c.skip();
     const kind = modifiers.includes('get') || modifiers.includes('set') ? 'accessor' : 'method';
-    return { ...named, kind, optional, params, typeParams, type: result, body };
+    return { ...nameAndShared, kind, optional, params, typeParams, type: result, hasBody };
   }
-  if (holder === 'value') return { ...named, optional, kind: 'property', value: propertyValue(c, end, named) };
-  const type = c.take(':') ? c.type() : undefined;
-  const typed = type === undefined ? {} : { doc: c.takeDoc(docAt), type: c.sound(type, from, c.behind) };
-  const decorated = decorator === undefined ? {} : { type: decoratedType(decorator, at) };
-  if (holder === 'class' && c.take('=')) skipValue(c, end, ';', true);
-  else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().fresh) c.fail(';');
-  return { ...named, kind: 'property', optional, ...typed, ...decorated };
+  if (holder === 'value')
+    return { ...nameAndShared, optional, kind: 'property', value: parsePropertyValue(c, end, nameAndShared) };
+  const type = c.accept(':') ? c.parseType() : undefined;
+  const typed =
+    type === undefined ? {} : { doc: c.readDocAt(docIndex), type: c.refuseStrayTags(type, from, c.declarationEnd) };
+  const decorated = decoratorName === undefined ? {} : { type: refuseDecorator(decoratorName, at) };
+  if (holder === 'class' && c.accept('=')) skipValue(c, end, ';', true);
+  else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().startsLine) c.fail(';');
+  return { ...nameAndShared, kind: 'property', optional, ...typed, ...decorated };
 }
 
-type Base = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'body'>;
+type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'hasBody'>;
 
-function indexSignature(c: Cursor, base: Base, from: number, docAt: number): Member {
+function parseIndexSignature(c: Cursor, shared: SharedFields, start: number, docIndex: number): Member {
   c.i += 3;
-  const key = c.type();
+  const key = c.parseType();
   c.expect(']');
   c.expect(':');
   const params = [{ name: '', optional: false, rest: false, type: key }];
-  const type = c.type();
-  return { ...base, kind: 'index', name: '', params, doc: c.takeDoc(docAt), type: c.sound(type, from, c.behind) };
+  const type = c.parseType();
+  return {
+    ...shared,
+    kind: 'index',
+    name: '',
+    params,
+    doc: c.readDocAt(docIndex),
+    type: c.refuseStrayTags(type, start, c.declarationEnd),
+  };
 }
 
-function decoratedType(name: string, at: number): TypeNode {
+function refuseDecorator(name: string, at: number): TypeNode {
   const cure = 'write the constraint as a tag, or give a schema in static operations';
   return { kind: 'mistake', message: `decorators such as @${name} are not read: ${cure}`, at };
 }
 
-function propertyValue(c: Cursor, end: number, { name, computed }: Pick<Member, 'name' | 'computed'>): Member['value'] {
+function parsePropertyValue(
+  c: Cursor,
+  end: number,
+  { name, computed }: Pick<Member, 'name' | 'computed'>,
+): Member['value'] {
   let value: Member['value'];
-  if (c.take(':')) value = c.value(end);
+  if (c.accept(':')) value = c.parseValue(end);
   else if ((c.i >= end || c.is(',')) && computed === undefined) value = { kind: 'reference', name };
   skipValue(c, end, ',');
   return value;
@@ -100,8 +113,8 @@ export function parseFunction(c: Cursor): FunctionNode {
 /** @returns the name of the first one */
 export function skipDecorators(c: Cursor): string | undefined {
   let first: string | undefined;
-  while (c.take('@')) {
-    const name = c.is('(') ? '(…)' : c.dotted(c.name());
+  while (c.accept('@')) {
+    const name = c.is('(') ? '(…)' : c.parseDottedName(c.expectName());
     first ??= name;
     parseTypeArgs(c);
     if (c.is('(')) c.skip();
@@ -110,100 +123,100 @@ export function skipDecorators(c: Cursor): string | undefined {
 }
 
 /** Whether a modifier is one, and not itself the name. */
-function startsMember(c: Cursor, ahead: number): boolean {
-  const { kind, text, fresh } = c.token(ahead);
-  if (kind === Kind.name) return !fresh || !LINE_BOUND.test(c.token(ahead - 1).text);
+function isBeforeMember(c: Cursor, ahead: number): boolean {
+  const { kind, text, startsLine } = c.token(ahead);
+  if (kind === Kind.name) return !startsLine || !LINE_BOUND.test(c.token(ahead - 1).text);
   if (kind === Kind.string || kind === Kind.number || text === '[' || text === '*') return true;
   return text === '{' && c.is('static', ahead - 1);
 }
 
-function memberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
+function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   const { kind, text, value } = c.token();
   if (kind === Kind.name || kind === Kind.string || kind === Kind.number) {
     c.i++;
     return { name: kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value };
   }
   if (!c.is('[')) return c.fail('a member');
-  const end = c.end('[');
+  const end = c.closingIndex('[');
   c.i++;
-  const inner = c.token();
-  const isText = inner.kind === Kind.string || inner.text === '`';
-  const computed = c.isName() ? c.dotted(c.name()) : '';
+  const keyToken = c.token();
+  const isText = keyToken.kind === Kind.string || keyToken.text === '`';
+  const computed = c.isName() ? c.parseDottedName(c.expectName()) : '';
   const isPlain = c.i === end;
   const isTextAlone = isText && c.i + 1 === end;
   c.i = end + 1;
-  return isTextAlone ? { name: inner.value } : { name: '', computed: isPlain ? computed : '' };
+  return isTextAlone ? { name: keyToken.value } : { name: '', computed: isPlain ? computed : '' };
 }
 
 export function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
   const typeParams = parseTypeParams(c);
   const params = parseParams(c);
-  return { typeParams, params, result: c.take(':') ? c.type() : undefined };
+  return { typeParams, params, result: c.accept(':') ? c.parseType() : undefined };
 }
 
 function parseParams(c: Cursor): Param[] {
-  const end = c.end('(');
-  const found: Param[] = [];
+  const end = c.closingIndex('(');
+  const params: Param[] = [];
   c.i++;
   while (c.i < end) {
     const { doc } = c.token();
     const from = c.i;
     skipDecorators(c);
-    let declares = false;
+    let declaresField = false;
     while (MODIFIERS.has(c.token().text) && c.isName() && c.isName(1)) {
-      declares = true;
+      declaresField = true;
       c.i++;
     }
-    const rest = c.take('...');
+    const rest = c.accept('...');
     let name = '';
     if (c.is('{') || c.is('[')) c.skip();
-    else name = c.name();
-    const optional = c.take('?');
-    const type = c.take(':') ? c.sound(c.type(), from, c.i + 1) : undefined;
+    else name = c.expectName();
+    const optional = c.accept('?');
+    const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.i + 1) : undefined;
     const typeEnd = c.token().at;
-    const preset = c.take('=');
-    if (preset) skipValue(c, end, ',');
-    found.push({ name, optional: optional || preset, rest, type, end: typeEnd, declares, doc });
+    const hasDefault = c.accept('=');
+    if (hasDefault) skipValue(c, end, ',');
+    params.push({ name, optional: optional || hasDefault, rest, type, typeEnd, declaresField, doc });
     if (c.i < end) c.expect(',');
   }
   c.i = end + 1;
-  return found;
+  return params;
 }
 
 export function parseTypeParams(c: Cursor): TypeParam[] {
-  const found: TypeParam[] = [];
-  if (!c.take('<')) return found;
-  while (!c.take('>')) {
+  const params: TypeParam[] = [];
+  if (!c.accept('<')) return params;
+  while (!c.accept('>')) {
     while ((c.is('const') || c.is('in') || c.is('out')) && c.isName(1)) c.i++;
-    const name = c.name();
-    const constraint = c.take('extends') ? c.type() : undefined;
-    found.push({ name, constraint, fallback: c.take('=') ? c.type() : undefined });
+    const name = c.expectName();
+    const constraint = c.accept('extends') ? c.parseType() : undefined;
+    params.push({ name, constraint, fallback: c.accept('=') ? c.parseType() : undefined });
     if (!c.is('>')) c.expect(',');
   }
-  return found;
+  return params;
 }
 
 export function parseTypeArgs(c: Cursor): TypeNode[] {
   const args: TypeNode[] = [];
-  if (!c.is('<') || c.token().fresh) return args;
+  if (!c.is('<') || c.token().startsLine) return args;
   c.i++;
-  while (!c.take('>')) {
-    args.push(c.type());
+  while (!c.accept('>')) {
+    args.push(c.parseType());
     if (!c.is('>')) c.expect(',');
   }
   return args;
 }
 
 /** To the `stop` that ends a value, or, with `lines`, to where a line break does. */
-export function skipValue(c: Cursor, end: number, stop: string, lines = false): void {
+export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
   for (const from = c.i; c.i < end; c.i++) {
     if (c.is(stop) || c.is(';')) return;
     if (
-      lines &&
+      endsWithLine &&
       c.i > from &&
-      c.token().fresh &&
+      c.token().startsLine &&
       endsOperand(c, 0) &&
-      !CONTINUES.test(c.token().text) &&
+      !CONTINUES_VALUE.test(c.token().text) &&
       !(c.is('!') && c.is('=', 1)) &&
       c.token().kind !== Kind.template
     ) {

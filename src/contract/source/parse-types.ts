@@ -1,33 +1,34 @@
-// Types by recursive descent. What is outside of the subset is read over and becomes a node `other`.
+// Parses types by recursive descent. A type outside the supported subset is stepped over and becomes an `unsupported`
+// node.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { TupleItem, TypeNode } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
-const WORDS = new Set('string number boolean undefined unknown any never object void bigint symbol'.split(' '));
+const BUILTIN_WORDS = new Set('string number boolean undefined unknown any never object void bigint symbol'.split(' '));
 
 export function parseType(c: Cursor): TypeNode {
   const from = c.i;
-  return c.sound(wholeType(c), from);
+  return c.refuseStrayTags(parseConditionalType(c), from);
 }
 
-function wholeType(c: Cursor): TypeNode {
+function parseConditionalType(c: Cursor): TypeNode {
   const { at } = c.token();
-  if (isFunctionType(c)) return functionType(c, at);
-  const first = union(c);
-  if (!c.is('extends') || c.token().fresh) return predicateOr(c, first, at);
+  if (isFunctionType(c)) return parseFunctionType(c, at);
+  const first = parseUnion(c);
+  if (!c.is('extends') || c.token().startsLine) return parsePredicate(c, first, at);
   c.i++;
-  union(c);
+  parseUnion(c);
   c.expect('?');
   parseType(c);
   c.expect(':');
   parseType(c);
-  return { kind: 'other', what: 'a conditional type', at };
+  return { kind: 'unsupported', form: 'a conditional type', at };
 }
 
-/** `x is T` is a boolean. */
-function predicateOr(c: Cursor, first: TypeNode, at: number): TypeNode {
-  if (!c.is('is') || c.token().fresh || !/^(?:name|word|other)$/.test(first.kind)) return first;
+/** Reads `x is T` as boolean; any other type stays as it is. */
+function parsePredicate(c: Cursor, first: TypeNode, at: number): TypeNode {
+  if (!c.is('is') || c.token().startsLine || !/^(?:name|word|unsupported)$/.test(first.kind)) return first;
   c.i++;
   parseType(c);
   return { kind: 'word', name: 'boolean', at };
@@ -38,26 +39,32 @@ function isFunctionType(c: Cursor): boolean {
   return c.is('(') && c.is('=>', (c.partner[c.i] as number) - c.i + 1);
 }
 
-function functionType(c: Cursor, at: number): TypeNode {
+function parseFunctionType(c: Cursor, at: number): TypeNode {
   while (c.isName()) c.i++;
   parseTypeParams(c);
-  c.i = c.end('(') + 1;
+  c.i = c.closingIndex('(') + 1;
   c.expect('=>');
   parseType(c);
-  return { kind: 'other', what: 'a function', at };
+  return { kind: 'unsupported', form: 'a function', at };
 }
 
-const union = (c: Cursor): TypeNode => joined(c, '|', 'union', (inner) => joined(inner, '&', 'intersection', operator));
+const parseUnion = (c: Cursor): TypeNode =>
+  parseParts(c, '|', 'union', (inner) => parseParts(inner, '&', 'intersection', parseOperator));
 
-function joined(c: Cursor, sign: '|' | '&', kind: 'union' | 'intersection', part: (c: Cursor) => TypeNode): TypeNode {
+function parseParts(
+  c: Cursor,
+  sign: '|' | '&',
+  kind: 'union' | 'intersection',
+  part: (c: Cursor) => TypeNode,
+): TypeNode {
   const { at } = c.token();
-  c.take(sign);
-  const of = [isFunctionType(c) ? functionType(c, at) : part(c)];
-  while (c.take(sign)) of.push(isFunctionType(c) ? functionType(c, at) : part(c));
-  return of.length === 1 ? (of[0] as TypeNode) : { kind, of, at };
+  c.accept(sign);
+  const parts = [isFunctionType(c) ? parseFunctionType(c, at) : part(c)];
+  while (c.accept(sign)) parts.push(isFunctionType(c) ? parseFunctionType(c, at) : part(c));
+  return parts.length === 1 ? (parts[0] as TypeNode) : { kind, parts, at };
 }
 
-function operator(c: Cursor): TypeNode {
+function parseOperator(c: Cursor): TypeNode {
   const { at, text } = c.token();
   if (
     (text === 'keyof' || text === 'readonly' || text === 'unique' || text === 'infer') &&
@@ -65,27 +72,27 @@ function operator(c: Cursor): TypeNode {
     startsType(c, 1)
   ) {
     c.i++;
-    const of = operator(c);
-    if (text === 'keyof' || text === 'readonly') return { kind: text, of, at };
-    if (text === 'infer' && c.take('extends')) union(c);
-    return { kind: 'other', what: text === 'unique' ? 'a unique symbol' : 'an inferred type', at };
+    const of = parseOperator(c);
+    if (text === 'keyof' || text === 'readonly') return { kind: text, operand: of, at };
+    if (text === 'infer' && c.accept('extends')) parseUnion(c);
+    return { kind: 'unsupported', form: text === 'unique' ? 'a unique symbol' : 'an inferred type', at };
   }
-  if (text === 'asserts' && c.isName() && c.isName(1) && !c.token(1).fresh) {
+  if (text === 'asserts' && c.isName() && c.isName(1) && !c.token(1).startsLine) {
     c.i += 2;
-    if (c.take('is')) parseType(c);
+    if (c.accept('is')) parseType(c);
     return { kind: 'word', name: 'void', at };
   }
-  let left = primary(c);
-  while (c.is('[') && !c.token().fresh) {
+  let type = parsePrimary(c);
+  while (c.is('[') && !c.token().startsLine) {
     c.i++;
-    if (c.take(']')) left = { kind: 'array', of: left, at };
+    if (c.accept(']')) type = { kind: 'array', element: type, at };
     else {
       const key = parseType(c);
       c.expect(']');
-      left = { kind: 'at', object: left, key, at };
+      type = { kind: 'indexed', object: type, key, at };
     }
   }
-  return left;
+  return type;
 }
 
 function startsType(c: Cursor, ahead: number): boolean {
@@ -94,15 +101,15 @@ function startsType(c: Cursor, ahead: number): boolean {
   return kind !== Kind.end && text !== 'extends' && text !== 'is';
 }
 
-function primary(c: Cursor): TypeNode {
+function parsePrimary(c: Cursor): TypeNode {
   const { kind, text, at, value } = c.token();
-  if (kind === Kind.template) return template(c, at);
-  if (text === '{' && kind === Kind.punctuation) return object(c, at);
-  if (text === '[' && kind === Kind.punctuation) return tuple(c, at);
+  if (kind === Kind.template) return parseTemplate(c, at);
+  if (text === '{' && kind === Kind.punctuation) return parseObjectType(c, at);
+  if (text === '[' && kind === Kind.punctuation) return parseTuple(c, at);
   c.i++;
   if (kind === Kind.string) return { kind: 'literal', value, at };
-  if (kind === Kind.number) return number(text, 1, at);
-  if (text === '-' && c.token().kind === Kind.number) return number(c.next().text, -1, at);
+  if (kind === Kind.number) return numberLiteral(text, 1, at);
+  if (text === '-' && c.token().kind === Kind.number) return numberLiteral(c.next().text, -1, at);
   if (text === '(') {
     const inner = parseType(c);
     c.expect(')');
@@ -112,43 +119,43 @@ function primary(c: Cursor): TypeNode {
     c.i--;
     return c.fail('a type');
   }
-  return named(c, value, at);
+  return parseNamedType(c, value, at);
 }
 
-function named(c: Cursor, word: string, at: number): TypeNode {
+function parseNamedType(c: Cursor, word: string, at: number): TypeNode {
   if (word === 'true' || word === 'false') return { kind: 'literal', value: word === 'true', at };
   if (word === 'null') return { kind: 'literal', value: null, at };
-  if (WORDS.has(word) && !c.is('.')) return { kind: 'word', name: word, at };
-  if (word === 'typeof') return typeOf(c, at);
-  if (word === 'import' && c.is('(')) return importType(c, at);
-  if (word === 'this') return { kind: 'other', what: '`this`', at };
-  return { kind: 'name', name: c.dotted(word), args: parseTypeArgs(c), at };
+  if (BUILTIN_WORDS.has(word) && !c.is('.')) return { kind: 'word', name: word, at };
+  if (word === 'typeof') return parseTypeOf(c, at);
+  if (word === 'import' && c.is('(')) return parseImportType(c, at);
+  if (word === 'this') return { kind: 'unsupported', form: '`this`', at };
+  return { kind: 'name', name: c.parseDottedName(word), args: parseTypeArgs(c), at };
 }
 
-function number(text: string, sign: number, at: number): TypeNode {
-  if (text.endsWith('n')) return { kind: 'other', what: 'a bigint', at };
+function numberLiteral(text: string, sign: number, at: number): TypeNode {
+  if (text.endsWith('n')) return { kind: 'unsupported', form: 'a bigint', at };
   return { kind: 'literal', value: sign * Number(text.replaceAll('_', '')), at };
 }
 
-function typeOf(c: Cursor, at: number): TypeNode {
-  if (c.take('import')) {
-    importType(c, at);
-    return { kind: 'other', what: '`typeof import()`', at };
+function parseTypeOf(c: Cursor, at: number): TypeNode {
+  if (c.accept('import')) {
+    parseImportType(c, at);
+    return { kind: 'unsupported', form: '`typeof import()`', at };
   }
-  const of = c.dotted(c.name());
-  if (c.is('<') && !c.token().fresh) parseTypeArgs(c);
-  return { kind: 'typeof', name: of, at };
+  const name = c.parseDottedName(c.expectName());
+  if (c.is('<') && !c.token().startsLine) parseTypeArgs(c);
+  return { kind: 'typeof', name, at };
 }
 
-function importType(c: Cursor, at: number): TypeNode {
-  const end = c.end('(');
+function parseImportType(c: Cursor, at: number): TypeNode {
+  const end = c.closingIndex('(');
   const from = c.token(1).value;
   c.i = end + 1;
-  const path = c.is('.') ? c.dotted('').slice(1) : '*';
+  const path = c.is('.') ? c.parseDottedName('').slice(1) : '*';
   return { kind: 'name', name: path, args: parseTypeArgs(c), from, at };
 }
 
-function template(c: Cursor, at: number): TypeNode {
+function parseTemplate(c: Cursor, at: number): TypeNode {
   const texts = [c.token().value];
   const types: TypeNode[] = [];
   while (c.next().text.endsWith('{')) {
@@ -158,52 +165,52 @@ function template(c: Cursor, at: number): TypeNode {
   return { kind: 'template', texts, types, at };
 }
 
-function tuple(c: Cursor, at: number): TypeNode {
+function parseTuple(c: Cursor, at: number): TypeNode {
   const items: TupleItem[] = [];
   c.expect('[');
-  while (!c.take(']')) {
-    const rest = c.take('...');
+  while (!c.accept(']')) {
+    const rest = c.accept('...');
     const isLabelled = c.isName() && (c.is(':', 1) || (c.is('?', 1) && c.is(':', 2)));
     let optional = false;
     if (isLabelled) {
       c.i++;
-      optional = c.take('?');
+      optional = c.accept('?');
       c.expect(':');
     }
     const type = parseType(c);
-    items.push({ type, rest, optional: c.take('?') || optional });
+    items.push({ type, rest, optional: c.accept('?') || optional });
     if (!c.is(']')) c.expect(',');
   }
   return { kind: 'tuple', items, at };
 }
 
-function object(c: Cursor, at: number): TypeNode {
-  const end = c.end('{');
+function parseObjectType(c: Cursor, at: number): TypeNode {
+  const end = c.closingIndex('{');
   let ahead = 1;
   if (c.is('+', ahead) || c.is('-', ahead)) ahead++;
   if (c.is('readonly', ahead)) ahead++;
-  if (c.is('[', ahead) && c.is('in', ahead + 2)) return mapped(c, ahead + 1, end, at);
+  if (c.is('[', ahead) && c.is('in', ahead + 2)) return parseMappedType(c, ahead + 1, end, at);
   c.i++;
   const members = parseMembers(c, end, 'type');
   c.i = end + 1;
   return { kind: 'object', members, at };
 }
 
-function mapped(c: Cursor, ahead: number, end: number, at: number): TypeNode {
+function parseMappedType(c: Cursor, ahead: number, end: number, at: number): TypeNode {
   c.i += ahead;
-  const param = c.name();
+  const param = c.expectName();
   c.expect('in');
   const keys = parseType(c);
-  const renamed = c.take('as');
-  if (renamed) parseType(c);
+  const isRenamed = c.accept('as');
+  if (isRenamed) parseType(c);
   c.expect(']');
   const sign = c.is('+') || c.is('-') ? c.next().text : '';
-  const optional = c.take('?') ? `${sign}?` : '';
-  const of: TypeNode = c.take(':') ? parseType(c) : { kind: 'word', name: 'any', at };
-  while (c.take(';') || c.take(','));
+  const optional = c.accept('?') ? `${sign}?` : '';
+  const value: TypeNode = c.accept(':') ? parseType(c) : { kind: 'word', name: 'any', at };
+  while (c.accept(';') || c.accept(','));
   if (c.i !== end) c.fail('}');
   c.i++;
-  return renamed
-    ? { kind: 'other', what: 'a mapped type with `as`', at }
-    : { kind: 'mapped', param, keys, of, optional, at };
+  return isRenamed
+    ? { kind: 'unsupported', form: 'a mapped type with `as`', at }
+    : { kind: 'mapped', param, keys, value, optional, at };
 }

@@ -1,23 +1,23 @@
-// Values that lead to operations: functions, classes, objects, and names of such. Every other expression stays unread,
-// and an operation behind it refuses the file.
+// Parses the values that may lead to operations: functions, classes, objects, and names of them. All other expressions
+// have no node, so an operation behind one refuses the file.
 import type { Cursor } from './cursor.ts';
-import { classNameAt, parseBody } from './parse-declaration.ts';
+import { parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
 import { SourceError } from './source-error.ts';
 import type { ValueNode } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
 /**
- * The value that begins here; undefined when its form is not followed.
+ * Parses the value at the cursor. For an unsupported form the result is undefined, and the cursor stays.
  *
- * @param end index of the bracket that closes what the value is part of
+ * @param end index of the bracket that closes the expression around the value
  */
-export function valueAt(c: Cursor, end: number): ValueNode | undefined {
+export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.i;
   try {
-    const value = operand(c, end);
-    while (value !== undefined && suffix(c));
-    if (value !== undefined && endsHere(c, end)) return value;
+    const value = parseOperand(c, end);
+    while (value !== undefined && skipSuffix(c));
+    if (value !== undefined && isValueEnd(c, end)) return value;
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
   }
@@ -25,100 +25,100 @@ export function valueAt(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/** `x!`, `x as T`, `x satisfies T` are `x` at run time. */
-function suffix(c: Cursor): boolean {
-  if (c.token().fresh) return false;
-  if (c.take('!')) return true;
-  if (!c.take('as') && !c.take('satisfies')) return false;
-  if (!c.take('const')) c.type();
+/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. */
+function skipSuffix(c: Cursor): boolean {
+  if (c.token().startsLine) return false;
+  if (c.accept('!')) return true;
+  if (!c.accept('as') && !c.accept('satisfies')) return false;
+  if (!c.accept('const')) c.parseType();
   return true;
 }
 
-function endsHere(c: Cursor, end: number): boolean {
-  const { kind, text, fresh } = c.token();
+function isValueEnd(c: Cursor, end: number): boolean {
+  const { kind, text, startsLine } = c.token();
   if (c.i >= end || kind === Kind.end) return true;
-  if (kind === Kind.punctuation) return /^[,;]$/.test(text) || (fresh && text === '@');
-  return fresh && kind !== Kind.template && !/^(?:in|instanceof)$/.test(text);
+  if (kind === Kind.punctuation) return /^[,;]$/.test(text) || (startsLine && text === '@');
+  return startsLine && kind !== Kind.template && !/^(?:in|instanceof)$/.test(text);
 }
 
-function operand(c: Cursor, end: number): ValueNode | undefined {
+function parseOperand(c: Cursor, end: number): ValueNode | undefined {
   const { doc } = c.token();
-  const value = bare(c, end);
+  const value = parseBareOperand(c, end);
   return value?.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
 }
 
-function bare(c: Cursor, end: number): ValueNode | undefined {
-  const made = functionAt(c, end);
-  if (made !== undefined) return made;
-  if (c.is('(')) return inBrackets(c);
-  if (c.is('{')) return objectAt(c);
-  if (c.is('class')) return classAt(c);
-  if (c.take('new')) return newAt(c);
+function parseBareOperand(c: Cursor, end: number): ValueNode | undefined {
+  const node = parseFunctionValue(c, end);
+  if (node !== undefined) return node;
+  if (c.is('(')) return parseParenthesized(c);
+  if (c.is('{')) return parseObject(c);
+  if (c.is('class')) return parseClass(c);
+  if (c.accept('new')) return parseNew(c);
   if (!c.isName()) return undefined;
-  const name = c.dotted(c.name());
-  if (c.is('(')) return name === 'Object.freeze' ? inBrackets(c) : undefined;
+  const name = c.parseDottedName(c.expectName());
+  if (c.is('(')) return name === 'Object.freeze' ? parseParenthesized(c) : undefined;
   return { kind: 'reference', name };
 }
 
-/** `(value)`; a list of several is none. */
-function inBrackets(c: Cursor): ValueNode | undefined {
-  const end = c.end('(');
+/** Parses `(value)`; undefined for `(a, b)`. */
+function parseParenthesized(c: Cursor): ValueNode | undefined {
+  const end = c.closingIndex('(');
   c.i++;
-  const value = valueAt(c, end);
-  c.take(',');
+  const value = parseValue(c, end);
+  c.accept(',');
   if (c.i !== end) return undefined;
   c.i++;
   return value;
 }
 
-function objectAt(c: Cursor): ValueNode {
-  const end = c.end('{');
+function parseObject(c: Cursor): ValueNode {
+  const end = c.closingIndex('{');
   c.i++;
   const members = parseMembers(c, end, 'value');
   c.i = end + 1;
   return { kind: 'object', members };
 }
 
-function classAt(c: Cursor): ValueNode {
+function parseClass(c: Cursor): ValueNode {
   const { at, doc } = c.token();
   c.i++;
-  return { kind: 'class', declaration: parseBody(c, 'class', classNameAt(c) ?? '', { doc, at }) };
+  return { kind: 'class', declaration: parseBody(c, 'class', parseClassName(c) ?? '', { doc, at }) };
 }
 
-function newAt(c: Cursor): ValueNode | undefined {
-  const maker: ValueNode | undefined = c.is('(')
-    ? inBrackets(c)
+function parseNew(c: Cursor): ValueNode | undefined {
+  const callee: ValueNode | undefined = c.is('(')
+    ? parseParenthesized(c)
     : c.is('class')
-      ? classAt(c)
+      ? parseClass(c)
       : c.isName()
-        ? { kind: 'reference', name: c.dotted(c.name()) }
+        ? { kind: 'reference', name: c.parseDottedName(c.expectName()) }
         : undefined;
-  if (maker === undefined) return undefined;
+  if (callee === undefined) return undefined;
   const args = parseTypeArgs(c);
   if (c.is('(')) c.skip();
-  return { kind: 'new', maker, args };
+  return { kind: 'new', callee, args };
 }
 
-/** A function, with its body stepped over; undefined for another value, and nothing is taken. */
-function functionAt(c: Cursor, end: number): ValueNode | undefined {
+/** Parses a function and steps over its body. For another value the result is undefined, and the cursor stays. */
+function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.i;
-  if (c.is('async') && !c.token(1).fresh && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
+  if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
   try {
-    if (c.take('function')) {
-      c.take('*');
+    if (c.accept('function')) {
+      c.accept('*');
       if (c.isName()) c.i++;
-      const made = parseFunction(c);
+      const node = parseFunction(c);
       if (c.is('{')) {
         c.skip();
-        return made;
+        return node;
       }
     } else if (c.is('(') || c.is('<')) {
-      const made = parseFunction(c);
-      if (c.take('=>')) return withBody(c, end, made);
+      const node = parseFunction(c);
+      if (c.accept('=>')) return skipArrowBody(c, end, node);
     } else if (c.isName() && c.is('=>', 1)) {
-      const params = [{ name: c.name(), optional: false, rest: false, type: undefined }];
+      const params = [{ name: c.expectName(), optional: false, rest: false, type: undefined }];
       c.i++;
-      return withBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
+      return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
@@ -127,9 +127,9 @@ function functionAt(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/** An arrow function takes all that follows, up to a comma or the end of the statement. */
-function withBody(c: Cursor, end: number, made: ValueNode): ValueNode {
+/** Steps over the body of an arrow function. Without braces it ends at a comma or with the statement. */
+function skipArrowBody(c: Cursor, end: number, node: ValueNode): ValueNode {
   if (c.is('{')) c.skip();
   else skipValue(c, end, ',', true);
-  return made;
+  return node;
 }

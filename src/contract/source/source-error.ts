@@ -1,7 +1,7 @@
-// The two ways in which a source cannot be read: its syntax is not followed, or a type in it is not understood. Both
-// carry the place; who catches them makes `file:line` of it.
+// The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. Both carry an offset,
+// from which the catcher makes `file:line`.
 
-/** The parser lost its way. */
+/** The parser found something that it did not expect. */
 export class SourceError extends Error {
   /** Offset in the source. */
   readonly at: number;
@@ -11,11 +11,11 @@ export class SourceError extends Error {
   }
 }
 
-/** A type that is outside of the subset. */
+/** A type is outside the subset that docs/CONTRACTS.md lists. */
 export class Unsupported extends Error {
   readonly path: string;
   readonly at: number;
-  /** What to write instead; empty where the message says it. */
+  /** Advice on what to write instead; empty where the message includes it. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);
@@ -25,9 +25,10 @@ export class Unsupported extends Error {
   }
 }
 
-/** A type that is asked for while it is being worked out. */
+/** The evaluation of a type needs the result of that same evaluation. */
 export class CircularType extends Unsupported {}
 
+/** The number of the line that holds the offset, from 1. */
 export function lineOf(source: string, at: number): number {
   let line = 1;
   for (let i = source.indexOf('\n'); i >= 0 && i < at; i = source.indexOf('\n', i + 1)) line++;

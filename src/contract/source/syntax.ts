@@ -1,38 +1,43 @@
-// What the parser makes of a file: its declarations, their members, and types as they are written. Types alone.
+// The syntax tree that the parser builds: declarations, their members, and types as written. Only TypeScript types here.
+// In every node `at` is the offset of the node in its source.
 import type { Tokens } from './tokens.ts';
 
-/** A type, as written. `other` is one outside of the subset: an error only for who needs it. */
+/**
+ * A type, as written. A `word` is a built-in type such as `string`. An `unsupported` type is an error only for an
+ * operation whose request needs it.
+ */
 export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'word'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: string | number | boolean | null }
-  | { readonly kind: 'array'; readonly of: TypeNode }
+  | { readonly kind: 'array'; readonly element: TypeNode }
   | { readonly kind: 'tuple'; readonly items: readonly TupleItem[] }
-  | { readonly kind: 'union' | 'intersection'; readonly of: readonly TypeNode[] }
+  | { readonly kind: 'union' | 'intersection'; readonly parts: readonly TypeNode[] }
   | { readonly kind: 'object'; readonly members: readonly Member[] }
   | NameNode
-  | { readonly kind: 'keyof' | 'readonly'; readonly of: TypeNode }
-  | { readonly kind: 'at'; readonly object: TypeNode; readonly key: TypeNode }
+  | { readonly kind: 'keyof' | 'readonly'; readonly operand: TypeNode }
+  | { readonly kind: 'indexed'; readonly object: TypeNode; readonly key: TypeNode }
   | { readonly kind: 'typeof'; readonly name: string }
   | { readonly kind: 'template'; readonly texts: readonly string[]; readonly types: readonly TypeNode[] }
   | {
       readonly kind: 'mapped';
       readonly param: string;
       readonly keys: TypeNode;
-      readonly of: TypeNode;
+      readonly value: TypeNode;
+      /** `?`, `+?` or `-?` as written; empty without one. */
       readonly optional: string;
     }
-  | { readonly kind: 'other'; readonly what: string }
-  /** A type beside which something is written that nothing reads, and what to do about it. */
+  | { readonly kind: 'unsupported'; readonly form: string }
+  /** A type with a tag or a decorator that has no effect there; the message includes the cure. */
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** May be dotted; `*` for the whole of an `import('…')`. */
+  /** The name, with dots where it has some; `*` for `import('…')` without a name behind it. */
   readonly name: string;
   readonly args: readonly TypeNode[];
-  /** The file of a type by `import()`. */
+  /** The specifier in `import('…').Name`. */
   readonly from?: string;
 }
 
@@ -44,39 +49,36 @@ export interface TupleItem {
 
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
-  /** Empty for a member that has no name, or a computed one. */
+  /** The member's name; empty for a computed name, and for a member without a name. */
   readonly name: string;
-  /**
-   * The name behind `[` when that is a plain one: `KEY`, `Symbol.iterator`. Empty: another expression. Undefined: not
-   * computed.
-   */
+  /** The name in `[KEY]` or `[Symbol.iterator]`; empty for another expression; undefined when it is not computed. */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
   readonly optional: boolean;
   readonly doc: string | undefined;
-  /** Of a property and of an index signature; of a method its result. */
+  /** The type of a property or an index signature; the result type of a method. */
   readonly type: TypeNode | undefined;
-  /** Of a method; of an index signature its key. */
+  /** The parameters of a method; the key of an index signature. */
   readonly params: readonly Param[];
   /** The type parameters of a method. */
   readonly typeParams?: readonly TypeParam[];
-  /** A method that has a body, so no overload signature and not abstract. */
-  readonly body: boolean;
-  /** The value of a property of an object, where it is followed. */
+  /** The method has a body: this is no overload signature and no abstract method. */
+  readonly hasBody: boolean;
+  /** The value of a property of an object; undefined for a form that is not followed. */
   readonly value?: ValueNode | undefined;
   readonly at: number;
 }
 
 export interface Param {
-  /** Empty for a pattern. */
+  /** The parameter's name; empty for a destructuring pattern. */
   readonly name: string;
   readonly optional: boolean;
   readonly rest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset behind its type; where that stands in a comment, the place of both is that of the function. */
-  readonly end?: number;
-  /** `constructor(readonly x: T)`: it declares a field as well. */
-  readonly declares?: boolean;
+  /** Offset behind the type. For a type in a comment, this offset and that of the type are the function's. */
+  readonly typeEnd?: number;
+  /** The parameter is also a field: `constructor(readonly x: T)`. */
+  readonly declaresField?: boolean;
   readonly doc?: string | undefined;
 }
 
@@ -85,11 +87,11 @@ export interface FunctionNode {
   readonly params: readonly Param[];
   readonly result: TypeNode | undefined;
   readonly typeParams: readonly TypeParam[];
-  /** The comment right before a function that is a value: `created: /** … *\/ (data) => data`. */
+  /** The comment directly before a function that is a value: `created: /** … *\/ (data) => data`. */
   readonly doc?: string | undefined;
 }
 
-/** A value that is followed to the operations in it. Every other expression has no node. */
+/** A value that may lead to operations. All other expressions have no node. */
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
@@ -97,7 +99,7 @@ export type ValueNode =
   /** `name`, `object.name` */
   | { readonly kind: 'reference'; readonly name: string }
   /** `new X<Args>(…)` */
-  | { readonly kind: 'new'; readonly maker: ValueNode; readonly args: readonly TypeNode[] };
+  | { readonly kind: 'new'; readonly callee: ValueNode; readonly args: readonly TypeNode[] };
 
 export interface TypeParam {
   readonly name: string;
@@ -110,39 +112,40 @@ export interface TypeParam {
 export interface Declaration {
   readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'function';
   readonly name: string;
-  /** The namespace around it, with its dot: `Shop.`. */
-  readonly inside: string;
-  readonly params: readonly TypeParam[];
+  /** The namespace around the declaration, with its dot: `Shop.`. */
+  readonly namespace: string;
+  readonly typeParams: readonly TypeParam[];
   readonly parents: readonly TypeNode[];
   readonly members: readonly Member[];
-  /** Of an alias; of a constant its annotation. */
+  /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
-  /** The place of the literal of a constant or an enum, from and to; empty where the value is no plain literal. */
-  readonly literal: readonly [number, number] | undefined;
-  /** A `let` or `var`: its value may change, and a literal says less of its type. */
+  /** The offsets of the literal of a constant or an enum, from and to. Both are equal when the value is no literal. */
+  readonly literalRange: readonly [number, number] | undefined;
+  /** The declaration is a `let` or `var`, whose literal has a widened type because the value may change. */
   readonly isVariable?: boolean;
-  /** The value of a function or a constant, where it is followed. */
+  /** The value of a function or a constant; undefined for a form that is not followed. */
   readonly value: ValueNode | undefined;
-  /** Of a class: what `constructor.name` will be. */
+  /** The `constructor.name` of a class at run time. */
   readonly className: string;
   readonly doc: string | undefined;
   readonly at: number;
 }
 
-/** `name` is `*` for all of it. */
 export interface Import {
   readonly from: string;
+  /** The imported name; `*` for the whole module. */
   readonly name: string;
 }
 
 export interface Module {
   readonly source: string;
-  /** The offset of each doc comment. */
-  readonly docs: Tokens['docs'];
-  /** By name with its namespace. Interfaces of one name are merged by who reads them; functions may be overloads. */
+  /** Offsets of the doc comments. */
+  readonly docOffsets: Tokens['docOffsets'];
+  /** Declarations by namespace and name. Several under one name are merged interfaces, or overloads of a function. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   readonly imports: ReadonlyMap<string, Import>;
-  /** Exported name → local name, or what it is re-exported from. */
+  /** Exported name → local name, or the import that is re-exported. */
   readonly exports: ReadonlyMap<string, string | Import>;
-  readonly stars: readonly string[];
+  /** Specifiers of `export * from '…'`. */
+  readonly starExports: readonly string[];
 }

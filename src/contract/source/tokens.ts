@@ -1,51 +1,51 @@
-// TypeScript source → tokens, each bracket with its partner. Knows comments, strings, templates and regular
-// expressions; nothing of the grammar.
-import { saysMore } from './constraint-tags.ts';
+// Splits TypeScript source into tokens and pairs its brackets. This file knows comments, strings, templates and regular
+// expressions. It does not know the grammar.
+import { appliesAcrossComments } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
 export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4, regex: 5, end: 6 } as const;
 
 export interface Token {
   readonly kind: number;
-  /** As in the source; of a template its opening or closing piece: '`', '`${', '}${', '}`'. */
+  /** The text in the source. A template is several tokens: '`' when it has no types, else '`${', '}${' and '}`'. */
   readonly text: string;
   /** Offset in the source. */
   readonly at: number;
-  /** A line break stands before it. */
-  readonly fresh: boolean;
-  /** The `/** … *\/` before it, behind those of its comments that matter too. */
+  /** A line break comes between the previous token and this one. */
+  readonly startsLine: boolean;
+  /** The `/** … *\/` before the token, behind earlier ones that apply to it too. */
   readonly doc: string | undefined;
-  /** The comment ends the line of the token before: it may be meant for that one. */
-  readonly trails: boolean;
-  /** A name, or the text of a string or of a piece of a template, unescaped. */
+  /** The doc comment is on the line of the previous token, so it may be meant for that token. */
+  readonly isBesidePrevious: boolean;
+  /** The unescaped text of a name, a string or a piece of a template. */
   readonly value: string;
 }
 
 export interface Tokens {
   readonly list: readonly Token[];
-  /** Offsets of each `/** … *\/`. */
-  readonly docs: readonly number[];
-  /** Index of an opening bracket → index of its partner; -1 elsewhere. */
+  /** Offsets of the doc comments. */
+  readonly docOffsets: readonly number[];
+  /** For each opening bracket the index of its closing one; -1 for all other tokens. */
   readonly partner: Int32Array;
 }
 
-/** Beyond ASCII whatever is no white space. */
-const BEYOND =
+/** All characters beyond ASCII except white space. A name may have them. */
+const NON_ASCII =
   '\\x80-\\x9f\\xa1-\\u167f\\u1681-\\u1fff\\u200b-\\u2027\\u202a-\\u202e\\u2030-\\u205e\\u2060-\\u2fff\\u3001-\\ufefe\\uff00-\\uffff';
-const PIECES = [
+const TOKEN_PATTERNS = [
   /\s+/, // white space
   /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\//, // a comment
   /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/, // a string
-  new RegExp(`#?(?:[a-z_$${BEYOND}]|\\\\u)(?:[\\w$${BEYOND}]|\\\\u|\\{[\\da-f]+\\}(?<=\\\\u\\{[\\da-f]+\\}))*`), // a name
+  new RegExp(`#?(?:[a-z_$${NON_ASCII}]|\\\\u)(?:[\\w$${NON_ASCII}]|\\\\u|\\{[\\da-f]+\\}(?<=\\\\u\\{[\\da-f]+\\}))*`), // a name
   /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d[\d_]*(?:e[+-]?\d+)?)n?/, // a number
   /=>|\.\.\.|[^\s]/, // punctuation, one character at a time: `>>` may end two type arguments
 ];
-const TOKEN = new RegExp(PIECES.map((piece) => `(${piece.source})`).join('|'), 'iy');
+const TOKEN = new RegExp(TOKEN_PATTERNS.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 const BEFORE_REGEX = new Set(
   'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
 );
-const HEADS = new Set(['if', 'while', 'for', 'with']);
+const CONDITION_KEYWORDS = new Set(['if', 'while', 'for', 'with']);
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
 const ESCAPES: Readonly<Record<string, string>> = {
   n: '\n',
@@ -62,35 +62,35 @@ const ESCAPES: Readonly<Record<string, string>> = {
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const list: Token[] = [];
-  const docs: number[] = [];
-  const open: number[] = [];
+  const docOffsets: number[] = [];
+  const openBrackets: number[] = [];
   const pairs: number[] = [];
-  let fresh = true;
+  let startsLine = true;
   let doc: string | undefined;
   let isBeside = false;
 
-  const push = (kind: number, text: string, at: number, value: string) => {
-    list.push({ kind, text, at, fresh, doc, trails: isBeside && fresh, value });
-    fresh = false;
+  const pushToken = (kind: number, text: string, at: number, value: string) => {
+    list.push({ kind, text, at, startsLine, doc, isBesidePrevious: isBeside && startsLine, value });
+    startsLine = false;
     doc = undefined;
     isBeside = false;
   };
-  const close = (at: number, opens: (text: string) => boolean) => {
-    const from = open.pop();
+  const closeBracket = (at: number, opens: (text: string) => boolean) => {
+    const from = openBrackets.pop();
     if (from === undefined || !opens((list[from] as Token).text)) throw new SourceError('a bracket has no partner', at);
     pairs.push(from, list.length);
   };
   const opensTemplate = (text: string) => text.endsWith('${');
 
-  /** From behind a backtick, or behind the brace that ends a `${}`, to the next piece. */
-  const templatePiece = (at: number, opening: '`' | '}'): number => {
+  /** Reads a template from a backtick, or from the brace that closes a `${}`, to the next `${` or its end. */
+  const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
       const ends = source[i] === '`';
       if (source[i] === '\\') i++;
       else if (ends || (source[i] === '$' && source[i + 1] === '{')) {
-        if (opening === '}') close(at, opensTemplate);
-        if (!ends) open.push(list.length);
-        push(
+        if (opening === '}') closeBracket(at, opensTemplate);
+        if (!ends) openBrackets.push(list.length);
+        pushToken(
           Kind.template,
           ends ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
           at,
@@ -102,20 +102,20 @@ export function tokenize(source: string): Tokens {
     throw new SourceError('a template has no end', at);
   };
 
-  const punctuation = (text: string, at: number): number => {
-    if (text === '`') return templatePiece(at, '`');
-    if (text === '}' && opensTemplate(list[open.at(-1) ?? -1]?.text ?? '')) return templatePiece(at, '}');
-    if (text === '/' && beginsRegex(list, pairs, fresh)) {
-      const end = endOfRegex(source, at);
+  const readPunctuation = (text: string, at: number): number => {
+    if (text === '`') return readTemplatePiece(at, '`');
+    if (text === '}' && opensTemplate(list[openBrackets.at(-1) ?? -1]?.text ?? '')) return readTemplatePiece(at, '}');
+    if (text === '/' && beginsRegex(list, pairs, startsLine)) {
+      const end = findRegexEnd(source, at);
       if (end > 0) {
-        push(Kind.regex, source.slice(at, end), at, '');
+        pushToken(Kind.regex, source.slice(at, end), at, '');
         return end;
       }
     }
     const opener = OPENERS[text];
-    if (opener !== undefined) close(at, (found) => found === opener);
-    else if (text === '(' || text === '[' || text === '{') open.push(list.length);
-    push(Kind.punctuation, text, at, text);
+    if (opener !== undefined) closeBracket(at, (found) => found === opener);
+    else if (text === '(' || text === '[' || text === '{') openBrackets.push(list.length);
+    pushToken(Kind.punctuation, text, at, text);
     return at + text.length;
   };
 
@@ -125,52 +125,52 @@ export function tokenize(source: string): Tokens {
     const match = TOKEN.exec(source);
     if (match === null) break;
     const text = match[0];
-    if (match[1] !== undefined) fresh ||= LINE_BREAK.test(text);
+    if (match[1] !== undefined) startsLine ||= LINE_BREAK.test(text);
     else if (match[2] !== undefined) {
       if (text.startsWith('/**') && text.length > 4) {
-        const isMore = doc !== undefined && saysMore(doc);
-        isBeside = (isMore && isBeside) || !fresh;
+        const isMore = doc !== undefined && appliesAcrossComments(doc);
+        isBeside = (isMore && isBeside) || !startsLine;
         doc = isMore ? doc + text : text;
-        docs.push(at);
+        docOffsets.push(at);
       }
-      fresh ||= text.startsWith('//') || LINE_BREAK.test(text);
-    } else if (match[3] !== undefined) push(Kind.string, text, at, unescapeText(text.slice(1, -1)));
-    else if (match[4] !== undefined) push(Kind.name, text, at, unescapeText(text));
-    else if (match[5] !== undefined) push(Kind.number, text, at, text);
-    else TOKEN.lastIndex = punctuation(text, at);
+      startsLine ||= text.startsWith('//') || LINE_BREAK.test(text);
+    } else if (match[3] !== undefined) pushToken(Kind.string, text, at, unescapeText(text.slice(1, -1)));
+    else if (match[4] !== undefined) pushToken(Kind.name, text, at, unescapeText(text));
+    else if (match[5] !== undefined) pushToken(Kind.number, text, at, text);
+    else TOKEN.lastIndex = readPunctuation(text, at);
   }
-  const unclosed = open.at(-1);
+  const unclosed = openBrackets.at(-1);
   if (unclosed !== undefined) throw new SourceError('a bracket has no partner', (list[unclosed] as Token).at);
   const partner = new Int32Array(list.length + 1).fill(-1);
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
-  push(Kind.end, '', source.length, '');
-  return { list, docs, partner };
+  pushToken(Kind.end, '', source.length, '');
+  return { list, docOffsets, partner };
 }
 
-/** After a value a slash divides; after anything else it begins a regular expression. */
-function beginsRegex(list: readonly Token[], pairs: readonly number[], fresh: boolean): boolean {
+/** Whether a slash begins a regular expression. After a value it divides. */
+function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
   const before = list.at(-1);
   if (before === undefined) return true;
   if (before.kind === Kind.name) return BEFORE_REGEX.has(before.text) && list.at(-2)?.text !== '.';
   if (before.kind === Kind.template) return before.text.endsWith('{');
   if (before.kind !== Kind.punctuation) return false;
-  // `if (x) /re/` against `(x) / y`, by what stands before the parenthesis that was closed last.
-  if (before.text === ')') return HEADS.has(list[(pairs.at(-2) as number) - 1]?.text ?? '');
-  if (before.text === '}') return fresh;
+  // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides.
+  if (before.text === ')') return CONDITION_KEYWORDS.has(list[(pairs.at(-2) as number) - 1]?.text ?? '');
+  if (before.text === '}') return startsLine;
   if (before.text === '!') return !endsValue(list.at(-2));
   if ((before.text === '+' || before.text === '-') && list.at(-2)?.text === before.text) return !endsValue(list.at(-3));
   return before.text !== ']';
 }
 
-/** `x!` and `x++` are values when something that is one stands before the mark. */
+/** Whether the token ends a value, so that a `!` or `++` behind it belongs to that value. */
 function endsValue(token: Token | undefined): boolean {
   if (token === undefined) return false;
   if (token.kind === Kind.name) return !BEFORE_REGEX.has(token.text);
   return token.kind !== Kind.punctuation || token.text === ')' || token.text === ']';
 }
 
-/** -1 when there is none on its line: it was a division after all. */
-function endOfRegex(source: string, from: number): number {
+/** The offset behind a regular expression; -1 when it does not end on its line, so the slash divides. */
+function findRegexEnd(source: string, from: number): number {
   let inClass = false;
   for (let i = from + 1; i < source.length && !LINE_BREAK.test(source[i] as string); i++) {
     const char = source[i];

@@ -9,12 +9,12 @@ import {
   type Followed,
   type FollowedFunction,
   type FollowedValue,
-  type Made,
-  membersByName,
-  methodOf,
+  type Instantiation,
+  indexMembers,
+  readMethod,
 } from './follow.ts';
-import { keyOf, type Scope } from './look-up.ts';
-import { poison, type Shape } from './shape.ts';
+import { readMemberKey, type Scope } from './look-up.ts';
+import { failingShape, type Shape } from './shape.ts';
 
 export interface Level {
   /** The `constructor.name` of run time; undefined for an object. */
@@ -39,28 +39,28 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
   const follower = createFollower(evaluator.load);
   const list: Level[] = [];
   const seen = new Set<Declaration>();
-  let value: Followed = follower.exported(exportName, scope);
+  let value: Followed = follower.followExport(exportName, scope);
   let args: readonly (() => ReturnType<Evaluator['evaluate']>)[] = [];
   while (value !== undefined && value !== 'package' && value.kind === 'class' && !seen.has(value.declaration)) {
-    const { declaration, made } = value;
+    const { declaration, instantiation } = value;
     seen.add(declaration);
-    if (made !== undefined) args = argsOf(declaration, made, evaluator);
-    const level: Scope = {
+    if (instantiation !== undefined) args = readTypeArgs(declaration, instantiation, evaluator);
+    const levelScope: Scope = {
       ...value.scope,
-      inside: declaration.inside,
-      params: bindSafely(evaluator, declaration, value.scope, args),
+      namespace: declaration.namespace,
+      typeParams: bindTypeArgs(evaluator, declaration, value.scope, args),
     };
     list.push({
       className: declaration.className,
       members: declaration.members,
-      scope: level,
+      scope: levelScope,
       doc: declaration.doc,
       value,
     });
     const [parent] = declaration.parents as [TypeNode?];
     if (parent === undefined) return { list, isPackageBelow: false };
-    args = parent.kind === 'name' ? parent.args.map((arg) => () => evaluator.evaluate(arg, level)) : [];
-    value = parent.kind === 'name' ? follower.named(parent.name, level) : undefined;
+    args = parent.kind === 'name' ? parent.args.map((arg) => () => evaluator.evaluate(arg, levelScope)) : [];
+    value = parent.kind === 'name' ? follower.followName(parent.name, levelScope) : undefined;
   }
   if (list.length > 0) return { list, isPackageBelow: value === 'package' };
   if (value === undefined || value === 'package' || value.kind === 'function')
@@ -73,29 +73,33 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
 /**
  * Those that TypeScript infers from values are not seen here, and a constraint or a default would stand in their place.
  */
-function argsOf({ params, name }: Declaration, { args, scope }: Made, evaluator: Evaluator): (() => Shape)[] {
+function readTypeArgs(
+  { typeParams, name }: Declaration,
+  { args, scope }: Instantiation,
+  evaluator: Evaluator,
+): (() => Shape)[] {
   if (args.length > 0) return args.map((arg) => () => evaluator.evaluate(arg, scope));
-  return params.map((param) => () => {
+  return typeParams.map((param) => () => {
     throw new Unsupported(`the type argument ${param.name} is inferred`, '', 0, `write new ${name}<…>(…)`);
   });
 }
 
 /** Type arguments that are not understood are an error only for the operation that uses them. */
-function bindSafely(
+function bindTypeArgs(
   evaluator: Evaluator,
   declaration: Declaration,
   home: Scope,
   args: readonly (() => ReturnType<Evaluator['evaluate']>)[],
-): Scope['params'] {
-  const given = args.map((arg) => {
+): Scope['typeParams'] {
+  const shapes = args.map((arg) => {
     try {
       return arg();
     } catch (error) {
-      if (error instanceof Unsupported) return poison(error);
+      if (error instanceof Unsupported) return failingShape(error);
       throw error;
     }
   });
-  return evaluator.bind(declaration.params, given, home);
+  return evaluator.bind(declaration.typeParams, shapes, home);
 }
 
 /** What a level has under a name. Undefined: nothing, or something that is not followed. */
@@ -112,17 +116,19 @@ export function findMember(
   evaluator: Evaluator,
 ): FoundMember | undefined {
   if (value.kind !== 'class') {
-    const method = createFollower(evaluator.load).functionOf(value, name);
+    const method = createFollower(evaluator.load).followFunction(value, name);
     return method && { isHidden: false, method };
   }
-  const named = membersByName(members, scope, evaluator.load).get(name);
-  return named && { isHidden: named.some(isMarked), method: methodOf(named, scope) };
+  const sameName = indexMembers(members, scope, evaluator.load).get(name);
+  return sameName && { isHidden: sameName.some(isMarkedHidden), method: readMethod(sameName, scope) };
 }
 
 /** Whether some member of the class may have any name. */
 export function hasUnreadName({ members, scope }: Level, evaluator: Evaluator): boolean {
-  return members.some((member) => member.kind === 'spread' || keyOf(member, scope, evaluator.load) === undefined);
+  return members.some(
+    (member) => member.kind === 'spread' || readMemberKey(member, scope, evaluator.load) === undefined,
+  );
 }
 
-export const isMarked = ({ modifiers }: Member): boolean =>
+export const isMarkedHidden = ({ modifiers }: Member): boolean =>
   modifiers.some((word) => word === 'private' || word === 'protected');

@@ -7,57 +7,62 @@ import {
   idOf,
   type Keywords,
   NEVER,
-  open,
   type Prop,
   type RecordShape,
+  resolve,
   type Shape,
   unite,
 } from './shape.ts';
 
 export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
-  const x = open(a);
-  const y = open(b);
-  if (x.kind === 'any') return b;
-  if (y.kind === 'any') return a;
-  if (x.kind === 'union') return unite(x.of.map((part) => intersect(part, b, fail)));
-  if (y.kind === 'union') return unite(y.of.map((part) => intersect(a, part, fail)));
-  if (x.kind === 'record' && y.kind === 'record') return intersectRecords(x, y, fail);
-  if (takesAnything(x, y)) return b;
-  if (takesAnything(y, x)) return a;
-  if (isScalar(x) && isScalar(y) && x.kind === y.kind) return withKeywords(x, y.keywords ?? {}, fail);
-  if (x.kind === y.kind && idOf(x) === idOf(y)) return a;
-  if (x.kind === 'object' && isStructure(y)) return b;
-  if (y.kind === 'object' && isStructure(x)) return a;
-  if (isBrandOf(y, x)) return a;
-  if (isBrandOf(x, y)) return b;
-  if (x.kind === 'const') return isValueOf(x, y) ? a : NEVER;
-  if (y.kind === 'const') return isValueOf(y, x) ? b : NEVER;
-  return isSimple(x) && isSimple(y) ? NEVER : fail('this intersection is not understood');
+  const left = resolve(a);
+  const right = resolve(b);
+  if (left.kind === 'any') return b;
+  if (right.kind === 'any') return a;
+  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail)));
+  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail)));
+  if (left.kind === 'record' && right.kind === 'record') return intersectRecords(left, right, fail);
+  if (acceptsAnything(left, right)) return b;
+  if (acceptsAnything(right, left)) return a;
+  if (isScalar(left) && isScalar(right) && left.kind === right.kind)
+    return mergeKeywords(left, right.keywords ?? {}, fail);
+  if (left.kind === right.kind && idOf(left) === idOf(right)) return a;
+  if (left.kind === 'object' && isStructure(right)) return b;
+  if (right.kind === 'object' && isStructure(left)) return a;
+  if (isBrandFor(right, left)) return a;
+  if (isBrandFor(left, right)) return b;
+  if (left.kind === 'const') return isValueOf(left, right) ? a : NEVER;
+  if (right.kind === 'const') return isValueOf(right, left) ? b : NEVER;
+  return isSimple(left) && isSimple(right) ? NEVER : fail('this intersection is not understood');
 }
 
-function intersectRecords(x: RecordShape, y: RecordShape, fail: Fail): Shape {
-  const props = new Map(x.props);
-  for (const [key, prop] of y.props) props.set(key, intersectProps(x.props.get(key), prop, indexFor(x, key), fail));
-  for (const [key, prop] of x.props) {
-    const index = indexFor(y, key);
-    if (index !== undefined && !y.props.has(key)) props.set(key, { ...prop, of: intersect(prop.of, index, fail) });
+function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Shape {
+  const props = new Map(left.props);
+  for (const [key, prop] of right.props)
+    props.set(key, intersectProps(left.props.get(key), prop, indexFor(left, key), fail));
+  for (const [key, prop] of left.props) {
+    const index = indexFor(right, key);
+    if (index !== undefined && !right.props.has(key))
+      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
   }
-  if (x.index !== undefined && y.index !== undefined && (x.byNumber ?? false) !== (y.byNumber ?? false)) {
+  if (left.index !== undefined && right.index !== undefined && (left.byNumber ?? false) !== (right.byNumber ?? false)) {
     fail('index signatures by string and by number together are not understood');
   }
   const index =
-    x.index === undefined || y.index === undefined ? (x.index ?? y.index) : intersect(x.index, y.index, fail);
-  return { kind: 'record', props, index, byNumber: x.index === undefined ? y.byNumber : x.byNumber };
+    left.index === undefined || right.index === undefined
+      ? (left.index ?? right.index)
+      : intersect(left.index, right.index, fail);
+  return { kind: 'record', props, index, byNumber: left.index === undefined ? right.byNumber : left.byNumber };
 }
 
 const indexFor = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
   byNumber && !isNumberName(key) ? undefined : index;
 
 function intersectProps(before: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
-  const other = before?.of ?? index;
+  const other = before?.shape ?? index;
   if (other === undefined) return prop;
   const optional = prop.optional && (before?.optional ?? true);
-  return { of: intersect(other, prop.of, fail), optional, notes: { ...before?.notes, ...prop.notes } };
+  return { shape: intersect(other, prop.shape, fail), optional, notes: { ...before?.notes, ...prop.notes } };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
@@ -67,19 +72,19 @@ const isSimple = (shape: Shape): boolean => /^(?:null|undefined|string|number|bo
 const isNothing = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 
 /** `{}`, beside something that is there. */
-function takesAnything(x: Shape, y: Shape): boolean {
-  return x.kind === 'record' && x.props.size === 0 && x.index === undefined && !isNothing(y);
+function acceptsAnything(empty: Shape, other: Shape): boolean {
+  return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNothing(other);
 }
 
-function isValueOf(literal: Extract<Shape, { kind: 'const' }>, of: Shape): boolean {
-  if (of.kind === 'const') return of.value === literal.value;
-  if (of.kind !== typeof literal.value) return false;
-  const pattern = of.kind === 'string' ? of.keywords?.pattern : undefined;
+function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): boolean {
+  if (shape.kind === 'const') return shape.value === literal.value;
+  if (shape.kind !== typeof literal.value) return false;
+  const pattern = shape.kind === 'string' ? shape.keywords?.pattern : undefined;
   return pattern === undefined || new RegExp(pattern as string, 'u').test(literal.value as string);
 }
 
 /** A brand: `string & { readonly __brand: 'Id' }` is a string. No text and no number of a request has fields. */
-function isBrandOf(brand: Shape, shape: Shape): boolean {
+function isBrandFor(brand: Shape, shape: Shape): boolean {
   if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
   const isValue = isScalar(shape) || shape.kind === 'boolean' || shape.kind === 'const';
   return isValue || [...brand.props.keys()].every((key) => key.startsWith('_'));
@@ -87,33 +92,38 @@ function isBrandOf(brand: Shape, shape: Shape): boolean {
 
 /** The shape, with constraints. @param fail called when one of them can have no effect */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
-  let of = shape;
+  let constrained = shape;
   for (const family of ['string', 'number', 'array'] as const) {
-    const own = Object.fromEntries(Object.entries(keywords).filter(([tag]) => CONSTRAINTS[tag]?.for === family));
-    const [tag] = Object.keys(own);
+    const familyKeywords = Object.fromEntries(
+      Object.entries(keywords).filter(([tag]) => CONSTRAINTS[tag]?.for === family),
+    );
+    const [tag] = Object.keys(familyKeywords);
     if (tag === undefined) continue;
-    const made = apply(of, family, own, fail);
-    if (made === undefined) return fail(`@${tag} is for ${PLURAL[family]}, and this is none`);
-    of = made;
+    const result = applyKeywords(constrained, family, familyKeywords, fail);
+    if (result === undefined) return fail(`@${tag} is for ${PLURAL[family]}, and this is none`);
+    constrained = result;
   }
-  return of;
+  return constrained;
 }
 
 const PLURAL: Readonly<Record<Family, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
 /** Undefined when it has no place there. */
-function apply(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Shape | undefined {
-  const of = open(shape);
-  if (of.kind === 'union') {
-    const parts = of.of.map((part) => apply(part, family, keywords, fail));
-    return parts.every((part) => part === undefined) ? undefined : unite(of.of.map((part, i) => parts[i] ?? part));
+function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Shape | undefined {
+  const resolved = resolve(shape);
+  if (resolved.kind === 'union') {
+    const parts = resolved.parts.map((part) => applyKeywords(part, family, keywords, fail));
+    return parts.every((part) => part === undefined)
+      ? undefined
+      : unite(resolved.parts.map((part, i) => parts[i] ?? part));
   }
-  if (family === 'array' ? of.kind === 'array' : of.kind === family) return withKeywords(of as Scalar, keywords, fail);
+  if (family === 'array' ? resolved.kind === 'array' : resolved.kind === family)
+    return mergeKeywords(resolved as Scalar, keywords, fail);
   return undefined;
 }
 
 /** Where both say something, the stricter holds. */
-function withKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
+function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
   shape: T,
   keywords: Keywords,
   fail: Fail,

@@ -27,13 +27,13 @@ interface Part {
   /** The characters that it can begin with. */
   readonly first: Characters;
   /** The least number of characters that it takes. */
-  readonly least: number;
+  readonly minLength: number;
   /** The most rounds of a variable repetition; 0 for what is taken once. */
   readonly rounds: number;
   /** What a group can match; empty for a single character. */
   readonly alternatives: readonly Sequence[];
   /** A look-ahead, which takes nothing. */
-  readonly isLook?: boolean;
+  readonly isLookAhead?: boolean;
 }
 
 /**
@@ -42,7 +42,7 @@ interface Part {
 export type Ways = readonly number[];
 
 /** The parts of a pattern whose fixed repetitions are written out. */
-const MOST_PARTS = 5000;
+const MAX_PARTS = 5000;
 const NESTED = 'a repetition inside a repetition can take exponentially long: let';
 const EMPTY = 'a repetition of what can be empty can take exponentially long: let it take at least one character';
 
@@ -50,8 +50,8 @@ const EMPTY = 'a repetition of what can be empty can take exponentially long: le
 export function checkPattern(source: string): string | undefined {
   try {
     new RegExp(source, 'u');
-    const sequence = read(source);
-    const least = leastOf(sequence);
+    const sequence = parsePattern(source);
+    const least = minLengthOf(sequence);
     if (stepsOf(waysThrough(sequence, 0n), least) <= LIMITS.patternSteps) return undefined;
     return `a text of ${least} characters can take too long: write repetitions that cannot take what comes after them`;
   } catch (error) {
@@ -61,7 +61,7 @@ export function checkPattern(source: string): string | undefined {
 
 /** @throws Error when a match can take exponentially long */
 export function waysOf(source: string): Ways {
-  return waysThrough(read(source), 0n);
+  return waysThrough(parsePattern(source), 0n);
 }
 
 export function stepsOf(ways: Ways, length: number): number {
@@ -71,17 +71,17 @@ export function stepsOf(ways: Ways, length: number): number {
 /** @param follow what can come after the sequence */
 function waysThrough(sequence: Sequence, follow: Characters): Ways {
   return sequence.flatMap((part, i) => {
-    const { alternatives, rounds, isLook } = part;
+    const { alternatives, rounds, isLookAhead: isLook } = part;
     if (isCharacter(part)) return [];
     if (alternatives.length === 0 || rounds > 1) {
-      refuseRounds(alternatives);
+      refuseCostlyRounds(alternatives);
       const ends = Math.min(
         alternatives.some(holdsVariable) ? Infinity : rounds,
-        endsOf(part, sequence, i + 1, follow),
+        countEnds(part, sequence, i + 1, follow),
       );
       return ends === 0 ? [] : [ends];
     }
-    const next = isLook ? 0n : firstOf(sequence, i + 1, follow);
+    const next = isLook ? 0n : firstCharactersOf(sequence, i + 1, follow);
     const choices = rounds === 1 ? [...alternatives, []] : alternatives;
     return [
       ...choices.flatMap((choice) => waysThrough(choice, next)),
@@ -91,9 +91,9 @@ function waysThrough(sequence: Sequence, follow: Characters): Ways {
 }
 
 /** How many characters that must come after a repetition it can take; Infinity when it adjoins another one. */
-function endsOf({ set }: Part, sequence: Sequence, from: number, follow: Characters): number {
+function countEnds({ set }: Part, sequence: Sequence, from: number, follow: Characters): number {
   for (let i = from; i <= sequence.length; i++) {
-    if ((set & firstOf(sequence, i, follow)) === 0n) return i - from;
+    if ((set & firstCharactersOf(sequence, i, follow)) === 0n) return i - from;
     if (i < sequence.length && !isCharacter(sequence[i] as Part)) break;
   }
   return Infinity;
@@ -101,15 +101,15 @@ function endsOf({ set }: Part, sequence: Sequence, from: number, follow: Charact
 
 // What is repeated
 
-function refuseRounds(alternatives: readonly Sequence[]): void {
-  if (alternatives.some((round) => leastOf(round) === 0)) throw new Error(EMPTY);
+function refuseCostlyRounds(alternatives: readonly Sequence[]): void {
+  if (alternatives.some((round) => minLengthOf(round) === 0)) throw new Error(EMPTY);
   if (alternatives.some(holdsVariable)) return refuseNested(alternatives);
   if (!areDistinct(alternatives, 0n)) {
     throw new Error(
       'repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own',
     );
   }
-  for (const part of alternatives.flat()) refuseRounds(part.alternatives);
+  for (const part of alternatives.flat()) refuseCostlyRounds(part.alternatives);
 }
 
 function refuseNested(alternatives: readonly Sequence[]): void {
@@ -130,11 +130,11 @@ function refuseNested(alternatives: readonly Sequence[]): void {
 function refuseAmbiguous(round: Sequence): void {
   const last = round.findLastIndex(({ rounds }) => rounds > 0);
   round.forEach(({ set, rounds, alternatives }, i) => {
-    if (rounds > 0 && i < last && (set & firstOf(round, i + 1, 0n)) !== 0n) {
+    if (rounds > 0 && i < last && (set & firstCharactersOf(round, i + 1, 0n)) !== 0n) {
       throw new Error(`${NESTED} no repetition in a round, except its last, take what may come directly after it`);
     }
-    if (rounds > 1) refuseRounds(alternatives);
-    else if (alternatives.some((one) => leastOf(one) === 0)) throw new Error(EMPTY);
+    if (rounds > 1) refuseCostlyRounds(alternatives);
+    else if (alternatives.some((one) => minLengthOf(one) === 0)) throw new Error(EMPTY);
     else alternatives.forEach(refuseAmbiguous);
   });
 }
@@ -145,33 +145,33 @@ const isCharacter = ({ alternatives, rounds }: Part): boolean => alternatives.le
 const holdsVariable = (sequence: Sequence): boolean =>
   sequence.some(({ rounds, alternatives }) => rounds > 0 || alternatives.some(holdsVariable));
 const hasChoice = (alternatives: readonly Sequence[]): boolean =>
-  alternatives.length > 1 || alternatives.flat().some((part) => part.isLook || hasChoice(part.alternatives));
-const leastOf = (sequence: Sequence): number => sequence.reduce((sum, { least }) => sum + least, 0);
+  alternatives.length > 1 || alternatives.flat().some((part) => part.isLookAhead || hasChoice(part.alternatives));
+const minLengthOf = (sequence: Sequence): number => sequence.reduce((sum, { minLength: least }) => sum + least, 0);
 const setOf = (sequence: Sequence): Characters => sequence.reduce((set, part) => set | part.set, 0n);
 const sizeOf = (sequence: Sequence): number =>
   sequence.reduce((sum, { alternatives }) => alternatives.reduce((inner, one) => inner + sizeOf(one), sum + 1), 0);
 
 /** What can come next in a sequence. */
-function firstOf(sequence: Sequence, from: number, follow: Characters): Characters {
+function firstCharactersOf(sequence: Sequence, from: number, follow: Characters): Characters {
   let first = 0n;
   for (let i = from; i < sequence.length; i++) {
     first |= (sequence[i] as Part).first;
-    if ((sequence[i] as Part).least > 0) return first;
+    if ((sequence[i] as Part).minLength > 0) return first;
   }
   return first | follow;
 }
 
 function areDistinct(alternatives: readonly Sequence[], follow: Characters): boolean {
-  const firsts = alternatives.map((sequence) => firstOf(sequence, 0, follow));
+  const firsts = alternatives.map((sequence) => firstCharactersOf(sequence, 0, follow));
   return firsts.every((first, i) => firsts.slice(i + 1).every((other) => (first & other) === 0n));
 }
 
 function groupOf(alternatives: readonly Sequence[]): Part {
-  const first = alternatives.reduce((sum, one) => sum | firstOf(one, 0, 0n), 0n);
+  const first = alternatives.reduce((sum, one) => sum | firstCharactersOf(one, 0, 0n), 0n);
   return {
     set: setOf(alternatives.flat()),
     first,
-    least: Math.min(...alternatives.map(leastOf)),
+    minLength: Math.min(...alternatives.map(minLengthOf)),
     rounds: 0,
     alternatives,
   };
@@ -209,27 +209,27 @@ const ATOM =
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,(\d*))?\})\??/y;
 
 /** @param source what V8 takes for a regular expression */
-function read(source: string): Sequence {
+function parsePattern(source: string): Sequence {
   const samples = samplesOf(source);
   const sets = new Map<string, Characters>();
   let at = 0;
-  const all = alternatives();
-  const anywhere: Part = { set: ~0n, first: ~0n, least: 0, rounds: Infinity, alternatives: [] };
-  const sequence = all.length === 1 ? (all[0] as Sequence) : [groupOf(all)];
-  return all.length === 1 && source.startsWith('^') ? sequence : [anywhere, ...sequence];
+  const choices = readAlternatives();
+  const anywhere: Part = { set: ~0n, first: ~0n, minLength: 0, rounds: Infinity, alternatives: [] };
+  const sequence = choices.length === 1 ? (choices[0] as Sequence) : [groupOf(choices)];
+  return choices.length === 1 && source.startsWith('^') ? sequence : [anywhere, ...sequence];
 
-  function alternatives(): Sequence[] {
+  function readAlternatives(): Sequence[] {
     const sequences: Part[][] = [[]];
     while (at < source.length && source[at] !== ')') {
       if (source[at] === '|') {
         at++;
         sequences.push([]);
-      } else sequences.at(-1)?.push(...part());
+      } else sequences.at(-1)?.push(...readPart());
     }
     return sequences;
   }
 
-  function part(): Sequence {
+  function readPart(): Sequence {
     ATOM.lastIndex = at;
     const text = ATOM.exec(source)?.[0] as string;
     at += text.length;
@@ -239,30 +239,30 @@ function read(source: string): Sequence {
     if (!text.startsWith('(')) {
       const set = sets.get(text) ?? charactersOf(text, samples);
       sets.set(text, set);
-      return repeated([{ set, first: set, least: 1, rounds: 0, alternatives: [] }]);
+      return repeat([{ set, first: set, minLength: 1, rounds: 0, alternatives: [] }]);
     }
-    const inner = alternatives();
+    const inner = readAlternatives();
     at++;
     const group = groupOf(inner);
-    if (!/^\(\?<?[=!]/.test(text)) return repeated(inner.length === 1 ? (inner[0] as Sequence) : [group]);
+    if (!/^\(\?<?[=!]/.test(text)) return repeat(inner.length === 1 ? (inner[0] as Sequence) : [group]);
     if (!inner.some(holdsVariable)) return [];
     if (text.startsWith('(?<'))
       throw new Error('a variable repetition in a look-behind can take very long: give it a fixed length');
-    return [{ ...group, set: 0n, first: ~0n, least: 0, isLook: true }];
+    return [{ ...group, set: 0n, first: ~0n, minLength: 0, isLookAhead: true }];
   }
 
   /** What must be taken, written out, and behind it what may be taken. */
-  function repeated(once: Sequence): Sequence {
-    const [min, max] = quantifier();
-    if (min * sizeOf(once) > MOST_PARTS) throw new Error(`it stands for more than ${MOST_PARTS} characters and groups`);
-    const fixed = Array.from({ length: min }, () => once).flat();
-    const [only] = once;
-    if (max === min || only === undefined) return fixed;
-    const isPlain = once.length === 1 && only.rounds === 0 && !only.isLook;
-    return [...fixed, { ...(isPlain ? only : groupOf([once])), least: 0, rounds: max - min }];
+  function repeat(item: Sequence): Sequence {
+    const [min, max] = readQuantifier();
+    if (min * sizeOf(item) > MAX_PARTS) throw new Error(`it stands for more than ${MAX_PARTS} characters and groups`);
+    const fixed = Array.from({ length: min }, () => item).flat();
+    const [single] = item;
+    if (max === min || single === undefined) return fixed;
+    const isPlain = item.length === 1 && single.rounds === 0 && !single.isLookAhead;
+    return [...fixed, { ...(isPlain ? single : groupOf([item])), minLength: 0, rounds: max - min }];
   }
 
-  function quantifier(): [min: number, max: number] {
+  function readQuantifier(): [min: number, max: number] {
     QUANTIFIER.lastIndex = at;
     const match = QUANTIFIER.exec(source);
     if (match === null) return [1, 1];

@@ -23,13 +23,13 @@ export type Shape =
     }
   | { readonly kind: 'string' | 'number'; readonly keywords?: Keywords }
   | { readonly kind: 'const'; readonly value: string | number | boolean }
-  | { readonly kind: 'array'; readonly of: Shape; readonly keywords?: Keywords }
+  | { readonly kind: 'array'; readonly element: Shape; readonly keywords?: Keywords }
   | { readonly kind: 'tuple'; readonly items: readonly TupleShapeItem[]; readonly rest: Shape | undefined }
   | RecordShape
-  | { readonly kind: 'union'; readonly of: readonly Shape[] }
+  | { readonly kind: 'union'; readonly parts: readonly Shape[] }
   | NamedShape
   /** `Reply<201, T>` */
-  | { readonly kind: 'reply'; readonly status: number; readonly of: Shape };
+  | { readonly kind: 'reply'; readonly status: number; readonly body: Shape };
 
 export interface RecordShape {
   readonly kind: 'record';
@@ -51,12 +51,12 @@ export interface NamedShape {
 }
 
 export interface TupleShapeItem {
-  readonly of: Shape;
+  readonly shape: Shape;
   readonly optional: boolean;
 }
 
 export interface Prop {
-  readonly of: Shape;
+  readonly shape: Shape;
   readonly optional: boolean;
   readonly notes: Notes;
 }
@@ -64,14 +64,14 @@ export interface Prop {
 /** @param cure what to write instead; empty where `what` says it */
 export type Fail = (what: string, cure?: string) => never;
 
-const MOST_PARTS = 5000;
+const MAX_PARTS = 5000;
 export const NO_NOTES: Notes = {};
 export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
 
 /** A shape that is not understood: an error for whoever looks into it, and for nobody else. */
-export function poison(error: Unsupported): NamedShape {
+export function failingShape(error: Unsupported): NamedShape {
   const fail = () => {
     throw error;
   };
@@ -85,7 +85,7 @@ export function poison(error: Unsupported): NamedShape {
 }
 
 /** A shape that is worked out at the first call. @param circular thrown when that asks for itself */
-export function once(work: () => Shape, circular: CircularType): () => Shape {
+export function createLazy(work: () => Shape, circular: CircularType): () => Shape {
   let shape: Shape | undefined;
   let isRunning = false;
   return () => {
@@ -102,66 +102,66 @@ export function once(work: () => Shape, circular: CircularType): () => Shape {
 }
 
 /** The shape behind a name. @throws Unsupported */
-export function open(shape: Shape): Exclude<Shape, NamedShape> {
-  let of = shape;
-  for (let i = 0; of.kind === 'named'; i++) {
+export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
+  let resolved = shape;
+  for (let i = 0; resolved.kind === 'named'; i++) {
     if (i > 100) throw new Unsupported('this type needs itself to be known', '', 0);
-    of = of.target();
+    resolved = resolved.target();
   }
-  return of;
+  return resolved;
 }
 
 /** As it is; names that stand for one another in a circle show when they are followed. */
-export function followed(shape: Shape): Shape {
-  open(shape);
+export function refuseEndless(shape: Shape): Shape {
+  resolve(shape);
   return shape;
 }
 
 export function unite(parts: readonly Shape[]): Shape {
-  const of: Shape[] = [];
+  const unique: Shape[] = [];
   const seen = new Set<string>();
   for (const part of parts) {
-    for (const one of part.kind === 'union' ? part.of : [part]) {
-      if (one.kind === 'any') return one;
-      const id = idOf(one);
-      if (one.kind === 'never' || seen.has(id)) continue;
+    for (const member of part.kind === 'union' ? part.parts : [part]) {
+      if (member.kind === 'any') return member;
+      const id = idOf(member);
+      if (member.kind === 'never' || seen.has(id)) continue;
       seen.add(id);
-      of.push(one);
+      unique.push(member);
     }
   }
-  if (of.length > MOST_PARTS) throw new Error(`a union of ${of.length} parts is more than is read`);
-  return of.length === 0 ? NEVER : of.length === 1 ? (of[0] as Shape) : { kind: 'union', of };
+  if (unique.length > MAX_PARTS) throw new Error(`a union of ${unique.length} parts is more than is read`);
+  return unique.length === 0 ? NEVER : unique.length === 1 ? (unique[0] as Shape) : { kind: 'union', parts: unique };
 }
 
 /** Without its parts of these kinds. */
-export function without(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
-  const of = open(shape);
-  if (of.kind === 'union') return unite(of.of.map((part) => without(part, ...kinds)));
-  return kinds.includes(of.kind) ? NEVER : shape;
+export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
+  const resolved = resolve(shape);
+  if (resolved.kind === 'union') return unite(resolved.parts.map((part) => excludeKinds(part, ...kinds)));
+  return kinds.includes(resolved.kind) ? NEVER : shape;
 }
 
 export function mayBeAbsent(shape: Shape): boolean {
-  const of = open(shape);
-  return of.kind === 'undefined' || (of.kind === 'union' && of.of.some(mayBeAbsent));
+  const resolved = resolve(shape);
+  return resolved.kind === 'undefined' || (resolved.kind === 'union' && resolved.parts.some(mayBeAbsent));
 }
 
-export function recordOf(shape: Shape, fail: Fail): RecordShape {
-  const of = open(shape);
-  return of.kind === 'record' ? of : fail('an object type is needed here');
+export function expectRecord(shape: Shape, fail: Fail): RecordShape {
+  const resolved = resolve(shape);
+  return resolved.kind === 'record' ? resolved : fail('an object type is needed here');
 }
 
 /** The names or values of a union of literals. */
-export function constants(shape: Shape, fail: Fail): (string | number | boolean)[] {
-  const of = open(shape);
-  if (of.kind === 'never') return [];
-  if (of.kind === 'const') return [of.value];
-  if (of.kind === 'union') return of.of.flatMap((part) => constants(part, fail));
+export function listConstants(shape: Shape, fail: Fail): (string | number | boolean)[] {
+  const resolved = resolve(shape);
+  if (resolved.kind === 'never') return [];
+  if (resolved.kind === 'const') return [resolved.value];
+  if (resolved.kind === 'union') return resolved.parts.flatMap((part) => listConstants(part, fail));
   return fail('names or values that are literals are needed here');
 }
 
 export function nameOf(shape: Shape): string {
   if (shape.kind === 'named') return shape.name;
-  if (shape.kind === 'array') return `${nameOf(shape.of)}List`;
+  if (shape.kind === 'array') return `${nameOf(shape.element)}List`;
   if (shape.kind === 'const') return String(shape.value).replace(/\W+/g, '_');
   return shape.kind;
 }
@@ -177,20 +177,20 @@ export function idOf(shape: Shape): string {
     case 'number':
       return shape.keywords === undefined ? shape.kind : shape.kind + JSON.stringify(shape.keywords);
     case 'array':
-      return `${idOf(shape.of)}[]${shape.keywords === undefined ? '' : JSON.stringify(shape.keywords)}`;
+      return `${idOf(shape.element)}[]${shape.keywords === undefined ? '' : JSON.stringify(shape.keywords)}`;
     case 'tuple':
-      return `[${shape.items.map(({ of, optional }) => idOf(of) + (optional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
+      return `[${shape.items.map((item) => idOf(item.shape) + (item.optional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
     case 'union':
-      return `(${shape.of.map(idOf).sort().join('|')})`;
+      return `(${shape.parts.map(idOf).sort().join('|')})`;
     case 'record': {
-      const props = Array.from(shape.props, ([key, { of, optional, notes }]) => {
-        const noted = notes === NO_NOTES ? '' : JSON.stringify(notes);
-        return `${JSON.stringify(key)}${optional ? '?' : ''}:${idOf(of)}${noted}`;
+      const props = Array.from(shape.props, ([key, prop]) => {
+        const notes = prop.notes === NO_NOTES ? '' : JSON.stringify(prop.notes);
+        return `${JSON.stringify(key)}${prop.optional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
       });
       return `{${props.join()}${shape.index === undefined ? '' : `${shape.byNumber ? '#' : '*'}:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
     }
     case 'reply':
-      return `reply<${shape.status},${idOf(shape.of)}>`;
+      return `reply<${shape.status},${idOf(shape.body)}>`;
     default:
       return shape.kind;
   }

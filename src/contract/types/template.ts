@@ -2,7 +2,7 @@
 // the text behind it occurs, after one character where another type follows at once, and the last one where the end of
 // the template begins.
 import { checkPattern } from './pattern.ts';
-import { type Fail, type Keywords, open, type Shape } from './shape.ts';
+import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
 const quote = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
@@ -12,65 +12,66 @@ type Placeholder = (end: string | undefined) => string;
 type Piece = readonly string[] | Placeholder;
 type Row = readonly Piece[];
 
-const MOST_ROWS = 100;
+const MAX_ROWS = 100;
 /** What a template consists of, for one within another. */
-const ROWS = new WeakMap<Keywords, readonly Row[]>();
+const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
   if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];
   types.forEach((type, i) => {
-    const inner = rowsOf(type, fail);
-    if (rows.length * inner.length > MOST_ROWS)
-      fail(`a template with more than ${MOST_ROWS} combinations of types is not understood`);
+    const inner = listRows(type, fail);
+    if (rows.length * inner.length > MAX_ROWS)
+      fail(`a template with more than ${MAX_ROWS} combinations of types is not understood`);
     rows = rows.flatMap((row) => inner.map((pieces) => [...row, ...pieces, [texts[i + 1] as string]]));
   });
-  const keywords = { pattern: `^${oneOf(rows.map((row) => patternOf(row, fail)))}$` };
+  const keywords = { pattern: `^${writeChoice(rows.map((row) => writePattern(row, fail)))}$` };
   const mistake = checkPattern(keywords.pattern);
   if (mistake !== undefined) fail(`the template stands for ${keywords.pattern}: ${mistake}`);
-  ROWS.set(keywords, rows);
+  rowsByKeywords.set(keywords, rows);
   return { kind: 'string', keywords };
 }
 
 /** The literals of a type in one row, and a row for each of its other parts. */
-function rowsOf(type: Shape, fail: Fail): readonly Row[] {
-  const shape = open(type);
-  const parts = shape.kind === 'union' ? shape.of.map(open) : [shape];
+function listRows(type: Shape, fail: Fail): readonly Row[] {
+  const shape = resolve(type);
+  const parts = shape.kind === 'union' ? shape.parts.map(resolve) : [shape];
   const literals: string[] = [];
   const rows = parts.flatMap((part): readonly Row[] => {
-    if (part.kind === 'union') return rowsOf(part, fail);
+    if (part.kind === 'union') return listRows(part, fail);
     if (part.kind === 'const') literals.push(String(part.value));
     else if (part.kind === 'boolean') literals.push('true', 'false');
     else if (part.kind === 'null' || part.kind === 'undefined') literals.push(part.kind);
     else if (part.kind === 'string')
-      return (part.keywords && ROWS.get(part.keywords)) ?? [[stringOf(part.keywords, fail)]];
-    else if (part.kind === 'number') return [[numberOf(part.keywords, fail)]];
+      return (part.keywords && rowsByKeywords.get(part.keywords)) ?? [[stringPlaceholder(part.keywords, fail)]];
+    else if (part.kind === 'number') return [[numberPlaceholder(part.keywords, fail)]];
     else return fail('this inside of a template is not understood');
     return [];
   });
   return literals.length === 0 ? rows : [[literals], ...rows];
 }
 
-function patternOf(row: Row, fail: Fail): string {
+function writePattern(row: Row, fail: Fail): string {
   const at = row.findIndex((piece) => typeof piece === 'function');
-  if (at < 0) return textsOf(row);
+  if (at < 0) return writeTexts(row);
   const next = row.findIndex((piece, i) => i > at && typeof piece === 'function');
   const type = row[at] as Placeholder;
-  const before = textsOf(row.slice(0, at));
-  if (next < 0) return before + type(undefined) + textsOf(row.slice(at + 1));
+  const before = writeTexts(row.slice(0, at));
+  if (next < 0) return before + type(undefined) + writeTexts(row.slice(at + 1));
   const between = row.slice(at + 1, next) as (readonly string[])[];
-  if (between.reduce((product, { length }) => product * length, 1) > MOST_ROWS) {
-    fail(`a template with more than ${MOST_ROWS} texts between two of its types is not understood`);
+  if (between.reduce((product, { length }) => product * length, 1) > MAX_ROWS) {
+    fail(`a template with more than ${MAX_ROWS} texts between two of its types is not understood`);
   }
   const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((one) => text + one)), ['']);
-  return before + oneOf(ends.map((end) => type(end) + quote(end))) + patternOf(row.slice(next), fail);
+  return before + writeChoice(ends.map((end) => type(end) + quote(end))) + writePattern(row.slice(next), fail);
 }
 
-const textsOf = (row: Row): string => row.map((choice) => oneOf((choice as readonly string[]).map(quote))).join('');
-const oneOf = (patterns: readonly string[]): string =>
+const writeTexts = (row: Row): string =>
+  row.map((choice) => writeChoice((choice as readonly string[]).map(quote))).join('');
+const writeChoice = (patterns: readonly string[]): string =>
   patterns.length === 1 ? (patterns[0] as string) : `(?:${patterns.join('|')})`;
 
-function stringOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
+function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   if (keywords !== undefined) {
     const pattern = /^\^(.*[^\\])\$$/s.exec(String(keywords.pattern))?.[1];
     if (pattern === undefined || Object.keys(keywords).length > 1)
@@ -84,7 +85,7 @@ function stringOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
 }
 
 /** A number has none of the characters that end it. */
-function numberOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
+function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;
   if (Object.keys(keywords ?? {}).length > (isInteger ? 1 : 0))
     fail('a constrained number inside of a template is not understood');
@@ -92,9 +93,9 @@ function numberOf(keywords: Keywords | undefined, fail: Fail): Placeholder {
     if (end === '') return '\\d';
     const ender = end !== undefined && /^[\d.eE+-]+$/.test(end) ? end.charAt(0) : ' ';
     const digit = /\d/.test(ender) ? `[${'0123456789'.replace(ender, '')}]` : '\\d';
-    const whole = isInteger || ender === '.' ? `${digit}+` : `(?:${digit}+(?:\\.${digit}*)?|\\.${digit}+)`;
+    const mantissa = isInteger || ender === '.' ? `${digit}+` : `(?:${digit}+(?:\\.${digit}*)?|\\.${digit}+)`;
     // A number of which three digits are the exponent may be Infinity.
     const exponent = isInteger ? '' : `(?:[${'eE'.replace(ender, '')}][${'+-'.replace(ender, '')}]?${digit}{1,2})?`;
-    return (ender === '-' ? '' : '-?') + whole + exponent;
+    return (ender === '-' ? '' : '-?') + mantissa + exponent;
   };
 }

@@ -2,23 +2,23 @@
 
 import { Unsupported } from '../source/source-error.ts';
 import {
-  constants,
+  excludeKinds,
+  expectRecord,
   type Fail,
+  failingShape,
+  listConstants,
   NEVER,
   NO_NOTES,
-  open,
   type Prop,
-  poison,
   type RecordShape,
-  recordOf,
+  resolve,
   type Shape,
   STRING,
   UNDEFINED,
   unite,
-  without,
 } from './shape.ts';
 
-export const GLOBALS: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
+export const GLOBAL_TYPES: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
   Date: { kind: 'date' },
   File: { kind: 'file' },
   Blob: { kind: 'file' },
@@ -31,7 +31,7 @@ export const GLOBALS: Readonly<Record<string, Shape | undefined>> = Object.assig
 
 const formatted = (format: string): Shape => ({ kind: 'string', keywords: { format } });
 
-const ALIASES: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
+const GATEFOLD_ALIASES: Readonly<Record<string, Shape | undefined>> = Object.assign(Object.create(null), {
   Int: { kind: 'number', keywords: { integer: true } },
   Email: formatted('email'),
   Uuid: formatted('uuid'),
@@ -41,137 +41,141 @@ const ALIASES: Readonly<Record<string, Shape | undefined>> = Object.assign(Objec
 } satisfies Record<string, Shape>);
 
 /** What `gatefold` exports for use in types; undefined for what no request or result can be. */
-export function OWN(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
-  const alias = ALIASES[name];
+export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
+  const alias = GATEFOLD_ALIASES[name];
   if (alias !== undefined) return alias;
   if (name === 'ControllerParams' || name === 'Params') return controllerParams(args[0], fail);
   if (name === 'Reply') return reply(args, fail);
   if (name === 'FormValue')
-    return unite([STRING, { kind: 'file' }, { kind: 'array', of: unite([STRING, { kind: 'file' }]) }]);
+    return unite([STRING, { kind: 'file' }, { kind: 'array', element: unite([STRING, { kind: 'file' }]) }]);
   return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
 }
 
 /** The server gives these; no part of a request is checked against them. */
 const SERVER_FIELDS =
   `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal`.split(' ');
-const NO_DATA = poison(new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0));
+const NO_DATA = failingShape(
+  new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0),
+);
 
 /** An interface like any other, with a path and a query that are unchecked as long as nothing is said of them. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
-  const given = arg === undefined ? new Map<string, Prop>() : recordOf(arg, fail).props;
+  const given = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of given.keys())
     if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
-  const unsaid: Prop = { of: { kind: 'any' }, optional: false, notes: NO_NOTES };
+  const unchecked: Prop = { shape: { kind: 'any' }, optional: false, notes: NO_NOTES };
   const props = new Map<string, Prop>(
-    SERVER_FIELDS.map((name) => [name, { of: NO_DATA, optional: false, notes: NO_NOTES }]),
+    SERVER_FIELDS.map((name) => [name, { shape: NO_DATA, optional: false, notes: NO_NOTES }]),
   );
-  for (const name of ['path', 'query']) props.set(name, given.get(name) ?? unsaid);
+  for (const name of ['path', 'query']) props.set(name, given.get(name) ?? unchecked);
   return { kind: 'record', props, index: undefined };
 }
 
-function reply([status, of]: readonly Shape[], fail: Fail): Shape {
-  if (status === undefined) return { kind: 'reply', status: 200, of: { kind: 'any' } };
-  const value = open(status);
+function reply([status, body]: readonly Shape[], fail: Fail): Shape {
+  if (status === undefined) return { kind: 'reply', status: 200, body: { kind: 'any' } };
+  const value = resolve(status);
   if (value.kind !== 'const' || typeof value.value !== 'number')
-    return { kind: 'reply', status: 200, of: of ?? { kind: 'any' } };
+    return { kind: 'reply', status: 200, body: body ?? { kind: 'any' } };
   if (value.value < 200 || value.value > 399) return fail('the status of a Reply is from 200 to 399');
-  return { kind: 'reply', status: value.value, of: of ?? { kind: 'any' } };
+  return { kind: 'reply', status: value.value, body: body ?? { kind: 'any' } };
 }
 
 /** Undefined when there is no such type. */
 export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const [first, second] = args as [Shape, Shape];
-  const work = UTILITIES[name];
-  if (work === undefined || args.length === 0) return undefined;
-  if (work.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
-  return work(fail, first, second);
+  const apply = UTILITIES[name];
+  if (apply === undefined || args.length === 0) return undefined;
+  if (apply.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
+  return apply(fail, first, second);
 }
 
-type Work = (fail: Fail, first: Shape, second: Shape) => Shape;
+type Utility = (fail: Fail, first: Shape, second: Shape) => Shape;
 
-const arrayOf: Work = (_, of) => ({ kind: 'array', of });
-const itself: Work = (_, of) => of;
+const arrayOf: Utility = (_, element) => ({ kind: 'array', element });
+const unwrap: Utility = (_, type) => type;
 const noJson =
-  (name: string): Work =>
+  (name: string): Utility =>
   (fail) =>
     fail(`a ${name} has no JSON form`);
 
-const UTILITIES: Readonly<Record<string, Work | undefined>> = Object.assign(Object.create(null), {
+const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(Object.create(null), {
   Array: arrayOf,
   ReadonlyArray: arrayOf,
-  Promise: itself,
-  PromiseLike: itself,
-  Awaited: itself,
-  Readonly: itself,
-  NoInfer: itself,
-  Partial: (fail, of) => eachRecord(of, fail, (prop) => ({ ...prop, optional: true })),
-  Required: (fail, of) =>
-    eachRecord(of, fail, (prop) => ({
+  Promise: unwrap,
+  PromiseLike: unwrap,
+  Awaited: unwrap,
+  Readonly: unwrap,
+  NoInfer: unwrap,
+  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, optional: true })),
+  Required: (fail, type) =>
+    mapProps(type, fail, (prop) => ({
       ...prop,
       optional: false,
-      of: prop.optional ? without(prop.of, 'undefined') : prop.of,
+      shape: prop.optional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
-  Pick: (fail, of, names) => pick(recordOf(of, fail), namesOf(names, fail), true),
-  // Omit is not distributive: of a union it keeps what all parts have.
-  Omit: (fail, of, names) => pick(common(of, fail), namesOf(names, fail), false),
-  Record: (fail, keys, of) => {
-    const plain = open(keys);
+  Pick: (fail, type, names) => pick(expectRecord(type, fail), readNames(names, fail), true),
+  // Omit is not distributive: it keeps only the fields that all parts of a union have.
+  Omit: (fail, type, names) => pick(commonRecord(type, fail), readNames(names, fail), false),
+  Record: (fail, keys, value) => {
+    const plain = resolve(keys);
     if (plain.kind === 'string' || plain.kind === 'number') {
       if (plain.keywords !== undefined) return fail('this kind of key is not understood');
-      return { kind: 'record', props: new Map(), index: of, byNumber: plain.kind === 'number' };
+      return { kind: 'record', props: new Map(), index: value, byNumber: plain.kind === 'number' };
     }
-    const props = constants(plain, fail).map((key) => [String(key), { of, optional: false, notes: NO_NOTES }] as const);
+    const prop: Prop = { shape: value, optional: false, notes: NO_NOTES };
+    const props = listConstants(plain, fail).map((key) => [String(key), prop] as const);
     return { kind: 'record', props: new Map(props), index: undefined };
   },
-  Exclude: (fail, of, values) => filterConstants(of, values, fail, false),
-  Extract: (fail, of, values) => filterConstants(of, values, fail, true),
-  NonNullable: (_, of) => without(of, 'null', 'undefined'),
-  Uppercase: (fail, of) => eachText(of, fail, (text) => text.toUpperCase()),
-  Lowercase: (fail, of) => eachText(of, fail, (text) => text.toLowerCase()),
-  Capitalize: (fail, of) => eachText(of, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),
-  Uncapitalize: (fail, of) => eachText(of, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
+  Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
+  Extract: (fail, type, wanted) => filterConstants(type, wanted, fail, true),
+  NonNullable: (_, type) => excludeKinds(type, 'null', 'undefined'),
+  Uppercase: (fail, type) => mapTexts(type, fail, (text) => text.toUpperCase()),
+  Lowercase: (fail, type) => mapTexts(type, fail, (text) => text.toLowerCase()),
+  Capitalize: (fail, type) => mapTexts(type, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),
+  Uncapitalize: (fail, type) => mapTexts(type, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
   Set: noJson('Set'),
   Map: noJson('Map'),
   ReadableStream: () => ({ kind: 'bytes' }),
   Uint8Array: () => ({ kind: 'bytes' }),
   AsyncIterable: noJson('stream'),
-} satisfies Record<string, Work>);
+} satisfies Record<string, Utility>);
 
-function eachText(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
-  return unite(constants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
+function mapTexts(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
+  return unite(listConstants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
 }
 
-function namesOf(names: Shape, fail: Fail): ReadonlySet<string> {
-  return new Set(constants(names, fail).map(String));
+function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
+  return new Set(listConstants(names, fail).map(String));
 }
 
-function pick(of: RecordShape, names: ReadonlySet<string>, wanted: boolean): Shape {
+function pick(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
   // With an index signature every name is a key, and what is left of the fields is the signature.
-  if (of.index !== undefined && !wanted && !of.byNumber) return { kind: 'record', props: new Map(), index: of.index };
-  const props = new Map([...of.props].filter(([name]) => names.has(name) === wanted));
-  return { kind: 'record', props, index: wanted ? undefined : of.index, byNumber: of.byNumber };
+  if (record.index !== undefined && !keepsNamed && !record.byNumber)
+    return { kind: 'record', props: new Map(), index: record.index };
+  const props = new Map([...record.props].filter(([name]) => names.has(name) === keepsNamed));
+  return { kind: 'record', props, index: keepsNamed ? undefined : record.index, byNumber: record.byNumber };
 }
 
-function eachRecord(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape {
-  const of = open(shape);
-  if (of.kind === 'union') return unite(of.of.map((part) => eachRecord(part, fail, change)));
-  if (of.kind === 'array' || of.kind === 'tuple') return fail('Partial or Required of a list is not understood');
-  if (of.kind !== 'record') return of;
-  return { ...of, props: new Map(Array.from(of.props, ([name, prop]) => [name, change(prop)])) };
+function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape {
+  const resolved = resolve(shape);
+  if (resolved.kind === 'union') return unite(resolved.parts.map((part) => mapProps(part, fail, change)));
+  if (resolved.kind === 'array' || resolved.kind === 'tuple')
+    return fail('Partial or Required of a list is not understood');
+  if (resolved.kind !== 'record') return resolved;
+  return { ...resolved, props: new Map(Array.from(resolved.props, ([name, prop]) => [name, change(prop)])) };
 }
 
-function common(shape: Shape, fail: Fail): RecordShape {
-  const of = open(shape);
-  if (of.kind !== 'union') return recordOf(of, fail);
-  const [first, ...others] = of.of.map((part) => recordOf(part, fail)) as [RecordShape, ...RecordShape[]];
+function commonRecord(shape: Shape, fail: Fail): RecordShape {
+  const resolved = resolve(shape);
+  if (resolved.kind !== 'union') return expectRecord(resolved, fail);
+  const [first, ...others] = resolved.parts.map((part) => expectRecord(part, fail)) as [RecordShape, ...RecordShape[]];
   const props = new Map<string, Prop>();
   for (const [name, prop] of first.props) {
-    const all = others.map((other) => other.props.get(name));
-    if (all.some((one) => one === undefined)) continue;
-    const same = all as Prop[];
+    const sameName = others.map((other) => other.props.get(name)).filter((other) => other !== undefined);
+    if (sameName.length < others.length) continue;
     props.set(name, {
-      of: unite([prop.of, ...same.map((one) => one.of)]),
-      optional: prop.optional || same.some((one) => one.optional),
+      shape: unite([prop.shape, ...sameName.map((other) => other.shape)]),
+      optional: prop.optional || sameName.some((other) => other.optional),
       notes: prop.notes,
     });
   }
@@ -179,42 +183,48 @@ function common(shape: Shape, fail: Fail): RecordShape {
 }
 
 /** Both given and asked for must be literals; `Extract<Shape, { kind: 'a' }>` asks for tsc itself. */
-function filterConstants(of: Shape, values: Shape, fail: Fail, wanted: boolean): Shape {
-  const given = new Set(constants(values, fail));
-  const kept = constants(of, fail).filter((value) => given.has(value) === wanted);
-  return unite(kept.map((value): Shape => ({ kind: 'const', value })));
+function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: boolean): Shape {
+  const filterValues = new Set(listConstants(filter, fail));
+  const values = listConstants(shape, fail).filter((value) => filterValues.has(value) === keepsMatches);
+  return unite(values.map((value): Shape => ({ kind: 'const', value })));
 }
 
 export function keysOf(shape: Shape, fail: Fail): Shape {
-  const of = open(shape);
-  if (of.kind === 'union') return keysOf(common(of, fail), fail);
-  if (of.kind !== 'record') return fail('keyof of something that is no object is not understood');
-  if (of.index !== undefined && !of.byNumber) return STRING;
-  const names = Array.from(of.props.keys(), (value): Shape => ({ kind: 'const', value }));
-  return unite(of.byNumber ? [{ kind: 'number' }, ...names] : names);
+  const resolved = resolve(shape);
+  if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
+  if (resolved.kind !== 'record') return fail('keyof of something that is no object is not understood');
+  if (resolved.index !== undefined && !resolved.byNumber) return STRING;
+  const names = Array.from(resolved.props.keys(), (value): Shape => ({ kind: 'const', value }));
+  return unite(resolved.byNumber ? [{ kind: 'number' }, ...names] : names);
 }
 
 /** `T['key']` */
 export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
-  const of = open(object);
-  const by = open(key);
-  if (of.kind === 'any') return of;
-  if (of.kind === 'union') return unite(of.of.map((part) => propertyOf(part, by, fail)));
-  if (by.kind === 'union') return unite(by.of.map((part) => propertyOf(of, part, fail)));
-  const isPlace = by.kind === 'number' || (by.kind === 'const' && typeof by.value === 'number');
-  if (of.kind === 'array' && isPlace) return of.of;
-  if (of.kind === 'tuple' && by.kind === 'number')
-    return unite([...of.items.map((item) => item.of), ...(of.rest === undefined ? [] : [of.rest])]);
-  if (of.kind === 'tuple' && by.kind === 'const')
-    return of.items[Number(by.value)]?.of ?? of.rest ?? fail('there is no such place in the tuple');
-  if (of.kind !== 'record') return fail('there is no such field');
-  const prop = by.kind === 'const' ? of.props.get(String(by.value)) : undefined;
-  if (prop !== undefined) return prop.optional ? unite([prop.of, UNDEFINED]) : prop.of;
-  return of.index ?? fail('there is no such field');
+  const resolved = resolve(object);
+  const resolvedKey = resolve(key);
+  if (resolved.kind === 'any') return resolved;
+  if (resolved.kind === 'union') return unite(resolved.parts.map((part) => propertyOf(part, resolvedKey, fail)));
+  if (resolvedKey.kind === 'union') return unite(resolvedKey.parts.map((part) => propertyOf(resolved, part, fail)));
+  const isPlace =
+    resolvedKey.kind === 'number' || (resolvedKey.kind === 'const' && typeof resolvedKey.value === 'number');
+  if (resolved.kind === 'array' && isPlace) return resolved.element;
+  if (resolved.kind === 'tuple' && resolvedKey.kind === 'number')
+    return unite([
+      ...resolved.items.map((item) => item.shape),
+      ...(resolved.rest === undefined ? [] : [resolved.rest]),
+    ]);
+  if (resolved.kind === 'tuple' && resolvedKey.kind === 'const')
+    return (
+      resolved.items[Number(resolvedKey.value)]?.shape ?? resolved.rest ?? fail('there is no such place in the tuple')
+    );
+  if (resolved.kind !== 'record') return fail('there is no such field');
+  const prop = resolvedKey.kind === 'const' ? resolved.props.get(String(resolvedKey.value)) : undefined;
+  if (prop !== undefined) return prop.optional ? unite([prop.shape, UNDEFINED]) : prop.shape;
+  return resolved.index ?? fail('there is no such field');
 }
 
 /** `string`, `unknown`, …; undefined for one that JSON has no form for. */
-export function word(name: string): Shape | undefined {
+export function builtinShape(name: string): Shape | undefined {
   switch (name) {
     case 'unknown':
     case 'any':

@@ -56,8 +56,8 @@ export function outlineOfOurs(source: string): Outline {
   for (const [local, { from, name }] of module.imports) add(`import ${local}`, `${from} ${name}`);
   for (const [name, declarations] of module.declarations) {
     for (const d of declarations) {
-      const params = `<${d.params.map((p) => `${p.name}=${ourType(p.fallback)}`)}>`;
-      if (d.inside !== '') continue;
+      const params = `<${d.typeParams.map((p) => `${p.name}=${ourType(p.fallback)}`)}>`;
+      if (d.namespace !== '') continue;
       if (d.kind === 'interface' || d.kind === 'class') {
         add(`${d.kind} ${name}`, `${params} ${d.parents.map(ourType).join()} {${d.members.map(ourMember).join('\n')}}`);
       } else if (d.kind === 'alias') add(`alias ${name}`, `${params} ${ourType(d.type)}`);
@@ -219,19 +219,20 @@ function ourType(n: TypeNode | undefined): string {
     case 'word':
       return n.name;
     case 'array':
+      return `(array ${ourType(n.element)})`;
     case 'keyof':
     case 'readonly':
-      return `(${n.kind} ${ourType(n.of)})`;
+      return `(${n.kind} ${ourType(n.operand)})`;
     case 'tuple':
       return `(tuple ${n.items.map((e) => (e.rest ? '...' : '') + ourType(e.type) + (e.optional ? '?' : '')).join(' ')})`;
     case 'union':
     case 'intersection':
-      return `(${n.kind} ${n.of.map(ourType).join(' ')})`;
+      return `(${n.kind} ${n.parts.map(ourType).join(' ')})`;
     case 'object':
       return `(object ${n.members.map(ourMember).join(' ')})`;
     case 'name':
       return `(name ${n.from === undefined ? '' : `import:${n.from}:`}${n.name}${n.args.length ? `<${n.args.map(ourType).join(' ')}>` : ''})`;
-    case 'at':
+    case 'indexed':
       return `(at ${ourType(n.object)} ${ourType(n.key)})`;
     case 'typeof':
       return `(typeof ${n.name})`;
@@ -240,8 +241,8 @@ function ourType(n: TypeNode | undefined): string {
     case 'template':
       return `(template ${JSON.stringify(n.texts)} ${n.types.map(ourType).join(' ')})`;
     case 'mapped':
-      return `(mapped ${n.param} ${ourType(n.keys)} ${ourType(n.of)} ${n.optional})`;
-    case 'other':
+      return `(mapped ${n.param} ${ourType(n.keys)} ${ourType(n.value)} ${n.optional})`;
+    case 'unsupported':
     case 'mistake':
       return '?';
   }

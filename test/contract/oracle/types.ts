@@ -148,7 +148,7 @@ function createChecks(
   return (name) => {
     try {
       const writer = createSchemaWriter();
-      const scope = { path, module, params: new Map() };
+      const scope = { path, module, typeParams: new Map() };
       const schema: Schema = writer.write(evaluate({ kind: 'name', name, args: [], at: 0 }, scope));
       const ambiguous = findAmbiguity([schema], writer.defs);
       if (ambiguous !== undefined) return ambiguous;

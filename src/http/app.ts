@@ -18,7 +18,8 @@ import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
 import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
-import { trackConnections } from './connections.ts';
+import { createConnections } from './connections/connections.ts';
+import { isFollowed } from './connections/turns.ts';
 import { createRequestAtHand } from './current-exchange.ts';
 import { Exchange, type Step } from './exchange.ts';
 import { checkOperationAccess, createFindOperation } from './find-operation.ts';
@@ -94,6 +95,12 @@ export function createApp({
 }: AppParts): App {
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight } = settings;
   const router = createRouter(routes);
+  const connections = createConnections({
+    keepAliveTimeout: settings.keepAliveTimeout,
+    readTimeout: settings.requestTimeout,
+    maxUnread: bodyBudget,
+    maxConnections: settings.maxConnections,
+  });
   const respond = createResponder({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
@@ -103,13 +110,13 @@ export function createApp({
     observer,
     onSettled: finish,
     onStreaming: leaveFlight,
-    isFollowed: (exchange) => connections.isFollowed(exchange),
+    isFollowed,
     watch: createStreamWatch(credentials),
   });
   const budget = createBodyBudget({
     limit: bodyBudget,
     bodyLimit,
-    exchanges: () => connections.exchanges(),
+    exchanges: connections.exchanges,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const atHand = createRequestAtHand();
@@ -248,14 +255,8 @@ export function createApp({
   }
 
   const server = createRequestServer(transport, settings, begin);
-  const connections = trackConnections(server, {
-    keepAliveTimeout: settings.keepAliveTimeout,
-    readTimeout: settings.requestTimeout,
-    maxUnread: bodyBudget,
-    maxConnections: settings.maxConnections,
-    // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
-    event: transport.isSecure ? 'secureConnection' : 'connection',
-  });
+  // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
+  connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
   answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
 
   return {

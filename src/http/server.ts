@@ -27,7 +27,7 @@ export function createRequestServer(
       IncomingMessage: Request,
       // Node's default is 30 s.
       connectionsCheckingInterval: 1000,
-      // connections.ts ends idle connections.
+      // connections/ ends idle connections.
       keepAliveTimeout: 0,
       // A request without a body is no stream that has to be read to its end. Node before 24 ignores this.
       optimizeEmptyRequests: true,

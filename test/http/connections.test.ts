@@ -9,7 +9,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { connect as connectSecurely } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { trackConnections, unsentBytes } from '../../src/http/connections.ts';
+import { createConnections } from '../../src/http/connections/connections.ts';
+import { unsentBytes } from '../../src/http/connections/slow-readers.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { Request } from '../../src/http/head.ts';
 import { createTlsServer } from '../../src/https/serve/tls-server.ts';
@@ -20,12 +21,13 @@ import { makePair } from '../support/tls.ts';
 async function startTracked(t: TestContext) {
   const server = createServer({ IncomingMessage: Request, requireHostHeader: false });
   server.on('clientError', (_error, socket) => socket.destroy());
-  const connections = trackConnections(server, {
+  const connections = createConnections({
     keepAliveTimeout: 1000,
     readTimeout: 1000,
     maxUnread: 1000,
     maxConnections: 10,
   });
+  connections.watch(server, 'connection');
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   t.after(() => {
@@ -43,12 +45,12 @@ test('of a connection that has closed, the server forgets the exchange', async (
   const { socket } = request;
   const exchange = new Exchange(request, response, 0);
   connections.begin(exchange);
-  assert.equal(connections.of(socket).exchange, exchange);
+  assert.equal(connections.stateOf(socket).exchange, exchange);
 
   // It never gets an answer. What closed connections keep alive, the engine copies about at each collection.
   client.destroy();
   await once(socket, 'close');
-  assert.equal(connections.of(socket).exchange, undefined);
+  assert.equal(connections.stateOf(socket).exchange, undefined);
 });
 
 // The first comes in one piece, which is not copied, the second in many.

@@ -4,7 +4,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { rawRefusal } from '../../base/envelope.ts';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
-import type { Connections } from '../connections.ts';
+import type { Connections } from '../connections/connections.ts';
 import type { Request } from '../head.ts';
 import { ALLOW_METHODS, RAW_REFUSAL_HEADERS } from '../headers.ts';
 import type { Responder } from './response.ts';
@@ -22,14 +22,14 @@ const LINGER = 1000;
 export interface ClientErrorParts {
   readonly respond: Responder;
   readonly newRequestId: () => string;
-  readonly connections: Pick<Connections, 'of'>;
+  readonly connections: Pick<Connections, 'stateOf'>;
 }
 
 export function answerClientErrors(server: Server, { respond, newRequestId, connections }: ClientErrorParts): void {
   const refused = new WeakSet<Duplex>();
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const { exchange, last, isHeld } = connections.of(socket);
+    const { exchange, last, isHeld } = connections.stateOf(socket);
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     // A request that is late on a held connection is late because this server has paused reading.
     if (refused.has(socket) || (isLate && isHeld)) return;

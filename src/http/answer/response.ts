@@ -7,7 +7,7 @@ import { type ErrorCode, type HttpError, isHttpError, refusal } from '../../base
 import { describeError, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
 import type { AccessLog } from '../access-log.ts';
-import { unsentBytes } from '../connections.ts';
+import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';

@@ -1,0 +1,73 @@
+// Clients that do not read their answers: the server keeps an answer whole until its last byte is out, so a client that
+// reads nothing occupies memory. Such a client is cut after a time, or at once where the unread answers are too many.
+import type { Socket } from 'node:net';
+import { connectionOf, sweepsIn, type TrackedSocket } from './connection.ts';
+
+export interface SlowReaderLimits {
+  /** Milliseconds in which a client must take some part of its answer. */
+  readonly readTimeout: number;
+  /** Unread bytes of all answers together. Beyond it, stalled connections are cut, the longest answer first. */
+  readonly maxUnread: number;
+}
+
+/**
+ * Cuts slow readers.
+ *
+ * @param writing the sockets with an unsent rest
+ * @param sweep the number of this sweep
+ */
+export type CutSlowReaders = (writing: readonly TrackedSocket[], sweep: number) => void;
+
+export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits): CutSlowReaders {
+  const mostSweeps = sweepsIn(readTimeout);
+
+  /** Cuts a client that has read nothing for too long. Returns whether the client has read since the last sweep. */
+  function isReading(socket: TrackedSocket, sweep: number): boolean {
+    const connection = connectionOf(socket);
+    if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
+    const sent = sentBytes(socket);
+    if (sent !== connection.sentBefore) {
+      connection.sentBefore = sent;
+      connection.stalledSince = sweep;
+      return true;
+    }
+    if (sweep - connection.stalledSince >= mostSweeps) socket.destroy();
+    return false;
+  }
+
+  return (writing, sweep) => {
+    const stalled = writing.filter((socket) => !isReading(socket, sweep) && !socket.destroyed);
+    let excess = -maxUnread;
+    for (const { destroyed, writableLength } of writing) if (!destroyed) excess += writableLength;
+    for (const socket of stalled.sort((a, b) => b.writableLength - a.writableLength)) {
+      if (excess <= 0) return;
+      excess -= socket.writableLength;
+      socket.destroy();
+    }
+  };
+}
+
+/** The bytes that were written and that the kernel has not taken. */
+export function unsentBytes(socket: Socket): number {
+  if (socket.writableLength === 0) return 0;
+  return handleOf(socket)?.writeQueueSize ?? socket.writableLength;
+}
+
+/** The bytes that the kernel has taken so far. The number grows whenever the client reads, also within one write. */
+function sentBytes(socket: Socket): number {
+  return (handleOf(socket)?.bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);
+}
+
+/** With TLS a write is never done at once, so the handle of the socket below TLS is asked. */
+function handleOf(socket: Socket): Handle | undefined {
+  const handle = (socket as { _handle?: Handle })._handle;
+  return handle?._parent ?? handle;
+}
+
+/** Private parts of Node. A Node without them makes an answer count as unsent until Node reports it as written. */
+interface Handle {
+  /** The part of `bytesWritten` that the kernel has not taken. */
+  readonly writeQueueSize?: number;
+  readonly bytesWritten?: number;
+  readonly _parent?: Handle;
+}

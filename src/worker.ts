@@ -1,5 +1,5 @@
-// The entry of a worker, which the supervisor starts. It only wires: the worker's life is worker/life.ts, and what it
-// serves with is worker/parts.ts. All of it is imported at once, since whoever waits for a worker waits for all of it.
+// The entry of a worker process, which the supervisor starts. It only connects worker/life.ts and worker/parts.ts. The
+// imports are static where each worker needs them, because a later import would delay its first answer.
 import cluster from 'node:cluster';
 import { mostConnections } from './base/descriptors.ts';
 import { rawRefusal } from './base/envelope.ts';
@@ -17,7 +17,7 @@ import { createWorkerParts } from './worker/parts.ts';
 import { keepTickShape } from './worker/tick-shape.ts';
 
 keepTickShape();
-const basics = cluster.isWorker ? readProcessBasics() : complain();
+const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
@@ -46,16 +46,16 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
   });
 }
 
-/** Before it is asked to load: a worker in reserve has the time. */
+/** Prepares the TypeScript loader before the worker has to load. A worker in reserve has the time for it. */
 async function prepareFor(dir: string): Promise<void> {
   try {
     if ([...listControllers(dir).values()].some((file) => file.endsWith('.ts'))) await prepareTypeScript();
   } catch {
-    // The folder is away, or `tsx` is broken: the load will say so.
+    // The folder is missing, or `tsx` is broken. The load reports the same error.
   }
 }
 
-/** Undefined: HTTP without TLS. */
+/** @returns undefined for HTTP without TLS */
 async function createTransport(settings: Settings): Promise<TlsServer | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createTlsServer } = await import('./https/serve/tls-server.ts');
@@ -65,14 +65,14 @@ async function createTransport(settings: Settings): Promise<TlsServer | undefine
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }
 
-/** Nobody asks a process for numbers that no port shows. */
+/** @returns undefined when there is no operations port, because nothing else reads the metrics */
 async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics | undefined> {
   if (opsPort === undefined) return undefined;
   const { createWorkerMetrics } = await import('./ops/worker-metrics.ts');
   return createWorkerMetrics();
 }
 
-function complain(): undefined {
-  process.stderr.write('gatefold: a worker is started by the server; run server.js instead\n');
+function refuseDirectStart(): undefined {
+  process.stderr.write('gatefold: run server.js, which starts the workers\n');
   process.exitCode = 1;
 }

@@ -1,18 +1,18 @@
-// A map that forgets what has not been asked for longest. In two halves, so that a hit in the younger one, which nearly
-// all are, costs one look-up and no reordering.
+// A map with a maximum size that drops the entries that were not used for longest. The entries are in two halves, a
+// young and an old one. Nearly all reads hit the young half, and such a read costs one look-up and no reordering.
 
 export interface BoundedMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
-  /** Those last asked for come before the others. */
+  /** Returns the entries; those in the young half come first. */
   entries(): Iterable<[string, V]>;
-  /** Entries at the moment. */
+  /** Returns the number of entries. */
   size(): number;
 }
 
-/** @param most entries at most; at least half as many are the ones last asked for */
-export function createBoundedMap<V>(most: number): BoundedMap<V> {
-  const half = Math.max(1, Math.floor(most / 2));
+/** @param maxEntries the maximum size; at least the half of it that was used last stays in the map */
+export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
+  const half = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, V>();
   let old = new Map<string, V>();
 
@@ -28,11 +28,11 @@ export function createBoundedMap<V>(most: number): BoundedMap<V> {
     get(key) {
       const value = young.get(key);
       if (value !== undefined) return value;
-      const aged = old.get(key);
-      if (aged === undefined) return undefined;
+      const oldValue = old.get(key);
+      if (oldValue === undefined) return undefined;
       old.delete(key);
-      set(key, aged);
-      return aged;
+      set(key, oldValue);
+      return oldValue;
     },
     set(key, value) {
       old.delete(key);

@@ -1,18 +1,19 @@
-// A token bucket: it fills at the rate up to the burst, a request takes one token, and it may owe some. And whose it
-// is.
+// A token bucket, and the name of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst. Each
+// request takes one. The count can be negative: then the caller has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 
 export interface Bucket {
   tokens: number;
-  /** Milliseconds of the clock in use, when `tokens` was right. */
-  at: number;
+  /** The time of `tokens`, in milliseconds of the clock in use. */
+  updatedAt: number;
 }
 
-/** Callers kept in a process; each is some 300 bytes with its name, so 30 MB at most. */
+/** Maximum number of callers in a process. Each takes some 300 bytes, so all take 30 MB at most. */
 export const MOST_CALLERS = 100_000;
-/** Characters of the name of one; the end of a longer one is a digest of the whole. */
+/** Maximum characters of a caller's name. The end of a longer name is replaced by a digest of the name. */
 const LONGEST_CALLER = 200;
+/** Characters of a SHA-256 digest in base64url. */
 const DIGEST_LENGTH = 43;
 
 export function callerName(kind: string, who: string): string {
@@ -22,11 +23,12 @@ export function callerName(kind: string, who: string): string {
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {
-  return { tokens: burst, at: now };
+  return { tokens: burst, updatedAt: now };
 }
 
+/** Adds the tokens that the bucket has gained since `updatedAt`. */
 export function refill(bucket: Bucket, { count, seconds, burst }: Rate, now: number): void {
-  const filled = bucket.tokens + (Math.max(0, now - bucket.at) * count) / (seconds * 1000);
+  const filled = bucket.tokens + (Math.max(0, now - bucket.updatedAt) * count) / (seconds * 1000);
   bucket.tokens = Math.min(burst, filled);
-  bucket.at = now;
+  bucket.updatedAt = now;
 }

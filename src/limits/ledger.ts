@@ -1,5 +1,5 @@
-// The supervisor's half of rate limiting: what each caller has left with what all workers have spent. It outlives
-// generations.
+// The supervisor's half of rate limiting. The ledger subtracts what all workers have spent from the tokens of each
+// caller. It lives as long as the supervisor, so a reload of the folder resets no limit.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MOST_CALLERS, refill } from './bucket.ts';
@@ -7,8 +7,10 @@ import type { Balance, Spending } from './rate-limiter.ts';
 
 export interface Ledger {
   /**
-   * @returns what is left of each; to a report of nothing, which a new worker sends, of those who have spent most of
-   * theirs
+   * Subtracts what a worker reports.
+   *
+   * @returns the balances of the reported callers. An empty report comes from a new worker: it gets the balances of
+   * callers that have less than half of their burst
    */
   spend(spendings: readonly Spending[]): Balance[];
 }
@@ -17,10 +19,10 @@ interface Account extends Bucket {
   rate: Rate;
 }
 
-/** A caller owes at most so many bursts: whatever goes wrong, nobody is locked out for long. */
+/** Maximum debt of a caller, in bursts, so that an error locks nobody out for long. */
 const MOST_DEBT = 2;
-/** That a new worker is told of; of the others it learns when they call. */
-const MOST_TOLD = 1000;
+/** Maximum balances in the reply to a new worker. It gets the others when their callers call. */
+const MOST_INITIAL_BALANCES = 1000;
 
 export function createLedger(now: () => number = () => performance.now()): Ledger {
   const accounts = createBoundedMap<Account>(MOST_CALLERS);
@@ -38,21 +40,21 @@ export function createLedger(now: () => number = () => performance.now()): Ledge
     return [caller, account.tokens, count, seconds, burst];
   }
 
-  function mostSpent(time: number): Balance[] {
-    const told: Balance[] = [];
+  function lowBalances(time: number): Balance[] {
+    const balances: Balance[] = [];
     for (const [caller, account] of accounts.entries()) {
       const { count, seconds, burst } = account.rate;
       refill(account, account.rate, time);
-      if (account.tokens < burst / 2) told.push([caller, account.tokens, count, seconds, burst]);
-      if (told.length >= MOST_TOLD) break;
+      if (account.tokens < burst / 2) balances.push([caller, account.tokens, count, seconds, burst]);
+      if (balances.length >= MOST_INITIAL_BALANCES) break;
     }
-    return told;
+    return balances;
   }
 
   return {
     spend(spendings) {
       const time = now();
-      return spendings.length === 0 ? mostSpent(time) : spendings.map((spending) => spend(spending, time));
+      return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => spend(spending, time));
     },
   };
 }

@@ -1,189 +1,199 @@
-// A worker's half of rate limiting: decides at once, out of its own memory. It knows of each caller how many tokens
-// were left when the supervisor said so last, what has been added since by the rate, and what it has spent itself. What
-// it spends it tells the supervisor a few milliseconds later, and is told what is left with what all other workers have
-// spent. Two workers that spend the same token in between owe it: for a while nobody gets one, and over a second or so
-// the rate is exact.
+// A worker's half of rate limiting. It decides at once, from its own memory: the last balance from the supervisor, plus
+// the tokens gained since, minus those that this worker has spent since. It reports what it has spent a few milliseconds
+// later, and the supervisor replies with the balance after the requests of all workers. Two workers may spend the same
+// token between two reports. Then the balance is negative, so the rate is exact over about a second.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import { type Bucket, callerName, fullBucket, MOST_CALLERS, refill } from './bucket.ts';
 
-/** What a limit is counted by. */
+/** The kind of caller that a limit is counted for. */
 export type LimitKind = 'credential' | 'address' | 'operation';
 
-/** What one caller has spent in this worker since it was told of last. */
+/** The tokens that a caller has spent in this worker since the last report. */
 export type Spending = readonly [caller: string, spent: number, ...rate: FlatRate];
-/** What all workers have left a caller. It may be less than nothing. */
+/** The tokens that a caller has left after the requests of all workers. May be negative. */
 export type Balance = readonly [caller: string, tokens: number, ...rate: FlatRate];
 type FlatRate = readonly [count: number, seconds: number, burst: number];
 
 export interface RateLimiterOptions {
   /**
-   * Tells the supervisor; at the beginning of nothing, which asks for what there is. Undefined: this process is alone.
+   * Sends a report to the supervisor. The first report is empty and asks for the balances. Undefined when this process
+   * is the only one.
    */
   readonly report?: ((spendings: readonly Spending[]) => void) | undefined;
-  /** Among how many what is nearly used up is shared. */
+  /** The number of workers that share the tokens. */
   readonly workers?: number;
-  /** Milliseconds, never set back. */
+  /** A clock in milliseconds that never goes back. */
   readonly now?: () => number;
-  /** Does the work after so many milliseconds, without keeping the process alive for it. */
-  readonly later?: (work: () => void, milliseconds: number) => void;
+  /** Calls back after a delay that does not keep the process alive. */
+  readonly later?: (callback: () => void, milliseconds: number) => void;
 }
 
 export interface RateLimiter {
   /**
-   * Takes a token, or refuses.
+   * Takes a token, or refuses the request.
    *
-   * @param caller who, under the name of the kind
-   * @throws HttpError RATE_LIMITED, with the header fields that say when to come back
+   * @param caller the caller's name, unique in its kind
+   * @throws HttpError RATE_LIMITED, with the headers that say when to retry
    */
   check(kind: LimitKind, caller: string, rate: Rate): void;
-  /** The supervisor's answer to a report. */
-  settle(balances: readonly Balance[]): void;
-  /** Refusals so far, by kind, and callers that are kept. */
+  /** Takes over the supervisor's reply to a report. */
+  applyBalances(balances: readonly Balance[]): void;
+  /** Returns the refusals so far by kind, and the number of callers in memory. */
   status(): { readonly refused: Readonly<Record<LimitKind, number>>; readonly callers: number };
 }
 
 interface Account extends Bucket {
   readonly caller: string;
   rate: Rate;
-  /** And not reported. */
-  spent: number;
-  /** Since the supervisor said what was left. */
-  spentSince: number;
+  /** Tokens that were spent and are not reported. */
+  unreported: number;
+  /** Tokens that were spent since the last balance from the supervisor. */
+  spentSinceBalance: number;
 }
 
-/** A token, but for what adding up fractions loses. */
-const WHOLE = 1 - 1e-6;
-/** Tokens: nobody is held to a smaller share, nor are smaller bursts worth a report at once. */
-const FEWEST_SHARED = 8;
-/** Milliseconds between two reports, unless one is pressing. */
+/** One token, less the rounding error of adding fractions. */
+const ONE_TOKEN = 1 - 1e-6;
+/** Tokens. Smaller shares are not enforced while a balance is high, and smaller bursts need no report at once. */
+const SMALLEST_SHARE = 8;
+/** Milliseconds between two reports, unless one is urgent. */
 const REPORT_INTERVAL = 4;
 
 export function createRateLimiter({
   report,
   workers = 1,
   now = () => performance.now(),
-  later = inTime,
+  later = callLater,
 }: RateLimiterOptions = {}): RateLimiter {
   const refused = { credential: 0, address: 0, operation: 0 };
   let accounts: BoundedMap<Account> | undefined;
-  let unreported: Account[] = [];
-  /** Milliseconds, of the report that is to come; infinite: none is. */
-  let waitOfNext = Number.POSITIVE_INFINITY;
-  let isAnswerDue = false;
+  let unreportedAccounts: Account[] = [];
+  /** The delay of the next report in milliseconds; infinite when no report is scheduled. */
+  let scheduledDelay = Number.POSITIVE_INFINITY;
+  let isReplyDue = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
 
-  function check(kind: LimitKind, who: string, rate: Rate): void {
-    // Nobody pays for it who has no limit.
+  function check(kind: LimitKind, name: string, rate: Rate): void {
+    // The map is created on first use, because most services set no limit.
     accounts ??= createBoundedMap(MOST_CALLERS);
-    const caller = callerName(kind, who);
+    const caller = callerName(kind, name);
     const time = now();
     let account = accounts.get(caller);
     if (account === undefined) {
-      account = { caller, rate, spent: 0, spentSince: 0, ...fullBucket(rate, time) };
+      account = { caller, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
       accounts.set(caller, account);
     }
     account.rate = rate;
     refill(account, rate, time);
-    if (account.tokens < WHOLE || isBeyondShare(account)) {
+    if (account.tokens < ONE_TOKEN || isBeyondShare(account)) {
       refused[kind]++;
-      throw limited(kind, rate, account.tokens);
+      throw rateLimited(kind, rate, account.tokens);
     }
     account.tokens--;
     if (report === undefined) return;
-    account.spentSince++;
-    if (account.spent++ === 0) unreported.push(account);
-    schedule(time, isPressing(account));
+    account.spentSinceBalance++;
+    if (account.unreported++ === 0) unreportedAccounts.push(account);
+    scheduleReport(time, isUrgent(account));
   }
 
   /**
-   * Of what it was told that is left each worker takes only a part before it is told again: the others see the same
-   * tokens, and may have taken some that nobody has been told of. A part of a few tokens counts only where few are left
-   * of many: whoever has five an hour may take them in a row.
+   * Says whether this worker has spent its share of the last balance. All workers see the same balance, so each spends
+   * only a share of it before the next one arrives. A share below SMALLEST_SHARE counts only when less than an eighth of
+   * the burst is left. So a caller with five requests an hour may send them in a row.
    */
-  function isBeyondShare({ tokens, spentSince, rate: { burst } }: Account): boolean {
-    const left = tokens + spentSince;
-    const share = workers === 1 ? left : left / (1.5 * workers);
-    return spentSince > 0 && spentSince + 1 > share && (share >= FEWEST_SHARED || left <= burst / 8);
+  function isBeyondShare({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
+    const balance = tokens + spentSinceBalance;
+    const share = workers === 1 ? balance : balance / (1.5 * workers);
+    return spentSinceBalance > 0 && spentSinceBalance + 1 > share && (share >= SMALLEST_SHARE || balance <= burst / 8);
   }
 
-  /** A good part of its share is gone, and it should not have to refuse for want of news. */
-  function isPressing({ tokens, spentSince, rate: { burst } }: Account): boolean {
-    return burst >= FEWEST_SHARED * workers && spentSince * 4 * workers >= tokens + spentSince;
+  /** Says whether so much of the share is spent that the worker would soon refuse requests without a new balance. */
+  function isUrgent({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
+    return burst >= SMALLEST_SHARE * workers && spentSinceBalance * 4 * workers >= tokens + spentSinceBalance;
   }
 
-  /**
-   * At once where nothing has been told lately, so that the first worker to see a caller does not stay alone with it.
-   */
-  function schedule(time: number, isPressing: boolean): void {
-    const wait = isPressing || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
-    if (wait >= waitOfNext) return;
-    waitOfNext = wait;
-    later(tell, wait);
+  /** Schedules a report: at once when it is urgent, or when REPORT_INTERVAL has passed since the last one. */
+  function scheduleReport(time: number, isUrgent: boolean): void {
+    const delay = isUrgent || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
+    if (delay >= scheduledDelay) return;
+    scheduledDelay = delay;
+    later(sendReport, delay);
   }
 
-  function tell(): void {
-    waitOfNext = Number.POSITIVE_INFINITY;
-    // One at a time: what is answered is then all that was told, and what has been spent since is all that is missing
-    // from it.
-    if (isAnswerDue || unreported.length === 0) return;
-    isAnswerDue = true;
+  function sendReport(): void {
+    scheduledDelay = Number.POSITIVE_INFINITY;
+    // One report is under way at a time. So each reply includes everything but the tokens in `unreported`.
+    if (isReplyDue || unreportedAccounts.length === 0) return;
+    isReplyDue = true;
     reportedAt = now();
-    const spendings = unreported.map(
-      ({ caller, spent, rate: { count, seconds, burst } }): Spending => [caller, spent, count, seconds, burst],
+    const spendings = unreportedAccounts.map(
+      ({ caller, unreported, rate: { count, seconds, burst } }): Spending => [
+        caller,
+        unreported,
+        count,
+        seconds,
+        burst,
+      ],
     );
-    for (const account of unreported) account.spent = 0;
-    unreported = [];
+    for (const account of unreportedAccounts) account.unreported = 0;
+    unreportedAccounts = [];
     report?.(spendings);
   }
 
   report?.([]);
   return {
     check,
-    settle(balances) {
+    applyBalances(balances) {
       const time = now();
       accounts ??= createBoundedMap(MOST_CALLERS);
       for (const [caller, tokens, count, seconds, burst] of balances) {
         const account = accounts.get(caller);
         if (account === undefined)
-          accounts.set(caller, { caller, rate: { count, seconds, burst }, spent: 0, spentSince: 0, tokens, at: time });
+          accounts.set(caller, {
+            caller,
+            rate: { count, seconds, burst },
+            unreported: 0,
+            spentSinceBalance: 0,
+            tokens,
+            updatedAt: time,
+          });
         else {
-          account.tokens = tokens - account.spent;
-          account.spentSince = account.spent;
-          account.at = time;
+          account.tokens = tokens - account.unreported;
+          account.spentSinceBalance = account.unreported;
+          account.updatedAt = time;
         }
       }
-      isAnswerDue = false;
-      if (unreported.length > 0) schedule(time, unreported.some(isPressing));
+      isReplyDue = false;
+      if (unreportedAccounts.length > 0) scheduleReport(time, unreportedAccounts.some(isUrgent));
     },
     status: () => ({ refused, callers: accounts?.size() ?? 0 }),
   };
 }
 
-function inTime(work: () => void, milliseconds: number): void {
-  if (milliseconds === 0) setImmediate(work);
-  else setTimeout(work, milliseconds).unref();
+function callLater(callback: () => void, milliseconds: number): void {
+  if (milliseconds === 0) setImmediate(callback);
+  else setTimeout(callback, milliseconds).unref();
 }
 
-/** Refusals come in floods, and most of what an Error costs is its stack, so the last ones are kept. */
+/** The latest refusals, by their content. A flood of refusals reuses them, because the stack of an Error is expensive. */
 const refusals = new Map<string, Error>();
 const MOST_REFUSALS = 100;
 
-function limited(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
-  const wait = Math.max(1, Math.ceil(((WHOLE - tokens) * seconds) / count));
+function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
+  const wait = Math.max(1, Math.ceil(((ONE_TOKEN - tokens) * seconds) / count));
   const key = `${kind} ${count} ${seconds} ${wait}`;
-  const known = refusals.get(key);
-  if (known !== undefined) return known;
+  const cached = refusals.get(key);
+  if (cached !== undefined) return cached;
   if (refusals.size >= MOST_REFUSALS) refusals.clear();
-  const made = refusal('RATE_LIMITED', undefined, {
-    // draft-ietf-httpapi-ratelimit-headers: what is left, in how many seconds there is more, and the rule.
+  const error = refusal('RATE_LIMITED', undefined, {
+    // draft-ietf-httpapi-ratelimit-headers: the tokens left (r), the seconds to wait (t), and the limit.
     headers: {
       'Retry-After': String(wait),
       RateLimit: `"${kind}";r=0;t=${wait}`,
       'RateLimit-Policy': `"${kind}";q=${count};w=${seconds}`,
     },
   });
-  refusals.set(key, Object.freeze(made));
-  return made;
+  refusals.set(key, Object.freeze(error));
+  return error;
 }

@@ -91,7 +91,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const ledger = createLedger();
     const hints = createHints(dir, log);
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
-      worker.send({ kind: 'left', balances: ledger.spend(spendings) });
+      worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
       ...{
         workers,

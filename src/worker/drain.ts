@@ -1,71 +1,68 @@
-// How a worker leaves its clients: it stops accepting, answers everything that is under way or still arrives, and
-// closes idle connections last. Zero requests are lost by the order of these steps. It knows nothing of why the worker
-// ends.
+// Drains a worker: it stops accepting connections, answers the requests that are under way or still arrive, and closes
+// idle connections last. In this order no request is lost. This file does not know why the worker ends.
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 
-/** What draining asks of the app. */
+/** The parts of the app that draining uses. */
 export interface Drainable {
   readonly server: Server;
-  /** From now on every answer carries `Connection: close`. */
+  /** Makes each answer from now on carry `Connection: close`. */
   setDraining(): void;
-  /** Work that goes on after its answer. */
+  /** Returns the number of tasks that continue after their answers (`params.waitUntil`). */
   pendingWork(): number;
-  /** Its time is over. */
+  /** Stops waiting for those tasks, and logs them. */
   giveUpWork(): void;
 }
 
 export interface DrainOptions {
-  /** Milliseconds; what is still open then is cut. */
+  /** Milliseconds after which open connections are cut. */
   readonly timeout: number;
   /**
-   * Milliseconds to accept on, where nobody else does on the same socket: what has connected by the time that it is
-   * closed, and is not accepted, is reset. Null: others accept.
+   * Milliseconds to keep accepting when no other worker accepts on the same socket. Closing that socket resets the
+   * connections that are not accepted yet. Null when other workers accept.
    */
   readonly acceptFor: number | null;
-  /** No connection is left, or the time is over. */
+  /** Called when no connection is left, or the time is over. */
   readonly onDrained: () => void;
 }
 
 /**
- * A request may be on its way on a connection that looks idle to us. Whoever uses its connection this often gets one
- * more answer with `Connection: close`, and nothing is lost; only then is a connection taken for abandoned.
+ * Milliseconds before idle connections are closed. A request may be on its way on a connection that looks idle. A client
+ * that sends one in this time gets an answer with `Connection: close`, so it loses nothing.
  */
 const IDLE_GRACE = 1500;
+/** Milliseconds between two checks of the connections. */
 const SWEEP_INTERVAL = 50;
-/** From then on whatever is still open: what is cut is closed a turn later. */
+/** Milliseconds after `timeout` until draining ends, although some connection is still open. */
 const CUT_GRACE = 200;
-/**
- * Turns of the event loop without a new connection, after which the socket is taken for empty; and how long to wait for
- * them.
- */
+/** Turns of the event loop without a new connection, after which no connection is waiting to be accepted. */
 const QUIET_TURNS = 3;
+/** Milliseconds to wait for QUIET_TURNS at most. */
 const QUIET_LIMIT = 400;
 
 export function drain(
   { server, setDraining, pendingWork, giveUpWork }: Drainable,
   { timeout, acceptFor, onDrained }: DrainOptions,
 ): void {
-  const begun = performance.now();
-  let left: number | undefined;
-  // First the port, then the word to the clients: told before, each of them would come back at once with a new
-  // connection.
-  const leave = () => {
+  const startedAt = performance.now();
+  let stoppedAt: number | undefined;
+  // The port is closed first. A client that got `Connection: close` before that would reconnect to this worker.
+  const stop = () => {
     stopAccepting(server);
     setDraining();
-    left = performance.now();
+    stoppedAt = performance.now();
   };
-  if (acceptFor === null) leave();
-  else setTimeout(() => whenQuiet(server, leave), Math.min(acceptFor, timeout / 2));
+  if (acceptFor === null) stop();
+  else setTimeout(() => whenQuiet(server, stop), Math.min(acceptFor, timeout / 2));
   const sweep = setInterval(() => {
     const now = performance.now();
-    const isLate = now - begun >= timeout;
-    // Such as a handshake of TLS, which no server knows as a connection: it ends with the process.
-    const isOver = now - begun >= timeout + CUT_GRACE;
+    const isLate = now - startedAt >= timeout;
+    // A socket in a TLS handshake is not cut by closeAllConnections(). The end of the process closes it.
+    const isOver = now - startedAt >= timeout + CUT_GRACE;
     if (isLate) server.closeAllConnections();
-    if (left === undefined) return;
-    // Every answer since has ended its connection, so what is idle now has been idle all the time.
-    if (now - left >= IDLE_GRACE) server.closeIdleConnections();
+    if (stoppedAt === undefined) return;
+    // Each answer since `stoppedAt` has ended its connection, so a connection that is idle now was idle since then.
+    if (now - stoppedAt >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
       if ((count > 0 && !isOver) || (pendingWork() > 0 && !isLate)) return;
       clearInterval(sweep);
@@ -75,28 +72,28 @@ export function drain(
   }, SWEEP_INTERVAL);
 }
 
-/** Not http.Server's close, which cuts idle connections at once, and with them the requests that are on the wire. */
+/** Calls close() of net.Server. That of http.Server also cuts idle connections, on which a request may be on its way. */
 function stopAccepting(server: Server): void {
   if (server.listening) NetServer.prototype.close.call(server);
 }
 
 /**
- * The kernel completes connections before anybody accepts them, and a socket that is closed resets those. The moment to
- * close it is right after a look that found none; between the two lie microseconds.
+ * Calls back when no connection waits to be accepted. The kernel completes connections before the process accepts them,
+ * and closing the socket resets those. Right after a quiet turn the risk is only microseconds long.
  */
-function whenQuiet(server: Server, then: () => void): void {
+function whenQuiet(server: Server, callback: () => void): void {
   let arrivals = 0;
   const count = () => arrivals++;
   server.on('connection', count);
-  const begun = performance.now();
-  let before = 0;
-  let quiet = 0;
+  const startedAt = performance.now();
+  let arrivalsBefore = 0;
+  let quietTurns = 0;
   const turn = () => {
-    quiet = arrivals === before ? quiet + 1 : 0;
-    before = arrivals;
-    if (quiet < QUIET_TURNS && performance.now() - begun < QUIET_LIMIT) return void setImmediate(turn);
+    quietTurns = arrivals === arrivalsBefore ? quietTurns + 1 : 0;
+    arrivalsBefore = arrivals;
+    if (quietTurns < QUIET_TURNS && performance.now() - startedAt < QUIET_LIMIT) return void setImmediate(turn);
     server.off('connection', count);
-    then();
+    callback();
   };
   setImmediate(turn);
 }

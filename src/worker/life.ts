@@ -1,6 +1,6 @@
-// The life of one worker process: it loads the folder when it is told to, listens, drains and ends when it is told to,
-// and tells the supervisor how it fares. It decides nothing about generations; how its parts are wired is
-// worker/parts.ts.
+// Runs one worker process. The worker loads the folder, listens, drains and ends when the supervisor says so, and
+// reports its state back (messages.ts has the messages). A new group is one that is added while workers serve. This
+// file does not know how the parts of a worker are built.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
@@ -12,10 +12,10 @@ import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 
-/** What a worker is made of, as far as this file is concerned. */
-export interface WorkerParts {
+/** The parts of a worker that this file uses. */
+export interface RunningParts {
   readonly app: Drainable & {
-    /** Answers the request whose operation led to a throw outside of it. */
+    /** Answers with 500 the request whose operation threw outside of its promise. */
     failRequestAtHand(thrown: unknown): void;
   };
   readonly groups: {
@@ -24,46 +24,50 @@ export interface WorkerParts {
       skip: ReadonlyMap<string, string>;
       onLoading(file: string): void;
     }): Promise<readonly GroupLoad[]>;
+    /** Returns every file that has been imported so far. */
     closure(): readonly LoadedFile[];
+    /** Returns a promise when it has to import the group. @throws when the group failed to load and has not changed */
     find(page: string): unknown;
-    /** Lets the controllers close what they hold. Never rejects. */
+    /** Disposes of the controllers. Never rejects, and waits at most 5 s for each (groups/disposal.ts). */
     dispose(): Promise<void>;
-    /** The file must not be touched until it changes. */
+    /** Keeps a file from being imported until it changes. */
     skip(file: string, reason: string): void;
   };
-  readonly limiter: Pick<RateLimiter, 'settle'>;
-  /** What has been counted since the last time, where anybody wants to know; it goes to the supervisor as it is. */
+  readonly limiter: Pick<RateLimiter, 'applyBalances'>;
+  /** Takes the counts since the last call, for the supervisor. Absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
 }
 
 export interface WorkerOptions {
-  /** Called when the first load is asked for: a standby worker holds no part of the folder and watches nothing. */
+  /** Creates the parts. Called at `load`, because a standby worker must not read the folder before. */
   readonly createParts: (events: {
-    /** A brand-new group is about to be imported in place. */
+    /** Called before a new group is imported. */
     onImporting(file: string): void;
+    /** Called after that. The requests for the group wait for the promise. */
     onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
-    /** A file was read by an import: of a group that is being loaded, or of an operation that was called. */
+    /** Called for each file that an import reads: of a group that is loaded, or of an operation that is called. */
     onFile(file: LoadedFile): void;
-    /** Callers with a rate limit have called. */
+    /** Called with the tokens that callers have spent. */
     onSpent(spendings: readonly Spending[]): void;
-  }) => WorkerParts | Promise<WorkerParts>;
-  /** What can be done before the folder is known, such as registering the TypeScript loader. */
+  }) => RunningParts | Promise<RunningParts>;
+  /** Does the work that does not need the folder, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
-  /** What it needs to serve HTTPS: before it listens, and whenever that changes. */
+  /** Called with the certificate before the worker listens, and whenever it changes. */
   readonly onSecure?: (state: SecureState) => void;
   readonly log: Log;
-  /** Has every log line on its way; the process ends next. */
+  /** Writes the log lines that are still buffered. Called before the process ends. */
   readonly flush: () => void;
-  /** Milliseconds: for the day that the supervisor is gone; otherwise it says how long. */
+  /** Milliseconds to drain when the connection to the supervisor breaks. Otherwise the `drain` message has the time. */
   readonly drainTimeout: number;
 }
 
-/** A timer that throws on every tick must not fill the disk. */
+/** Uncaught exceptions that are logged. A timer that throws on every tick must not fill the disk. */
 const MOST_FAULTS_LOGGED = 20;
+/** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
-/** A supervisor that is stuck does not take the last of them. */
+/** Milliseconds to wait for the last report to be sent. A blocked supervisor does not receive it. */
 const METRICS_GRACE = 500;
-/** The supervisor waits 2 s at most for the others to import a new group; this long for one that is stuck itself. */
+/** Milliseconds after which held requests continue when the supervisor is blocked. It normally waits 2 s at most. */
 const LONGEST_SHARING = 3000;
 
 export async function runWorker({
@@ -74,150 +78,150 @@ export async function runWorker({
   flush,
   drainTimeout,
 }: WorkerOptions): Promise<void> {
-  let parts: WorkerParts | undefined;
-  let draining = false;
+  let parts: RunningParts | undefined;
+  let isDraining = false;
   let faults = 0;
   let isLoaded = false;
-  /** Read since the load and not told of yet. */
+  /** Files that were read after the load and are not reported yet. */
   let unreported: LoadedFile[] = [];
-  /** New groups that answer as soon as every worker has them. */
-  const unshared = new Map<string, () => void>();
+  /** New groups that other workers may not have yet → a function that releases their requests. */
+  const heldGroups = new Map<string, () => void>();
 
-  // Ctrl-C in a terminal reaches the whole process group. Only the supervisor obeys it; the workers obey the
-  // supervisor.
+  // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-  // One listener for both: a rejection that nobody handled arrives here, too.
+  // An unhandled rejection arrives here, too.
   process.on('uncaughtException', (error, origin) => {
     if (++faults <= MOST_FAULTS_LOGGED) {
       const described = describeError(error);
       log.error('uncaught-exception', { origin, ...placeIn(described.stack), ...described });
     }
-    tell({ kind: 'faulty' });
+    send({ kind: 'faulty' });
     parts?.app.failRequestAtHand(error);
   });
-  // node:cluster would exit at once and drop what is under way.
+  // Without this flag node:cluster exits on 'disconnect' at once, and requests under way are lost.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
   process.on('disconnect', () => {
-    for (const answer of [...unshared.values()]) answer();
-    leave(drainTimeout);
+    for (const release of [...heldGroups.values()]) release();
+    startDraining(drainTimeout);
   });
-  process.on('message', obey);
+  process.on('message', handleMessage);
 
   await prepare?.();
-  tell({ kind: 'booted' });
+  send({ kind: 'booted' });
 
-  function obey(message: unknown, socket: unknown): void {
-    const order = unseal<ToWorker>(message);
-    switch (order?.kind) {
+  function handleMessage(envelope: unknown, socket: unknown): void {
+    const message = unseal<ToWorker>(envelope);
+    switch (message?.kind) {
       case 'ping':
-        return tell({ kind: 'pong' });
+        return send({ kind: 'pong' });
       case 'load':
-        void load(order.files, new Map(order.skip)).catch((error: unknown) =>
-          tell({ kind: 'unfit', reason: messageOf(error) }),
+        void load(message.files, new Map(message.skip)).catch((error: unknown) =>
+          send({ kind: 'load-failed', reason: messageOf(error) }),
         );
         return;
       case 'import':
-        return importGroup(order.group);
+        return importGroup(message.group);
       case 'shared':
-        return unshared.get(order.group)?.();
+        return heldGroups.get(message.group)?.();
       case 'skip':
-        return parts?.groups.skip(order.file, order.reason);
+        return parts?.groups.skip(message.file, message.reason);
       case 'secure':
-        return onSecure?.(order.state);
+        return onSecure?.(message.state);
       case 'listen':
         return listen(socket as Server);
       case 'drain':
-        return leave(order.timeout, order.acceptFor);
-      case 'left':
-        return parts?.limiter.settle(order.balances);
+        return startDraining(message.timeout, message.acceptFor);
+      case 'balances':
+        return parts?.limiter.applyBalances(message.balances);
       case 'quit':
-        return end();
+        return disposeAndExit();
     }
   }
 
   async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
-    const onLoading = (file: string) => tell({ kind: 'loading', file });
+    const onLoading = (file: string) => send({ kind: 'loading', file });
     parts = await createParts({ onImporting: onLoading, onImported, onFile, onSpent });
     const groups = await parts.groups.loadAll({ files, skip, onLoading });
     isLoaded = true;
-    tell({ kind: 'loaded', groups, files: parts.groups.closure() });
+    send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
-    tellMetrics();
-    setInterval(tellMetrics, METRICS_INTERVAL).unref();
+    sendMetrics();
+    setInterval(sendMetrics, METRICS_INTERVAL).unref();
   }
 
   function onSpent(spendings: readonly Spending[]): void {
-    tell({ kind: 'spent', spendings });
+    send({ kind: 'spent', spendings });
   }
 
-  function tellMetrics(onSent?: () => void): void {
-    tell({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
+  function sendMetrics(onSent?: () => void): void {
+    send({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
   }
 
   function importGroup(group: string): void {
-    let found: unknown;
+    // A successful import has already sent `imported`, and a failed one has been logged. The reply is sent in each case,
+    // so that the supervisor also gets it when the worker has the group already or the file has vanished.
+    const reply = () => send({ kind: 'import-finished', group });
+    let imported: unknown;
     try {
-      found = parts?.groups.find(group);
+      imported = parts?.groups.find(group);
     } catch {
-      // It failed before, and its file is still the same.
+      // The group failed to load before, and its file is unchanged.
     }
-    if (!(found instanceof Promise)) return tell({ kind: 'nothing-to-import', group });
-    // It is reported when it is imported, and logged when it fails; but its file may also be gone by then.
-    const done = () => tell({ kind: 'nothing-to-import', group });
-    found.then(done, done);
+    Promise.resolve(imported).then(reply, reply);
   }
 
-  /** Holds the requests for a new group until every worker has it. */
+  /** Holds the requests for a new group until the supervisor sends `shared`. */
   function onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void> {
-    tell({ kind: 'imported', group: load, files });
+    send({ kind: 'imported', group: load, files });
     if (!load.ok || !process.connected) return;
     return new Promise((resolve) => {
-      const timer = setTimeout(done, LONGEST_SHARING);
-      unshared.set(load.group, done);
-      function done(): void {
+      const timer = setTimeout(release, LONGEST_SHARING);
+      heldGroups.set(load.group, release);
+      function release(): void {
         clearTimeout(timer);
-        unshared.delete(load.group);
+        heldGroups.delete(load.group);
         resolve();
       }
     });
   }
 
-  /** What an operation imports when it is called; together, since one import leads to others. */
+  /** Reports files that an operation imports when it is called. One import leads to others, so they go together. */
   function onFile(file: LoadedFile): void {
     if (!isLoaded) return;
     if (unreported.length === 0) {
       setImmediate(() => {
-        tell({ kind: 'read', files: unreported });
+        send({ kind: 'files-read', files: unreported });
         unreported = [];
       });
     }
     unreported.push(file);
   }
 
-  /** @param socket the supervisor's, which all workers share */
+  /** @param socket the listening socket of the supervisor, which all workers share */
   function listen(socket: Server): void {
-    if (parts === undefined || draining) return tell({ kind: 'listen-failed', code: 'it drains' });
+    if (parts === undefined || isDraining) return send({ kind: 'listen-failed', code: 'the worker is draining' });
     const { server } = parts.app;
-    const failed = (error: NodeJS.ErrnoException) => tell({ kind: 'listen-failed', code: error.code ?? error.message });
-    server.once('error', failed);
+    const fail = (error: NodeJS.ErrnoException) => send({ kind: 'listen-failed', code: error.code ?? error.message });
+    server.once('error', fail);
     try {
       server.listen(socket, BACKLOG, () => {
-        server.off('error', failed);
-        tell({ kind: 'listening' });
+        server.off('error', fail);
+        send({ kind: 'listening' });
       });
     } catch (error) {
-      failed(error as NodeJS.ErrnoException);
+      fail(error as NodeJS.ErrnoException);
     }
   }
 
-  function leave(timeout: number, acceptFor: number | null = null): void {
-    if (draining) return;
-    draining = true;
-    if (parts === undefined) return end();
-    drain(parts.app, { timeout, acceptFor, onDrained: end });
+  function startDraining(timeout: number, acceptFor: number | null = null): void {
+    if (isDraining) return;
+    isDraining = true;
+    if (parts === undefined) return disposeAndExit();
+    drain(parts.app, { timeout, acceptFor, onDrained: disposeAndExit });
   }
 
-  function end(): void {
+  /** Ends the process. The supervisor kills a worker that is still there after the time that it allows. */
+  function disposeAndExit(): void {
     if (parts === undefined) exit();
     else void parts.groups.dispose().then(exit);
   }
@@ -225,21 +229,21 @@ export async function runWorker({
   function exit(): void {
     flush();
     if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
-    // What was counted since the last time would be lost with the process.
-    tellMetrics(() => process.exit(0));
+    // The counts since the last report would be lost with the process.
+    sendMetrics(() => process.exit(0));
     setTimeout(() => process.exit(0), METRICS_GRACE);
   }
 }
 
-/** Connections that wait while every worker is busy, or while there is none; the kernel lowers it to what it allows. */
+/** Connections that wait in the kernel while all workers are busy. The kernel may lower this number. */
 const BACKLOG = 4096;
 
-function tell(message: FromWorker, onSent: () => void = () => {}): void {
-  // The callback takes what would be thrown: a supervisor that is gone is noticed by 'disconnect'.
+function send(message: FromWorker, onSent: () => void = () => {}): void {
+  // With a callback, send() does not throw when the supervisor is gone. 'disconnect' handles that case.
   process.send?.(seal(message), undefined, {}, () => onSent());
 }
 
-/** Of anything that may be thrown: whoever waits for an answer must get one. */
+/** Returns the message of anything that may be thrown. Never throws, because the supervisor waits for the reply. */
 function messageOf(error: unknown): string {
   try {
     return error instanceof Error ? String(error.message) : String(error);
@@ -248,7 +252,7 @@ function messageOf(error: unknown): string {
   }
 }
 
-/** For a throw in a timer there is no request to name. */
+/** Finds the author's line in a stack. A throw in a timer has no request that could be logged instead. */
 function placeIn(stack: unknown): { at?: string } {
   const frame = typeof stack === 'string' ? authorsFrame(stack) : undefined;
   return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };

@@ -1,6 +1,7 @@
-// What the supervisor and its workers say to each other over the IPC channel: one union for each direction. A
-// controller may use the same channel for its own ends, so our messages stand in an envelope that tells them from all
-// others.
+// The messages between the supervisor and its workers over the IPC channel: one union for each direction. A controller
+// may send its own messages over the same channel. So these are in an envelope with the key `gatefold`.
+// A generation is a set of workers that have loaded the same state of the folder. A new group is one that was added
+// while workers serve.
 
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
@@ -9,55 +10,59 @@ import type { Balance, Spending } from '../limits/rate-limiter.ts';
 
 export type ToWorker =
   /**
-   * `files`: names in the folder, the same for all workers of a generation. `skip`: file name → reason; these ended or
-   * hung an earlier worker and must not be touched.
+   * Load the folder. Sent once to each worker. `files` are the names in the folder, the same for all workers of a
+   * generation. `skip` maps files that ended or hung an earlier worker to the reason. The worker must not import them.
    */
   | {
       readonly kind: 'load';
       readonly files: readonly string[];
       readonly skip: readonly (readonly [file: string, reason: string])[];
     }
-  /** Another worker has imported this new group: so that all of them serve the same state of its file. */
+  /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
-  /** Every worker has said how it fared with this new group: whoever has it may answer from it. */
+  /** Answer the requests for this new group now: every worker has tried to import it. */
   | { readonly kind: 'shared'; readonly group: string }
-  /** This file ended another worker while that imported it: it must not be touched until it changes. */
+  /** Do not import this file until it changes: another worker ended while it imported it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }
-  /** What to serve HTTPS with. A private key is in it: nothing may log this message. */
+  /** Serve HTTPS with this certificate. The message contains a private key, so it must never be logged. */
   | { readonly kind: 'secure'; readonly state: SecureState }
-  /** The socket to accept on comes with it. */
+  /** Listen on the socket that comes with the message. */
   | { readonly kind: 'listen' }
   /**
-   * Finish what is under way within `timeout` milliseconds, then end. `acceptFor`: no other worker accepts in its
-   * place, so it goes on for as many milliseconds; null: stop accepting at once.
+   * Finish what is under way within `timeout` milliseconds, then end. `acceptFor` is the time in milliseconds to keep
+   * accepting connections, because no other worker does; null means to stop accepting at once.
    */
   | { readonly kind: 'drain'; readonly timeout: number; readonly acceptFor: number | null }
-  /** End now: for a worker that holds no connection. */
+  /** End now. Sent to a worker without connections. */
   | { readonly kind: 'quit' }
-  /** To `spent`: what callers have left with what all workers have spent. */
-  | { readonly kind: 'left'; readonly balances: readonly Balance[] }
+  /** The reply to `spent`: the tokens that callers have left after the requests of all workers. */
+  | { readonly kind: 'balances'; readonly balances: readonly Balance[] }
   | { readonly kind: 'ping' };
 
 export type FromWorker =
+  /** The worker is ready to load. */
   | { readonly kind: 'booted' }
-  /** This file is being imported: if the process ends or hangs, it is to blame. */
+  /** The worker begins to import this file. If the process then ends or hangs, the file is to blame. */
   | { readonly kind: 'loading'; readonly file: string }
-  /** Not a controller's fault: a table that is there and cannot be read. */
-  | { readonly kind: 'unfit'; readonly reason: string }
+  /** The worker cannot load, and no controller is to blame: a table exists and cannot be read. */
+  | { readonly kind: 'load-failed'; readonly reason: string }
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   | { readonly kind: 'listening' }
   | { readonly kind: 'listen-failed'; readonly code: string }
-  /** A brand-new group was imported in place, or could not be. One that was answers nothing before it is `shared`. */
+  /** A new group was imported, or its import failed. Its requests wait until the supervisor sends `shared`. */
   | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
-  /** Files that were imported later than at load, by an operation when it was called. */
-  | { readonly kind: 'read'; readonly files: readonly LoadedFile[] }
-  /** To `import`, where there was nothing to import: it has that group, or cannot have it. */
-  | { readonly kind: 'nothing-to-import'; readonly group: string }
-  /** Something was thrown outside any request; it has been logged. */
+  /** Files that an operation imported when it was called, after the load. */
+  | { readonly kind: 'files-read'; readonly files: readonly LoadedFile[] }
+  /**
+   * The reply to `import`, sent in every case. After `imported` the supervisor ignores it. It ends the wait when the
+   * worker had the group already, or the file vanished.
+   */
+  | { readonly kind: 'import-finished'; readonly group: string }
+  /** Something was thrown outside of any request, and has been logged. */
   | { readonly kind: 'faulty' }
-  /** What it has counted; whoever reads the metrics knows the shape. */
+  /** The counts since the last report; ops/report.ts has the type. */
   | { readonly kind: 'metrics'; readonly metrics: unknown }
-  /** What callers with a rate limit have spent in this worker. */
+  /** The tokens that callers have spent in this worker since the last such message. */
   | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }
   | { readonly kind: 'pong' };
 
@@ -65,11 +70,12 @@ export interface Envelope<T> {
   readonly gatefold: T;
 }
 
+/** Puts a message into its envelope. */
 export function seal<T extends ToWorker | FromWorker>(message: T): Envelope<T> {
   return { gatefold: message };
 }
 
-/** Undefined for what is not ours. */
+/** Takes a message out of its envelope. @returns undefined for a controller's own message */
 export function unseal<T extends ToWorker | FromWorker>(message: unknown): T | undefined {
   return (message as Partial<Envelope<T>> | null)?.gatefold;
 }

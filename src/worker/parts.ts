@@ -1,4 +1,5 @@
-// What a worker is made of: the folder's groups, the credentials table, the identity providers, and the app over them.
+// Builds the parts of a worker: the groups of the folder, the credentials table, the identity providers, and the app
+// that serves them. This file knows nothing of the supervisor.
 
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
@@ -18,20 +19,20 @@ import { readDocsPage } from '../own-files.ts';
 export interface WorkerPartsOptions {
   readonly settings: Settings;
   readonly log: Log;
-  /** Where the lines of the requests go. */
+  /** Receives the log lines of the requests. */
   readonly sink: LineSink;
   readonly observer?: RequestObserver | undefined;
   /** Default: HTTP without TLS. */
   readonly transport?: Transport | undefined;
-  /** A brand-new group is about to be imported in place. */
+  /** Called before a group is imported that was added while the worker serves. */
   readonly onImporting?: (file: string) => void;
-  /** A brand-new group was imported in place; with every file imported so far. It answers once this has settled. */
+  /** Called after that, with every file imported so far. The requests for the group wait for the promise. */
   readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
-  /** A file has joined what was imported. */
+  /** Called for each file that an import reads. */
   readonly onFile?: (file: LoadedFile) => void;
-  /** Callers with a rate limit have called; undefined: this process is alone. */
+  /** Called with the tokens that callers have spent. Undefined when this process is the only one. */
   readonly onSpent?: (spendings: readonly Spending[]) => void;
-  /** Puts callers beside those of the table: for tests. */
+  /** Adds callers to those of the table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
 }
 
@@ -41,11 +42,11 @@ export interface WorkerParts {
   readonly credentials: Credentials;
   readonly identity: ReturnType<typeof createIdentity>;
   readonly limiter: RateLimiter;
-  /** Stops what watches the tables. */
+  /** Stops watching the credentials table and the identity providers. */
   close(): void;
 }
 
-/** @throws Error one line, when a table is there and cannot be read */
+/** @throws Error with a message of one line, when a table exists and cannot be read */
 export async function createWorkerParts({
   settings,
   log,
@@ -65,7 +66,7 @@ export async function createWorkerParts({
     onImporting,
     onFile,
     tellOperations: settings.development,
-    ...(settings.development ? { onResult: (facts) => log.warn('result-differs', facts) } : {}),
+    ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });

@@ -1,15 +1,15 @@
-// Keeps alive the hidden class of the objects that process.nextTick() queues. Node before 24 makes them by a literal
-// with computed keys, and the engine forgets such a class at a full garbage collection in which no tick is queued;
-// every tick after that takes the slow way, for good. Loading a folder is such a moment: it cost 30 percent of a
-// request (bench/NOTES.md). One object of the class, kept, is enough.
+// Keeps alive the hidden class (V8's description of an object's fields) of the objects that process.nextTick() queues.
+// Node before 24 creates them with computed keys. V8 drops such a class when a full garbage collection finds no object
+// of it, and from then on each tick is slow. Loading a folder causes such a collection, which cost 30 percent of a
+// request (bench/NOTES.md). Keeping one object prevents this.
 import { executionAsyncResource } from 'node:async_hooks';
 
-/** To be called before there is garbage. Inside of a tick the resource of the execution is the queued object itself. */
+/** Call this at the start of the process. In a tick, executionAsyncResource() returns the queued object. */
 export function keepTickShape(): void {
   process.nextTick(() => {
-    kept = executionAsyncResource();
+    keptTick = executionAsyncResource();
   });
 }
 
-/** Exported, since what nothing can read may be collected. */
-export let kept: object | undefined;
+/** The kept object. The export prevents V8 from collecting it. */
+export let keptTick: object | undefined;

@@ -1,5 +1,5 @@
-// docs/LIMITS.md against the code: every bound that it names is what the code says, and every bound on what a client
-// can bring or make us keep is named.
+// Compares docs/LIMITS.md with the code: each limit in it has the value of the code, and it names each limit on what a
+// client can send or make the server keep.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -10,12 +10,12 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const TEXT = readFileSync(join(ROOT, 'docs/LIMITS.md'), 'utf8');
 
 interface Row {
-  readonly what: string;
-  readonly bound: string;
-  readonly where: string;
+  readonly subject: string;
+  readonly limit: string;
+  readonly source: string;
 }
 
-/** The rows of the tables whose second column is a bound. */
+/** The rows of the tables whose second column is a limit. */
 const ROWS: Row[] = TEXT.split('\n## ')
   .slice(2)
   .flatMap((section) =>
@@ -25,20 +25,20 @@ const ROWS: Row[] = TEXT.split('\n## ')
       .slice(1),
   )
   .map((line) => {
-    const [, what = '', bound = '', , where = ''] = line.split('|').map((cell) => cell.trim());
-    return { what, bound, where };
+    const [, subject = '', limit = '', , source = ''] = line.split('|').map((cell) => cell.trim());
+    return { subject, limit, source };
   });
 
 const UNITS: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2, s: 1000 };
 
-/** `128 KiB` → 131072. */
-function numberIn(text: string): number {
+/** Parses a limit: `128 KiB` → 131072. */
+function parseLimit(text: string): number {
   const [, digits = '', unit = ''] = /^([\d,]+) ?(\S*)/.exec(text) ?? [];
   return Number(digits.replaceAll(',', '')) * (UNITS[unit] ?? 1);
 }
 
-/** What stands behind `const NAME = `: a product of numbers. */
-function constantOf(file: string, name: string): number {
+/** Reads the value of `const NAME = …`, a product of numbers. */
+function readConstant(file: string, name: string): number {
   const source = new RegExp(`^(?:export )?const ${name} = ([\\d_* ]+);`, 'm').exec(
     readFileSync(join(ROOT, file), 'utf8'),
   )?.[1];
@@ -48,22 +48,22 @@ function constantOf(file: string, name: string): number {
 
 describe('docs/LIMITS.md', () => {
   const settings = new Map(settingRows({ cores: 1, cwd: '/' }).map((row) => [row.name, row.parse(row.fallback)]));
-  for (const { what, bound, where } of ROWS) {
-    const [, file, constant] = /^`(src\/[^`]+)` `([A-Z_]+)`$/.exec(where) ?? [];
-    const setting = /^`([A-Z_]+)`/.exec(where)?.[1];
+  for (const { subject, limit, source } of ROWS) {
+    const [, file, constant] = /^`(src\/[^`]+)` `([A-Z_]+)`$/.exec(source) ?? [];
+    const setting = /^`([A-Z_]+)`/.exec(source)?.[1];
     if (file !== undefined && constant !== undefined) {
-      test(`${what}: ${constant}`, () => assert.equal(constantOf(file, constant), numberIn(bound)));
+      test(`${subject}: ${constant}`, () => assert.equal(readConstant(file, constant), parseLimit(limit)));
     } else if (setting !== undefined) {
-      test(`${what}: ${setting}`, () => {
+      test(`${subject}: ${setting}`, () => {
         assert.ok(settings.has(setting), `there is no setting ${setting}`);
         const value = settings.get(setting);
-        if (value !== undefined) assert.equal(value, numberIn(bound));
+        if (value !== undefined) assert.equal(value, parseLimit(limit));
       });
-    } else if (where !== '') test(what, () => assert.fail(`${where} is neither a setting nor a constant`));
+    } else if (source !== '') test(subject, () => assert.fail(`${source} is neither a setting nor a constant`));
   }
 
-  test('names every bound of the rooms that a request passes', () => {
-    const named = new Set(ROWS.map(({ where }) => where));
+  test('names each limit of the rooms that a request passes', () => {
+    const named = new Set(ROWS.map(({ source }) => source));
     const missing: string[] = [];
     for (const room of ['http', 'http/body', 'http/answer', 'limits']) {
       for (const file of readdirSync(join(ROOT, 'src', room))) {
@@ -72,7 +72,7 @@ describe('docs/LIMITS.md', () => {
         for (const [, name = ''] of source.matchAll(
           /^(?:export )?const ((?:MOST|MAX|LONGEST|SLOWEST|KEPT|KNOWN)_[A-Z_]+) = /gm,
         )) {
-          if (!named.has(`\`src/${room}/${file}\` \`${name}\``) && !(name in OF_NO_CLIENT))
+          if (!named.has(`\`src/${room}/${file}\` \`${name}\``) && !(name in NOT_OF_CLIENTS))
             missing.push(`${room}/${file} ${name}`);
         }
       }
@@ -81,10 +81,10 @@ describe('docs/LIMITS.md', () => {
   });
 });
 
-/** What no client can bring about. */
-const OF_NO_CLIENT = {
-  MOST_REFUSALS: 'one for each rule and each wait in seconds',
-  MOST_DEBT: 'of a caller',
-  MOST_TOLD: 'to a new worker',
-  MOST_VALUES: 'in development alone',
+/** Limits that no client can reach, with the reason. */
+const NOT_OF_CLIENTS = {
+  MOST_REFUSALS: 'one for each limit and each wait in seconds',
+  MOST_DEBT: 'the debt of a caller',
+  MOST_INITIAL_BALANCES: 'sent to a new worker',
+  MOST_VALUES: 'only in development',
 };

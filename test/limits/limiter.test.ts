@@ -77,7 +77,7 @@ function simulate(workers: number, latency: number) {
       report: (spendings) =>
         later(() => {
           const balances = ledger.spend(spendings);
-          later(() => limiter.settle(balances), latency);
+          later(() => limiter.applyBalances(balances), latency);
         }, latency),
     });
     return limiter;
@@ -130,7 +130,7 @@ describe('a worker', () => {
       report: (spendings) => void reports.push(spendings),
     });
     for (let i = 0; i < unreported; i++) assert.ok(isAllowed(limiter, rate));
-    limiter.settle([['address caller', tokens, rate.count, rate.seconds, rate.burst]]);
+    limiter.applyBalances([['address caller', tokens, rate.count, rate.seconds, rate.burst]]);
     return { limiter, rate, reports, waits, tell: () => due.splice(0).forEach((work) => void work()) };
   }
   const allowedBy = ({ limiter, rate }: ReturnType<typeof workerWith>) => {
@@ -160,7 +160,7 @@ describe('a worker', () => {
     isAllowed(worker.limiter, other);
     worker.tell();
     assert.equal(worker.reports.length, 2, 'one at a time');
-    worker.limiter.settle([]);
+    worker.limiter.applyBalances([]);
     worker.tell();
     assert.deepEqual(worker.waits, [0, 4, 4]);
     assert.deepEqual(worker.reports, [[], [['address caller', 2, 7, 60, 50]], [['address caller', 1, 7, 60, 50]]]);
@@ -170,7 +170,7 @@ describe('a worker', () => {
     const worker = workerWith(100, 0, 2);
     isAllowed(worker.limiter, worker.rate);
     worker.tell();
-    worker.limiter.settle([['address caller', 40, worker.rate.count, worker.rate.seconds, worker.rate.burst]]);
+    worker.limiter.applyBalances([['address caller', 40, worker.rate.count, worker.rate.seconds, worker.rate.burst]]);
     for (let i = 0; i < 4; i++) isAllowed(worker.limiter, worker.rate);
     assert.deepEqual(worker.waits, [0, 4]);
     isAllowed(worker.limiter, worker.rate);
@@ -260,7 +260,7 @@ describe('several workers', () => {
       ['address caller'],
     );
     const informed = createRateLimiter({ now: () => 0, later: () => {}, report: () => {} });
-    informed.settle(ledger.spend([]));
+    informed.applyBalances(ledger.spend([]));
     assert.equal(isAllowed(informed, rate), false);
   });
 });

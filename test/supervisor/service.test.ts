@@ -16,7 +16,7 @@ export default class {
   async slow() { await sleep(300); return { pid: process.pid }; }
   timer() { setTimeout(() => { throw new Error('thrown late'); }, 1); return { pid: process.pid }; }
   say() {
-    for (const message of [{ kind: 'unfit', reason: 'x' }, { kind: 'faulty' }, { kind: 'listen-failed', code: 'x' }, 7, null, 'pong']) process.send(message);
+    for (const message of [{ kind: 'load-failed', reason: 'x' }, { kind: 'faulty' }, { kind: 'listen-failed', code: 'x' }, 7, null, 'pong']) process.send(message);
     return { pid: process.pid };
   }
 }`;

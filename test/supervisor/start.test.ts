@@ -89,7 +89,7 @@ describe('a start that fails ends with one line and exit code 1', () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], {
       encoding: 'utf8',
     });
-    const line = 'gatefold: a worker is started by the server; run server.js instead\n';
+    const line = 'gatefold: run server.js, which starts the workers\n';
     assert.deepEqual({ status, stdout, stderr }, { status: 1, stdout: '', stderr: line });
   });
 });

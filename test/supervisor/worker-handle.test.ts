@@ -213,7 +213,7 @@ describe('createWorkerProcess', () => {
     say({ kind: 'imported', group: { group: 'A', file: 'AController.js', ok: false }, files: [] });
     await imported;
     const absent = worker.importGroup('B');
-    say({ kind: 'nothing-to-import', group: 'B' });
+    say({ kind: 'import-finished', group: 'B' });
     await absent;
     const hanging = worker.importGroup('C');
     mock.timers.tick(2000);
@@ -224,7 +224,7 @@ describe('createWorkerProcess', () => {
     const { worker, say, fake, log } = create();
     say({ kind: 'listening' });
     say({ kind: 'loaded', groups: [], files: [] });
-    fake.emit('message', { kind: 'unfit', reason: 'x' });
+    fake.emit('message', { kind: 'load-failed', reason: 'x' });
     fake.emit('message', { kind: 'faulty' });
     assert.equal(worker.state, 'booting');
     say({ kind: 'booted' });

@@ -7,7 +7,7 @@ describe('messages', () => {
   it('are told from what a controller may send over the same channel', () => {
     assert.deepEqual(unseal(seal({ kind: 'booted' })), { kind: 'booted' });
     for (const foreign of [
-      { kind: 'unfit', reason: 'x' },
+      { kind: 'load-failed', reason: 'x' },
       { kind: 'faulty' },
       { hello: 'parent' },
       'pong',

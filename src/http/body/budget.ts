@@ -44,7 +44,7 @@ const UPLOAD_COST = 16 * 1024;
 /** Bytes that one read of a connection brings at most. */
 const READ_SIZE = 64 * 1024;
 /** Bytes that an upload must send in each STALL_INTERVAL while room is short. A slower upload is ended. */
-const LEAST_PROGRESS = 4 * 1024;
+const SLOWEST_UPLOAD = 4 * 1024;
 /** Milliseconds between two checks of the progress. */
 const STALL_INTERVAL = 1000;
 const MOST_INFLATING = 8;
@@ -121,7 +121,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     for (const exchange of exchanges()) {
       if (!exchange.isUploading) continue;
       const { held, heldBefore } = exchange;
-      if (heldBefore >= 0 && held - heldBefore < LEAST_PROGRESS && !paused.has(exchange)) stalled.push(exchange);
+      if (heldBefore >= 0 && held - heldBefore < SLOWEST_UPLOAD && !paused.has(exchange)) stalled.push(exchange);
       exchange.heldBefore = held;
     }
     for (const exchange of stalled) evict(exchange);

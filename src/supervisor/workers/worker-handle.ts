@@ -229,7 +229,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         self.loadingFile = message.file;
         stepSince = performance.now();
         return endsWithin(LIMITS.step, `it did not finish with ${message.file}`);
-      case 'unfit':
+      case 'load-failed':
         pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
         return self.quit();
       case 'loaded':
@@ -250,9 +250,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         importing.delete(message.group.file);
         events.imported(self, message.group, message.files);
         return pendingImports.get(message.group.group)?.();
-      case 'read':
+      case 'files-read':
         return events.read(self, message.files);
-      case 'nothing-to-import':
+      case 'import-finished':
         return pendingImports.get(message.group)?.();
       case 'faulty':
         if (self.isFaulty) return;

@@ -1,6 +1,7 @@
 // What a front end imports: a client whose types are the controllers' own, by `import type`. Nothing is generated, and
 // nothing of the server is loaded: this is a module by itself, for browsers and for Node. At run time it knows no
 // controller: the name of an operation says what to send, and the content type of an answer how to read it.
+import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
 import { encode, type Given, requestOf, type WireRequest } from './client/request.ts';
@@ -23,7 +24,7 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
   const operationsOf = (group: string) =>
     withEveryName((name) => (first: unknown, second?: object) => {
       // A quoted route takes one object, any other operation its data and then options.
-      const given = (name.includes(' ') ? first : { ...second, body: first }) as Given | undefined;
+      const given = (splitRouteName(name) ? first : { ...second, body: first }) as Given | undefined;
       return start(options, given, () => requestOf(base + group, name, given));
     });
   return withEveryName(operationsOf) as Client<Groups>;

@@ -2,7 +2,7 @@
 // came and went. The groups are told by the supervisor, the URLs are those of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
-import { isVerbOperation } from '../groups/operations.ts';
+import { methodOf } from '../base/route-name.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
@@ -72,6 +72,6 @@ function routesOf(loads: Iterable<GroupLoad>, dir: string): ListedRoute[] {
     unexposed: [],
   }));
   return listRoutes(groups).filter(
-    ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && isVerbOperation(operation)),
+    ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && methodOf(operation) !== undefined),
   );
 }

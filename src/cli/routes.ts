@@ -2,9 +2,9 @@
 // the gateway's rows. The router says which row takes a request, the grammar of routes which route.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
+import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { fitRoute, type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
-import { isVerbOperation, VERB_OPERATIONS } from '../groups/operations.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
 import { ROUTES, type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
@@ -173,7 +173,8 @@ export function routesOf({ operations }: LoadedGroup): GroupRoute[] {
 function listStrict(group: LoadedGroup, routes: readonly GroupRoute[], base: string): ListedRoute[] {
   return group.operations.flatMap(({ name }) => {
     const pattern = routes.some((route) => route.name === name) ? name.slice(name.indexOf(' ') + 1) : undefined;
-    if (pattern === undefined) return isVerbOperation(name) ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];
+    if (pattern === undefined)
+      return methodOf(name) !== undefined ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];
     const verbs = VERBS.filter((verb) => fitRoute(routes, verb, pattern.split('/'))?.route.name === name);
     return [entry(group, name, verbs, `${base}/${pattern}`)];
   });

@@ -1,5 +1,6 @@
-// From the name and the arguments of a call to what fetch takes. The name says it all: one of the verb table, a quoted
-// route (`GET {id}`), or any other operation, which is called by POST.
+// From the name and the arguments of a call to what fetch takes. The name decides: an operation of the verb table, a
+// quoted route (`GET {id}`), or any other operation, which is called by POST. base/route-name.ts reads it.
+import { methodOf, type Segment, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { CallOptions } from './types.ts';
 
 type Body = NonNullable<RequestInit['body']>;
@@ -21,27 +22,19 @@ export interface WireRequest {
   readonly data: unknown;
 }
 
-const VERBS: ReadonlyMap<string, string> = new Map([
-  ['index', 'GET'],
-  ['created', 'POST'],
-  ['red', 'PUT'],
-  ['patch', 'PATCH'],
-  ['deleted', 'DELETE'],
-  ['options', 'OPTIONS'],
-]);
-
 /**
  * @param group the URL of the operation's group
  * @throws TypeError when a value cannot stand in a path
  */
 export function requestOf(group: string, name: string, given: Given = {}): WireRequest {
   const { body: data } = given;
-  const [method, pattern] = name.split(' ', 2) as [string, string?];
-  const verb = given.method ?? (pattern === undefined ? (VERBS.get(name) ?? 'POST') : method);
+  const route = splitRouteName(name);
+  const method = methodOf(name);
+  const verb = given.method ?? route?.verb ?? method ?? 'POST';
   const path =
-    pattern === undefined
-      ? [...(VERBS.has(name) ? [] : [name]), ...(given.slugs ?? []).map(segment)]
-      : fillIn(pattern, given.path ?? {});
+    route === undefined
+      ? [...(method === undefined ? [name] : []), ...(given.slugs ?? []).map(encodeSegment)]
+      : segmentsOf(route.pattern).flatMap((segment) => fillIn(segment, given.path ?? {}));
   // These have no body: their data is the query.
   const inQuery = verb === 'GET' || verb === 'HEAD' || verb === 'DELETE';
   const search = new URLSearchParams();
@@ -55,17 +48,15 @@ export function requestOf(group: string, name: string, given: Given = {}): WireR
   };
 }
 
-function fillIn(pattern: string, values: Values): string[] {
-  return pattern.split('/').flatMap((part) => {
-    const [, name, rest] = /^\{(.*?)(\*?)\}$/.exec(part) ?? [];
-    if (name === undefined) return part;
-    const value = values[name];
-    return rest && !Array.isArray(value) ? textOf(value).split('/').map(segment) : [value].flat().map(segment);
-  });
+function fillIn(segment: Segment, values: Values): string[] {
+  if (segment.literal !== undefined) return [segment.literal];
+  const value = values[segment.name];
+  const parts = segment.isRest && !Array.isArray(value) ? textOf(value).split('/') : [value].flat();
+  return parts.map(encodeSegment);
 }
 
 /** `..` would climb to another operation, and a URL has no way to quote it. */
-function segment(value: unknown): string {
+function encodeSegment(value: unknown): string {
   const text = textOf(value ?? '');
   if (/^\.{0,2}$/.test(text)) throw new TypeError(`${JSON.stringify(value)} cannot stand in a path`);
   return encodeURIComponent(text);

@@ -1,5 +1,6 @@
 // The types of the client, made from those of the controllers: what a call takes is what JSON, a form or a URL can
 // carry of the operation's annotations, what it gives is what JSON leaves of the result. Types alone.
+import type { Verb } from '../base/route-name.ts';
 import type { EventStream } from '../controller/event-stream.ts';
 import type { Reply } from '../controller/reply.ts';
 import type { ServerEvent } from './events.ts';
@@ -52,7 +53,6 @@ type OperationName<Name, Member> = Name extends `_${string}`
     : never;
 
 type Method = (...args: never[]) => unknown;
-type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 type Bodiless = 'GET' | 'HEAD' | 'DELETE';
 type Nothing = Record<never, never>;
 /** One object, or none where nothing in it is needed. */

@@ -2,10 +2,10 @@
 // groups in, a document out, in which what is undefined is to be left out, as JSON does. One operation in it is
 // operation-object.ts.
 import { pageOf } from '../base/page-name.ts';
+import { methodOf, namesOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
-import { VERB_OPERATIONS } from '../groups/operations.ts';
 import { createComponents } from './components.ts';
 import { describeOperation, OWN_RESPONSES, OWN_SCHEMAS, type Place } from './operation-object.ts';
 
@@ -103,22 +103,17 @@ function inSourceOrder(
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 
-/** Operation → its method; `index` has GET, which the table has before HEAD. */
-const BY_VERB: ReadonlyMap<string, string> = new Map(
-  [...VERB_OPERATIONS].reverse().map(([verb, name]) => [name, verb]),
-);
-
 function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
   const bare = `/api/${page}`;
   const byName = new Map(routes.map((route) => [route.name, route]));
   const firstNames = new Map<string, readonly string[]>();
   return ({ name, method }) => {
     const route = byName.get(name);
-    const verb = BY_VERB.get(name);
+    const verb = methodOf(name);
     if (route === undefined && verb !== undefined) return { verb, path: bare, names: [] };
     if (route === undefined)
       return { verb: namedVerb(name, method, routes.length > 0), path: `${bare}/${name}`, names: [] };
-    const own = route.segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
+    const own = namesOf(route.segments);
     // Templates that differ in their names alone are one path (OpenAPI 3.1, Paths Object): the first one's names are
     // shown.
     const shape = route.segments.map(({ literal }) => literal ?? '{}').join('/');

@@ -1,63 +1,58 @@
-// The routes of a group: a method whose name is an HTTP method and a pattern, `'GET {id}/items/{item}'`. Parses such
-// names, refuses those that can never be reached, and finds the one that fits. Patterns are compared segment by
-// segment: none ever becomes a regular expression. It knows nothing of requests beyond the verb and the decoded
-// segments.
+// The routes of a group: refuses names and sets of names that make no sense, and finds the route that fits a path. The
+// grammar of a name is base/route-name.ts. Patterns are compared segment by segment: none becomes a regular expression.
+// This file reads nothing of a request but the verb and the decoded segments.
 import { METHODS } from '../base/builtins.ts';
+import { namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 
 export interface GroupRoute {
-  /** As written: the name of the operation. */
+  /** The name of the operation, as written. */
   readonly name: string;
   readonly verb: string;
   readonly segments: readonly Segment[];
-  /** Its last segment takes all that is left, one segment at least. */
+  /** The last segment takes all that is left. */
   readonly takesRest: boolean;
 }
 
-/** One that is captured has a name. */
-export type Segment = { readonly literal: string } | { readonly literal: undefined; readonly name: string };
-
 export interface RouteFit {
   readonly route: GroupRoute;
-  /** What the named segments are, decoded. */
+  /** The values of the named segments, decoded. */
   readonly path: Record<string, string>;
 }
-
-const VERBS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}$/;
 
 /**
  * @returns undefined for a name that is not meant as a route
  * @throws Error one line that says what is wrong with it
  */
 export function parseRouteName(name: string): GroupRoute | undefined {
-  const space = name.indexOf(' ');
-  const verb = name.slice(0, Math.max(space, 0));
-  // Whoever begins a name with an HTTP method and a space means a route; any other odd name is no operation, as ever.
-  if (!METHODS.includes(verb.toUpperCase())) return undefined;
+  const split = splitRouteName(name);
   const refuse = (reason: string): never => {
     throw new Error(`${JSON.stringify(name)} is no route: ${reason}`);
   };
-  if (!VERBS.includes(verb)) refuse(`it must begin with one of ${VERBS.join(', ')}, in capitals`);
-  const pattern = name.slice(space + 1);
+  if (split === undefined) {
+    // A name that begins with an HTTP method and a space is meant as a route; any other odd name is no operation.
+    const [word = '', ...rest] = name.split(' ');
+    return rest.length > 0 && METHODS.includes(word.toUpperCase())
+      ? refuse(`it must begin with one of ${[...VERB_OPERATIONS.keys()].join(', ')}, in capitals`)
+      : undefined;
+  }
+  const { verb, pattern } = split;
   if (pattern.startsWith('/')) refuse('a pattern begins without a slash, since it stands below the group');
-  const pieces = pattern.split('/');
-  const names = new Set<string>();
-  let takesRest = false;
-  const segments = pieces.map((piece, i): Segment => {
-    const [, captured, star] = NAMED_SEGMENT.exec(piece) ?? [];
-    if (captured === undefined) {
-      if (piece === '') refuse('a segment of it is empty; the bare group is the operation of the verb, such as index');
-      if (/[\s{}*%?#\\]/.test(piece))
-        refuse(`${JSON.stringify(piece)} is neither {name}, {name*} nor a literal segment`);
-      return { literal: piece };
-    }
-    if (names.has(captured)) refuse(`it has {${captured}} twice`);
-    names.add(captured);
-    if (star === '*' && i < pieces.length - 1) refuse(`{${captured}*} takes the rest, so it must be last`);
-    takesRest = star === '*';
-    return { literal: undefined, name: captured };
-  });
-  return { name, verb, segments, takesRest };
+  const segments = segmentsOf(pattern);
+  for (const { literal } of segments) {
+    if (literal === '') refuse('a segment of it is empty; the bare group is the operation of the verb, such as index');
+    if (literal !== undefined && /[\s{}*%?#\\]/.test(literal))
+      refuse(`${JSON.stringify(literal)} is neither {name}, {name*} nor a literal segment`);
+  }
+  const names = namesOf(segments);
+  const twice = names.find((captured, i) => names.indexOf(captured) < i);
+  if (twice !== undefined) refuse(`it has {${twice}} twice`);
+  const early = segments.slice(0, -1).find(isRest);
+  if (early !== undefined) refuse(`{${namesOf([early])[0]}*} takes the rest, so it must be last`);
+  return { name, verb, segments, takesRest: segments.some(isRest) };
+}
+
+function isRest(segment: Segment): boolean {
+  return segment.literal === undefined && segment.isRest;
 }
 
 /**

@@ -1,6 +1,7 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
 import { isProxy } from 'node:util/types';
+import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
@@ -9,23 +10,11 @@ import { checkReachable, type GroupRoute, parseRouteName } from './group-routes.
 import { readSettings } from './operation-settings.ts';
 import { findProtections, isClass } from './protections.ts';
 
-/** HTTP method → operation, when no method slug applies (reference 4.1). Insertion order is that of `Allow`. */
-export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
-  ['GET', 'index'],
-  ['HEAD', 'index'],
-  ['POST', 'created'],
-  ['PUT', 'red'],
-  ['PATCH', 'patch'],
-  ['DELETE', 'deleted'],
-  ['OPTIONS', 'options'],
-]);
-
-const VERB_NAMES: ReadonlySet<string> = new Set(VERB_OPERATIONS.values());
 /**
  * What a controller may inherit beside routes: a shared CRUD base class works, and its helpers stay unexposed
  * (decisions 3.3).
  */
-const INHERITABLE: ReadonlySet<string> = new Set([...VERB_NAMES, 'updated']);
+const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 const MARKED = 'it is marked private or protected';
 
@@ -146,14 +135,9 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
   const routes = [...names].map(parseRouteName).filter((route) => route !== undefined);
   checkReachable(
     routes,
-    [...names].filter((key) => OPERATION_NAME.test(key) && !isVerbOperation(key)),
+    [...names].filter((key) => OPERATION_NAME.test(key) && methodOf(key) === undefined),
   );
   return { name, controller, operations: new Map(operations), routes, unexposed };
-}
-
-/** Chosen by a verb; any other operation is reached by its name or its route. */
-export function isVerbOperation(name: string): boolean {
-  return VERB_NAMES.has(name);
 }
 
 type Module = Readonly<Record<string, unknown>>;

@@ -2,10 +2,10 @@
 // asks of them. It reads no table and no header; the gateway asks it about a group, the dispatcher about an operation.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
+import { methodOf } from '../base/route-name.ts';
 import type { Access } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
 import { groupNameOf } from '../groups/naming.ts';
-import { VERB_OPERATIONS } from '../groups/operations.ts';
 
 /** What is read of a row of the registered-credentials table. */
 export interface CallerRow {
@@ -18,12 +18,6 @@ export interface CallerRow {
   /** How often it may call; undefined: as often as it likes. */
   readonly limit?: Rate | undefined;
 }
-
-/** Operation → the verb that it is for: reached by its name, it needs that verb allowed too. */
-const OWN_VERBS: ReadonlyMap<string, string> = new Map([
-  ['updated', 'PUT'],
-  ...Array.from(VERB_OPERATIONS, ([verb, operation]) => [operation, verb === 'HEAD' ? 'GET' : verb] as const),
-]);
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */
 export function checkGroup({ groups }: CallerRow, page: string): void {
@@ -40,12 +34,13 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
 }
 
 /**
- * Else a credential that may only GET could delete by `GET /api/orders/deleted/7`.
+ * Checks the verb that an operation is for, whatever the request's: else a credential that may only GET could delete by
+ * `GET /api/orders/deleted/7`.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`
  */
 export function checkOperation(row: CallerRow, operation: string): void {
-  const verb = OWN_VERBS.get(operation);
+  const verb = operation === 'updated' ? 'PUT' : methodOf(operation);
   if (verb !== undefined) checkVerb(row, verb);
 }
 

@@ -1,8 +1,9 @@
 // Which operation of a group a request calls: the reference's choice (4.1) for a group without routes, the strict one
 // for a group with at least one. Pure; the dispatcher calls what is chosen.
 import { refusal } from '../base/errors.ts';
+import { methodOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, verbsOf } from '../groups/group-routes.ts';
-import { type Group, isVerbOperation, type Operation, VERB_OPERATIONS } from '../groups/operations.ts';
+import type { Group, Operation } from '../groups/operations.ts';
 
 export interface Choice {
   readonly operation: Operation;
@@ -63,7 +64,8 @@ function operationNamed(group: Group, name: string | undefined): Operation | und
 
 /** A segment may also decode to the name of a route, which is no name to be called by. */
 function postedOperation(group: Group, name: string | undefined): Operation | undefined {
-  return name === undefined || isVerbOperation(name) || name.includes(' ') ? undefined : group.operations.get(name);
+  if (name === undefined || methodOf(name) !== undefined || splitRouteName(name) !== undefined) return undefined;
+  return group.operations.get(name);
 }
 
 function notAllowed(verbs: readonly string[]): Error {

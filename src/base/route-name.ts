@@ -1,6 +1,6 @@
-// The grammar of an operation's name, and its only reader: an operation of the verb table (`created`), a quoted route
-// (`'GET {id}/items/{item}'`), or any other name. The client runs this file, too, so it imports nothing. Which names
-// refuse a file, and which route fits a path, is groups/group-routes.ts.
+// The grammar of an operation's name, and its only reader: an operation of the verb table (`created`), a route (`'PUT'`,
+// `'GET {id}/items/{item}'`), or any other name. The client runs this file, too, so it imports nothing.
+// groups/group-routes.ts refuses names that make no sense, and finds the route that fits a path.
 
 /** HTTP method → the operation that it calls on the bare group (reference 4.1), in the order of `Allow`. */
 export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
@@ -25,10 +25,17 @@ export function methodOf(name: string): string | undefined {
   return METHOD_OF.get(name);
 }
 
+export interface RouteName {
+  readonly verb: string;
+  /** Undefined: the route of the bare group. */
+  readonly pattern: string | undefined;
+}
+
 /** Splits the name of a route at its first space; returns undefined for a name that does not begin with a method. */
-export function splitRouteName(name: string): { readonly verb: string; readonly pattern: string } | undefined {
+export function splitRouteName(name: string): RouteName | undefined {
   const [verb = ''] = name.split(' ', 1);
-  return name.includes(' ') && VERB_OPERATIONS.has(verb) ? { verb, pattern: name.slice(verb.length + 1) } : undefined;
+  if (!VERB_OPERATIONS.has(verb)) return undefined;
+  return { verb, pattern: name === verb ? undefined : name.slice(verb.length + 1) };
 }
 
 export type Segment =
@@ -39,7 +46,8 @@ export type Segment =
 const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}$/;
 
 /** Reads a pattern segment by segment. Text that is no `{name}` or `{name*}` is literal. */
-export function segmentsOf(pattern: string): Segment[] {
+export function segmentsOf({ pattern }: RouteName): Segment[] {
+  if (pattern === undefined) return [];
   return pattern.split('/').map((text) => {
     const [, name, star] = NAMED_SEGMENT.exec(text) ?? [];
     return name === undefined ? { literal: text } : { literal: undefined, name, isRest: star === '*' };

@@ -3,7 +3,7 @@
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
-import { parseRouteName } from '../groups/group-routes.ts';
+import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { groupNameOf } from '../groups/naming.ts';
 import type { Route } from '../http/routes.ts';
@@ -126,7 +126,9 @@ function groupText(group: LoadedGroup | undefined, { sought }: Verdict, cwd: str
 }
 
 function operationText({ operation, slugs, page, handler }: Verdict): string {
-  if (parseRouteName(operation) !== undefined) return `${operation}, a route of the group`;
+  const name = splitRouteName(operation);
+  if (name !== undefined)
+    return `${operation}, ${name.pattern === undefined ? 'the route of the bare group' : 'a route of the group'}`;
   const isNamed = slugs[0] === operation || (handler !== undefined && page === operation);
   return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
 }
@@ -137,8 +139,9 @@ function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup
     return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
   if (errorCode === 'ROUTE_NOT_FOUND' && group !== undefined) {
-    const routes = routesOf(group).map(({ name }) => name);
-    return [`the routes of ${group.group} are ${routes.join(', ')}`];
+    const below = routesOf(group).filter(({ segments }) => segments.length > 0);
+    if (below.length === 0) return [`all routes of ${group.group} are of the bare group`];
+    return [`the routes of ${group.group} are ${below.map(({ name }) => name).join(', ')}`];
   }
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND')
     return whyNoGroup(sought, inspection.groups, dir, cwd);
@@ -165,8 +168,11 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
   const notes = passed.map((row) => `the row ${rowText(row)} fits the path and does not take ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
     const hidden = group.unexposed.find(({ name }) => name === slug);
+    const routes = routesOf(group);
     if (hidden !== undefined) notes.push(`${slug} is no operation: ${hidden.reason}`);
-    else if (routesOf(group).length === 0)
+    else if (VERB_OPERATIONS.has(slug) && routes.some(({ name }) => name === slug))
+      notes.push(`'${slug}' is the route of the bare group, and no segment calls it`);
+    else if (routes.length === 0)
       notes.push(
         `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`,
       );

@@ -2,9 +2,9 @@
 // the gateway's rows. The router says which row takes a request, the grammar of routes which route.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
-import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
+import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
-import { fitRoute, type GroupRoute, parseRouteName } from '../groups/group-routes.ts';
+import { createRoutes, type GroupRoute, methodsOf } from '../groups/group-routes.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
 import { ROUTES, type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
@@ -110,20 +110,14 @@ export interface Shadowed {
 /** Requests that an operation is meant for and an explicit row gets. */
 export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): Shadowed[] {
   const router = createRouter(routes);
-  return prefixesOf(routes).flatMap(({ prefix, takesMore }) =>
-    groups.flatMap(({ group, operations }) =>
-      operations.flatMap(({ name }) => {
-        const base = `${prefix}${pageOf(group)}`;
-        const isNamed = takesMore && parseRouteName(name) === undefined;
-        const requests = [
-          ...VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === name).map((verb) => ({ verb, path: base })),
-          ...(isNamed ? VERBS.map((verb) => ({ verb, path: `${base}/${name}` })) : []),
-        ];
-        return requests.flatMap(({ verb, path }) => {
+  return prefixesOf(routes).flatMap((prefix) =>
+    groups.flatMap((group) =>
+      addressesOf(group, prefix).flatMap(({ operation, methods, path }) =>
+        (methods === 'any' ? VERBS : methods).flatMap((verb): Shadowed[] => {
           const row = firstFit(router.resolve(path).matches, verb)?.route;
-          return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation: name, row }];
-        });
-      }),
+          return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation, row }];
+        }),
+      ),
     ),
   );
 }
@@ -142,42 +136,54 @@ function prefixesOf(routes: readonly Route[]): Prefix[] {
     .map(({ path }) => ({ prefix: path.slice(0, path.lastIndexOf('{')), takesMore: path.endsWith('{params}') }));
 }
 
-function listGroup(group: LoadedGroup, { prefix, takesMore }: Prefix, router: Router): ListedRoute[] {
+/** Where an operation is reached, if no explicit row takes the request. */
+interface Address {
+  readonly operation: string;
+  readonly methods: readonly string[] | 'any';
+  readonly path: string;
+}
+
+/** The addresses of the bare group come first. */
+function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address[] {
   const base = `${prefix}${pageOf(group.group)}`;
-  const reachesGateway = (verb: string) =>
-    firstFit(router.resolve(base).matches, verb)?.route.target === 'gateway.index';
-  const byVerb = group.operations.flatMap(({ name }): ListedRoute[] => {
-    const verbs = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === name && reachesGateway(verb));
-    if (verbs.length === 0) return [];
-    return [{ ...entry(group, name, verbs, base), ...(verbs.includes('OPTIONS') ? { needsAuthorization: true } : {}) }];
-  });
-  if (!takesMore) return byVerb;
   const routes = routesOf(group);
-  if (routes.length > 0) return [...byVerb, ...listStrict(group, routes, base)];
-  const bySlug = group.operations.flatMap((operation) => {
-    const path = `${base}/${operation.name}`;
-    const above = router.resolve(path).matches.filter(({ route }) => route.target !== 'gateway.index');
-    if (above.some(({ route }) => route.methods === 'any')) return [];
-    const except = [...new Set(above.flatMap(({ route }) => route.methods))];
-    return [{ ...entry(group, operation.name, 'any', path), ...(except.length === 0 ? {} : { except }) }];
+  const names = group.operations.map(({ name }) => name);
+  const bare = names.flatMap((operation): Address[] => {
+    const route = routes.find(({ name, segments }) => name === operation && segments.length === 0);
+    const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation);
+    const methods = route === undefined ? byVerb : methodsOf(route, routes);
+    return methods.length === 0 ? [] : [{ operation, methods, path: base }];
   });
-  return [...byVerb, ...bySlug];
+  const below = names.flatMap((operation): Address[] => {
+    const route = routes.find(({ name }) => name === operation);
+    if (route === undefined)
+      return [{ operation, methods: routes.length > 0 ? ['POST'] : 'any', path: `${base}/${operation}` }];
+    if (route.segments.length === 0) return [];
+    return [
+      { operation, methods: methodsOf(route, routes), path: `${base}/${operation.slice(operation.indexOf(' ') + 1)}` },
+    ];
+  });
+  return takesMore ? [...bare, ...below] : bare;
 }
 
-/** A group with a route is strict: no name is reached under every verb. */
-export function routesOf({ operations }: LoadedGroup): GroupRoute[] {
-  return operations.map(({ name }) => parseRouteName(name)).filter((route) => route !== undefined);
+function listGroup(group: LoadedGroup, prefix: Prefix, router: Router): ListedRoute[] {
+  return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
+    const { matches } = router.resolve(path);
+    if (methods === 'any') {
+      const above = matches.filter(({ route }) => route.target !== 'gateway.index');
+      if (above.some(({ route }) => route.methods === 'any')) return [];
+      const except = [...new Set(above.flatMap(({ route }) => route.methods))];
+      return [{ ...entry(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
+    }
+    const left = methods.filter((verb) => firstFit(matches, verb)?.route.target === 'gateway.index');
+    if (left.length === 0) return [];
+    return [{ ...entry(group, operation, left, path), ...(left.includes('OPTIONS') && { needsAuthorization: true }) }];
+  });
 }
 
-/** A route answers the verbs that lead to it; a name takes POST alone. */
-function listStrict(group: LoadedGroup, routes: readonly GroupRoute[], base: string): ListedRoute[] {
-  return group.operations.flatMap(({ name }) => {
-    const pattern = routes.some((route) => route.name === name) ? name.slice(name.indexOf(' ') + 1) : undefined;
-    if (pattern === undefined)
-      return methodOf(name) !== undefined ? [] : [entry(group, name, ['POST'], `${base}/${name}`)];
-    const verbs = VERBS.filter((verb) => fitRoute(routes, verb, pattern.split('/'))?.route.name === name);
-    return [entry(group, name, verbs, `${base}/${pattern}`)];
-  });
+/** Returns the routes of a strict group; of any other, an empty list. */
+export function routesOf({ operations }: LoadedGroup): readonly GroupRoute[] {
+  return createRoutes(operations.map(({ name }) => name));
 }
 
 function entry(

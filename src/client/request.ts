@@ -1,5 +1,5 @@
 // From the name and the arguments of a call to what fetch takes. The name decides: an operation of the verb table, a
-// quoted route (`GET {id}`), or any other operation, which is called by POST. base/route-name.ts reads it.
+// route (`PUT`, `GET {id}`), or any other operation, which is called by POST. base/route-name.ts reads it.
 import { methodOf, type Segment, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { CallOptions } from './types.ts';
 
@@ -34,7 +34,7 @@ export function requestOf(group: string, name: string, given: Given = {}): WireR
   const path =
     route === undefined
       ? [...(method === undefined ? [name] : []), ...(given.slugs ?? []).map(encodeSegment)]
-      : segmentsOf(route.pattern).flatMap((segment) => fillIn(segment, given.path ?? {}));
+      : segmentsOf(route).flatMap((segment) => fillIn(segment, given.path ?? {}));
   // These have no body: their data is the query.
   const inQuery = verb === 'GET' || verb === 'HEAD' || verb === 'DELETE';
   const search = new URLSearchParams();

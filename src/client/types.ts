@@ -58,15 +58,23 @@ type Nothing = Record<never, never>;
 /** One object, or none where nothing in it is needed. */
 type Optional<T> = Nothing extends T ? [options?: T] : [options: T];
 
-type ArgumentsOf<Name, Data, Params> = Name extends `${infer V extends Verb} ${infer Pattern}`
-  ? Optional<
-      CallOptions &
-        PathPart<Pattern, Params> &
-        (V extends Bodiless
-          ? QueryPart<QueryOf<Params> & DataQuery<Data>>
-          : BodyPart<Data> & QueryPart<QueryOf<Params>>)
-    >
-  : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
+/** `'GET {id}'` → its method and `{id}`; `'PUT'` has no pattern. */
+type RouteOf<Name> = Name extends `${infer V extends Verb} ${infer Pattern}`
+  ? [V, Pattern]
+  : Name extends Verb
+    ? [Name, '']
+    : undefined;
+
+type ArgumentsOf<Name, Data, Params> =
+  RouteOf<Name> extends [infer V, infer Pattern extends string]
+    ? Optional<
+        CallOptions &
+          PathPart<Pattern, Params> &
+          (V extends Bodiless
+            ? QueryPart<QueryOf<Params> & DataQuery<Data>>
+            : BodyPart<Data> & QueryPart<QueryOf<Params>>)
+      >
+    : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
 
 interface NamedOptions extends CallOptions {
   /** Further segments of the path, `params.slugs` of the operation. */

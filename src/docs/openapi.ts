@@ -109,10 +109,11 @@ function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: 
   const firstNames = new Map<string, readonly string[]>();
   return ({ name, method }) => {
     const route = byName.get(name);
-    const verb = methodOf(name);
-    if (route === undefined && verb !== undefined) return { verb, path: bare, names: [] };
-    if (route === undefined)
+    if (route === undefined) {
+      const verb = methodOf(name);
+      if (verb !== undefined) return { verb, path: bare, names: [] };
       return { verb: namedVerb(name, method, routes.length > 0), path: `${bare}/${name}`, names: [] };
+    }
     const own = namesOf(route.segments);
     // Templates that differ in their names alone are one path (OpenAPI 3.1, Paths Object): the first one's names are
     // shown.

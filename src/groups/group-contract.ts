@@ -1,7 +1,7 @@
 // Joins a loaded group with its source: the checks of its operations, and the contract that documents and commands
 // show.
 
-import { namesOf } from '../base/route-name.ts';
+import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerSource } from '../contract/reader.ts';
@@ -51,9 +51,9 @@ function observed(
   };
 }
 
-function runTimeOperations({ operations, routes }: Pick<Group, 'operations' | 'routes'>): RunTimeOperation[] {
+function runTimeOperations({ operations }: Pick<Group, 'operations'>): RunTimeOperation[] {
   return Array.from(operations.values(), ({ name, method, depth, settings }) => {
-    const route = routes.find((one) => one.name === name);
-    return { name, method, depth, pathNames: route && namesOf(route.segments), given: settings };
+    const route = splitRouteName(name);
+    return { name, method, depth, pathNames: route && namesOf(segmentsOf(route)), given: settings };
   });
 }

@@ -2,7 +2,7 @@
 // grammar of a name is base/route-name.ts. Patterns are compared segment by segment: none becomes a regular expression.
 // This file reads nothing of a request but the verb and the decoded segments.
 import { METHODS } from '../base/builtins.ts';
-import { namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
+import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 
 export interface GroupRoute {
   /** The name of the operation, as written. */
@@ -36,10 +36,10 @@ export function parseRouteName(name: string): GroupRoute | undefined {
       : undefined;
   }
   const { verb, pattern } = split;
-  if (pattern.startsWith('/')) refuse('a pattern begins without a slash, since it stands below the group');
-  const segments = segmentsOf(pattern);
+  if (pattern?.startsWith('/')) refuse('a pattern begins without a slash, since it stands below the group');
+  const segments = segmentsOf(split);
   for (const { literal } of segments) {
-    if (literal === '') refuse('a segment of it is empty; the bare group is the operation of the verb, such as index');
+    if (literal === '') refuse(`a segment of it is empty; the bare group is '${verb}' without a space`);
     if (literal !== undefined && /[\s{}*%?#\\]/.test(literal))
       refuse(`${JSON.stringify(literal)} is neither {name}, {name*} nor a literal segment`);
   }
@@ -56,41 +56,86 @@ function isRest(segment: Segment): boolean {
 }
 
 /**
- * @param posted names of operations that POST reaches by their name, before any route
- * @throws Error naming both, when one route takes all requests of a later one
+ * Builds the routes of a group in the order of choice: segment by segment a literal before `{name}` before `{name*}`. A
+ * group with one route is strict, and then its verb operations are routes of the bare group, too.
+ *
+ * @param names the names of all operations of the group
+ * @returns an empty list for a group that is not strict
+ * @throws Error naming both, when two operations answer the same requests
  */
-export function checkReachable(routes: readonly GroupRoute[], posted: readonly string[]): void {
-  routes.forEach((below, i) => {
-    const above = routes.slice(0, i).find((route) => route.verb === below.verb && covers(route, below));
-    if (above !== undefined)
-      throw new Error(
-        `route '${below.name}' can never be reached: '${above.name}' stands above it and fits all of its paths`,
-      );
-    const first = below.segments[0]?.literal;
-    if (below.verb === 'POST' && first !== undefined && posted.includes(first))
-      throw new Error(
-        `route '${below.name}' can never be reached: the operation ${first} takes every POST to its name`,
-      );
+export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
+  const all = new Set(names);
+  const written = [...all].map(parseRouteName).filter((route) => route !== undefined);
+  if (written.length === 0) return [];
+  for (const [verb, name] of VERB_OPERATIONS) {
+    if (!all.has(verb) || !all.has(name)) continue;
+    const cure = verb === 'HEAD' ? `rename index to 'GET'` : 'keep one of them';
+    throw new Error(`'${verb}' and ${name} are both the operation of ${verb} on the bare group: ${cure}`);
+  }
+  const ofVerbs = [...all].flatMap((name): GroupRoute[] => {
+    const verb = methodOf(name);
+    return verb === undefined ? [] : [{ name, verb, segments: [], takesRest: false }];
   });
+  const routes = [...written, ...ofVerbs].sort(compareRoutes);
+  checkReachable(routes, all);
+  return routes;
 }
 
-/** Whether every path that `below` fits is one that `above` fits too. */
-function covers(above: GroupRoute, below: GroupRoute): boolean {
-  const { length } = above.segments;
-  if (above.takesRest ? below.segments.length < length : below.takesRest || below.segments.length !== length)
-    return false;
-  return above.segments.every(({ literal }, i) => literal === undefined || literal === below.segments[i]?.literal);
+/** At the same place in the order, HEAD comes before GET, which answers HEAD as well. */
+function compareRoutes(a: GroupRoute, b: GroupRoute): number {
+  const shared = a.segments.findIndex((segment, i) => rankOf(segment) !== rankOf(b.segments[i]));
+  if (shared >= 0) return rankOf(a.segments[shared]) - rankOf(b.segments[shared]);
+  return a.segments.length - b.segments.length || Number(b.verb === 'HEAD') - Number(a.verb === 'HEAD');
 }
 
-/** First fit. HEAD falls to GET where no route of its own fits. */
+/** A path that has ended comes first. */
+function rankOf(segment: Segment | undefined): number {
+  if (segment === undefined) return 0;
+  if (segment.literal !== undefined) return 1;
+  return segment.isRest ? 3 : 2;
+}
+
+/** An operation that is neither a route nor in the verb table takes every POST to its name, before any route. */
+function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string>): void {
+  for (const route of routes) {
+    const takers = samplesOf(route, routes).map((path) => {
+      const [first = ''] = path;
+      const isPosted = route.verb === 'POST' && names.has(first) && !routes.some(({ name }) => name === first);
+      return isPosted ? `the operation ${first}` : `'${fitRoute(routes, route.verb, path)?.route.name}'`;
+    });
+    if (takers.includes(`'${route.name}'`)) continue;
+    const others = [...new Set(takers)];
+    throw new Error(
+      `route '${route.name}' can never be reached: ${others.join(' and ')} ${others.length > 1 ? 'take' : 'takes'} all of its paths`,
+    );
+  }
+}
+
+/** Paths that stand for all that a route takes: no literal of any route equals its named segments. */
+function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRoute[]): string[][] {
+  const path = segments.map(({ literal }) => literal ?? '\0');
+  const longest = Math.max(...routes.map((route) => route.segments.length));
+  const more = takesRest ? longest + 1 - segments.length : 0;
+  return Array.from({ length: more + 1 }, (_, i) => [...path, ...Array<string>(i).fill('\0')]);
+}
+
+/** Returns the methods that reach a route, in the order of `Allow`. */
+export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): string[] {
+  return [...VERB_OPERATIONS.keys()].filter((verb) =>
+    samplesOf(route, routes).some((path) => fitRoute(routes, verb, path)?.route.name === route.name),
+  );
+}
+
+/** Returns the first route that fits. HEAD looks among HEAD and GET together. */
 export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]): RouteFit | undefined {
   for (const route of routes) {
-    if (route.verb === verb && fits(route, path)) return { route, path: capture(route, path) };
+    if ((route.verb === verb || (verb === 'HEAD' && route.verb === 'GET')) && fits(route, path))
+      return { route, path: capture(route, path) };
   }
-  return verb === 'HEAD' ? fitRoute(routes, 'GET', path) : undefined;
+  return undefined;
 }
 
-/** The methods under which a path exists. */
+/** Returns the methods under which a path exists. */
 export function verbsOf(routes: readonly GroupRoute[], path: readonly string[]): Set<string> {
   const verbs = new Set<string>();
   for (const route of routes) if (fits(route, path)) verbs.add(route.verb);

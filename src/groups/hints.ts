@@ -2,6 +2,7 @@
 // an operation. Silence, or the answer of `index` with 200, is all that its author sees otherwise. Told once, and again
 // when it has changed.
 import { describeError, type Log } from '../base/log.ts';
+import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import type { Group } from './operations.ts';
 import type { GroupLoad } from './registry.ts';
@@ -30,8 +31,12 @@ function uncheckedIn({ operations, contract }: Pick<Group, 'operations' | 'contr
 
 function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   return unexposed.flatMap(({ name, reason }) => {
-    if (reason === 'it is a field and not a method' && OPERATION_NAME.test(name))
-      return [`${name}: make it a method, ${name}() { … }, or private`];
+    const verb = name.toUpperCase();
+    const isRoute = splitRouteName(name) !== undefined;
+    if (reason === 'it is a field and not a method' && (OPERATION_NAME.test(name) || isRoute))
+      return [`${name}: make it a method, ${isRoute ? `'${name}'` : name}() { … }, or private`];
+    if (reason.startsWith('its name is not') && VERB_OPERATIONS.has(verb))
+      return [`${name}: rename it to ${VERB_OPERATIONS.get(verb)} or '${verb}', or begin it with _`];
     const better = operationNameOf(name);
     return reason.startsWith('its name is not') && better !== undefined
       ? [`${name}: rename it to ${better}, or begin it with _`]

@@ -1,12 +1,12 @@
 // The shape half of the filesystem convention: which methods of what a controller file exports are operations.
 // Names come from here, at load, and never from a request: a request can only pick one of this list.
 import { isProxy } from 'node:util/types';
-import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
+import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
-import { checkReachable, type GroupRoute, parseRouteName } from './group-routes.ts';
+import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
 import { findProtections, isClass } from './protections.ts';
 
@@ -48,7 +48,7 @@ export interface Group {
   readonly controller: object;
   /** By name, in the order of the source, those of ancestors last. The routes' are among them. */
   readonly operations: ReadonlyMap<string, Operation>;
-  /** In the order of the source: first fit. A group that has one is strict (operation-choice.ts). */
+  /** In the order of choice. A group that has one is strict (operation-choice.ts). */
   readonly routes: readonly GroupRoute[];
   /** What has the look of an operation and is none: for the commands, no request ever sees it. */
   readonly unexposed: readonly Unexposed[];
@@ -132,12 +132,7 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
     key,
     { name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards, check: undefined },
   ]);
-  const routes = [...names].map(parseRouteName).filter((route) => route !== undefined);
-  checkReachable(
-    routes,
-    [...names].filter((key) => OPERATION_NAME.test(key) && methodOf(key) === undefined),
-  );
-  return { name, controller, operations: new Map(operations), routes, unexposed };
+  return { name, controller, operations: new Map(operations), routes: createRoutes(names), unexposed };
 }
 
 type Module = Readonly<Record<string, unknown>>;

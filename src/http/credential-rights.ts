@@ -2,7 +2,7 @@
 // asks of them. It reads no table and no header; the gateway asks it about a group, the dispatcher about an operation.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
-import { methodOf } from '../base/route-name.ts';
+import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { Access } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
 import { groupNameOf } from '../groups/naming.ts';
@@ -40,7 +40,7 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
  * @throws HttpError `METHOD_NOT_ALLOWED`
  */
 export function checkOperation(row: CallerRow, operation: string): void {
-  const verb = operation === 'updated' ? 'PUT' : methodOf(operation);
+  const verb = VERB_OPERATIONS.has(operation) ? operation : operation === 'updated' ? 'PUT' : methodOf(operation);
   if (verb !== undefined) checkVerb(row, verb);
 }
 

@@ -1,7 +1,7 @@
 // Which operation of a group a request calls: the reference's choice (4.1) for a group without routes, the strict one
-// for a group with at least one. Pure; the dispatcher calls what is chosen.
+// for a group with at least one, whose verb operations are among its routes. Pure; the dispatcher calls what is chosen.
 import { refusal } from '../base/errors.ts';
-import { methodOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
+import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, verbsOf } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 
@@ -44,35 +44,31 @@ export function chooseOperation(
 function chooseStrictly(verb: string, group: Group, slugs: readonly string[], second: string | undefined): Choice {
   const named = postedOperation(group, slugs[0]) ?? postedOperation(group, second);
   if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, byName: true };
-  if (slugs.length > 0) {
-    const fit = fitRoute(group.routes, verb, slugs);
-    if (fit !== undefined)
-      return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, byName: false };
-    const verbs = verbsOf(group.routes, slugs);
-    if (named !== undefined) verbs.add('POST');
-    if (verbs.size === 0) throw refusal('ROUTE_NOT_FOUND');
-    throw notAllowed([...VERB_OPERATIONS.keys()].filter((known) => known === 'OPTIONS' || verbs.has(known)));
-  }
-  const operation = operationNamed(group, VERB_OPERATIONS.get(verb));
-  if (operation === undefined) throw notAllowed(allowedVerbs(group));
-  return { operation, path: NO_PATH, byName: false };
+  const fit = fitRoute(group.routes, verb, slugs);
+  if (fit !== undefined)
+    return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, byName: false };
+  const verbs = verbsOf(group.routes, slugs);
+  if (named !== undefined) verbs.add('POST');
+  if (verbs.size === 0 && slugs.length > 0) throw refusal('ROUTE_NOT_FOUND');
+  // OPTIONS is always served: without `Authorization` it is a preflight.
+  throw notAllowed([...VERB_OPERATIONS.keys()].filter((method) => method === 'OPTIONS' || verbs.has(method)));
 }
 
 function operationNamed(group: Group, name: string | undefined): Operation | undefined {
   return name === undefined ? undefined : group.operations.get(name);
 }
 
-/** A segment may also decode to the name of a route, which is no name to be called by. */
+/** A segment may also decode to the name of a route, and that is no name to call it by. */
 function postedOperation(group: Group, name: string | undefined): Operation | undefined {
-  if (name === undefined || methodOf(name) !== undefined || splitRouteName(name) !== undefined) return undefined;
-  return group.operations.get(name);
+  const operation = operationNamed(group, name);
+  return group.routes.some((route) => route.name === operation?.name) ? undefined : operation;
 }
 
 function notAllowed(verbs: readonly string[]): Error {
   return refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: verbs.join(', ') } });
 }
 
-/** Of the bare group. OPTIONS is always served: without `Authorization` it is a preflight. */
+/** The methods of the bare group. OPTIONS is always served: without `Authorization` it is a preflight. */
 function allowedVerbs(group: Group): string[] {
   return Array.from(VERB_OPERATIONS)
     .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))

@@ -30,6 +30,7 @@ const ROWS = [
 const FILES = {
   'controllers/AController.mjs':
     'globalThis.called = false;\nexport default class {\n  index() { throw new Error("called") }\n  hello() { process.exit(1) }\n  _under() {}\n}\n',
+  'controllers/BareController.mjs': "export default { 'PUT'() {}, 'GET'() {}, find() {} };",
   'controllers/StrictController.mjs': `export default class {
   index() {}
   pay() {}
@@ -95,6 +96,19 @@ describe('explain', () => {
       ask: ['GET', '/api/strict/7'],
       called: 'GET {id}',
       says: ['operation  GET {id}, a route of the group'],
+    },
+    'a route of the bare group': {
+      ask: ['PUT', '/api/bare'],
+      called: 'PUT',
+      says: ['operation  PUT, the route of the bare group'],
+    },
+    'a route of the bare group that a segment names': {
+      ask: ['POST', '/api/bare/PUT'],
+      refused: '404 ROUTE_NOT_FOUND',
+      says: [
+        'all routes of Bare are of the bare group',
+        "'PUT' is the route of the bare group, and no segment calls it",
+      ],
     },
     'a name that takes POST alone': {
       ask: ['POST', '/api/strict/pay'],

@@ -78,6 +78,25 @@ test('listRoutes shows a group with routes as it is reached: names by POST alone
   ]);
 });
 
+test('listRoutes shows the routes of the bare group, and the route that wins', () => {
+  assert.deepEqual(list([group('A', ['find', 'GET', 'PUT', 'OPTIONS', 'GET {a}', 'GET {b*}', 'HEAD b'])]).slice(4), [
+    'GET,HEAD /api/a GET',
+    'PUT /api/a PUT',
+    'OPTIONS /api/a OPTIONS',
+    'POST /api/a/find find',
+    'GET,HEAD /api/a/{a} GET {a}',
+    'GET,HEAD /api/a/{b*} GET {b*}',
+    'HEAD /api/a/b HEAD b',
+  ]);
+  const [options] = listRoutes([group('A', ['OPTIONS'])]).filter(({ operation }) => operation === 'OPTIONS');
+  assert.equal(options?.needsAuthorization, true);
+  assert.deepEqual(list([group('Register', ['POST', 'GET'])]).slice(4), ['GET,HEAD /api/register GET']);
+  assert.deepEqual(
+    findShadowed([group('Register', ['POST', 'GET', 'GET x'])]).map(({ verb, operation }) => `${verb} ${operation}`),
+    ['POST POST'],
+  );
+});
+
 test('findShadowed names the requests that an explicit row takes from an operation', () => {
   const brief = (groups: LoadedGroup[], routes?: readonly Route[]) =>
     findShadowed(groups, routes).map(({ verb, path, operation, row }) => `${verb} ${path} ${operation} ${row.target}`);

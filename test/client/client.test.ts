@@ -28,7 +28,7 @@ type Operation = (
   first?: unknown,
   second?: CallOptions & { query?: object; slugs?: unknown[]; method?: string },
 ) => Call<unknown>;
-type Name = 'index' | 'created' | 'red' | 'patch' | 'deleted' | 'find' | 'watch' | Route;
+type Name = 'index' | 'created' | 'red' | 'patch' | 'deleted' | 'find' | 'watch' | 'GET' | 'PUT' | 'DELETE' | Route;
 type Route =
   | 'GET {id}'
   | 'GET {id}/items/{item}'
@@ -113,6 +113,14 @@ describe('createClient sends', () => {
     ],
     slugs: [(api) => api.user.find(undefined, { slugs: ['a/b', 7] }), 'POST /api/user/find/a%2Fb/7'],
     'slugs of a verb operation': [(api) => api.user.index({}, { slugs: ['7'] }), 'GET /api/user/7'],
+    'a method without a pattern to the bare group': [
+      async (api) => {
+        await api.user.PUT({ body: { name: 'x' }, query: { dry: true } });
+        await api.user.GET({ query: { page: 2 } });
+        await api.user.DELETE();
+      },
+      'PUT /api/user?dry=true {"name":"x"}, GET /api/user?page=2, DELETE /api/user',
+    ],
     'a quoted route': [
       (api) => api.order['GET {id}/items/{item}']({ path: { id: 7, item: 'ä?' } }),
       'GET /api/order/7/items/%C3%A4%3F',

@@ -43,6 +43,8 @@ declare class OrderController {
   'POST {id}/pay'(payment: { amount: number }): Order;
   'GET files/{path*}'(): Blob;
   'GET export.csv'(): ReadableStream;
+  PUT(order: NewOrder, params: Params<unknown, { dryRun?: boolean }>): Order;
+  GET(query: { page?: Int }): Order[];
   'POST {id}/send'(): Reply<201, Order>;
   'DELETE {id}/items'(): Promise<Reply<204>>;
   'GET {id}/state'(): Order | Reply<304>;
@@ -101,6 +103,10 @@ export async function good(): Promise<void> {
   await api.order['GET {id}/lines']({ path: { id: 7 }, query: { from: 3 } });
   await api.order['PATCH {id}']({ path: { id: 7 }, body: { note: 'x' }, query: { notify: true } });
   await api.order['POST {id}/pay']({ path: { id: 7 }, body: { amount: 1 } });
+  const put = await api.order.PUT({ body: { state: 'open', items: [] }, query: { dryRun: true } });
+  check<Same<typeof put.placed, string>>();
+  await api.order.GET({ query: { page: 2 } });
+  await api.order.GET();
   const file = await api.order['GET files/{path*}']({ path: { path: ['a', 'b'] } });
   check<Same<typeof file, Blob>>();
   const csv: Blob = await api.order['GET export.csv']();
@@ -163,6 +169,12 @@ export async function bad(): Promise<void> {
   await api.order['GET {id}/lines']({ path: { id: 7 } });
   // @ts-expect-error the body is needed
   await api.order['POST {id}/pay']({ path: { id: 7 } });
+  // @ts-expect-error the body of PUT is needed
+  await api.order.PUT();
+  // @ts-expect-error its data is in the body
+  await api.order.PUT({ state: 'open', items: [] });
+  // @ts-expect-error a GET has no body
+  await api.order.GET({ body: {} });
   // @ts-expect-error no such route
   await api.order['DELETE {id}']({ path: { id: 7 } });
   // @ts-expect-error a cover is a file

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';
 import type { OperationSettings } from '../../src/controller/operations.ts';
 import { createDocument, type DocumentedGroup } from '../../src/docs/openapi.ts';
-import { parseRouteName } from '../../src/groups/group-routes.ts';
+import { createRoutes } from '../../src/groups/group-routes.ts';
 
 interface Row extends Partial<OperationContract> {
   readonly name: string;
@@ -42,7 +42,7 @@ function group(name: string, rows: readonly Row[], defs: Record<string, Schema> 
     operations: new Map(known.map((one) => [one.name, one])),
     defs,
   };
-  const routes = rows.map((row) => parseRouteName(row.name)).filter((route) => route !== undefined);
+  const routes = createRoutes(rows.map((row) => row.name));
   return { name, operations: new Map(operations.map((one) => [one.name, one])), routes, contract };
 }
 
@@ -104,6 +104,22 @@ describe('an operation stands under', () => {
         'put /api/order/files/{path} order_PUT_files_by_path',
         'get /api/order/export.csv order_GET_export_csv',
       ],
+    ],
+    'the bare group, for a method without a pattern': [
+      ['index', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'find'].map((name) => ({ name })),
+      [
+        'get /api/order order_index',
+        'post /api/order order_POST',
+        'put /api/order order_PUT',
+        'patch /api/order order_PATCH',
+        'delete /api/order order_DELETE',
+        'options /api/order order_OPTIONS',
+        'post /api/order/find order_find',
+      ],
+    ],
+    'the bare group: GET and HEAD each for itself': [
+      [{ name: 'GET' }, { name: 'HEAD' }],
+      ['get /api/order order_GET', 'head /api/order order_HEAD'],
     ],
     'one path where the names in it differ': [
       [{ name: 'GET {id}' }, { name: 'DELETE {order}' }],

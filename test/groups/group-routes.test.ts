@@ -1,16 +1,17 @@
 // Routes of a group: names that are one, names that refuse the file, first fit, and what can never be reached.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { checkReachable, fitRoute, type GroupRoute, parseRouteName, verbsOf } from '../../src/groups/group-routes.ts';
-
-const routes = (...names: string[]): GroupRoute[] => names.map((name) => parseRouteName(name) as GroupRoute);
+import { createRoutes, fitRoute, type GroupRoute, parseRouteName, verbsOf } from '../../src/groups/group-routes.ts';
 
 describe('parseRouteName', () => {
   for (const name of [
     'index',
     'find_all',
     '_before',
-    'GET',
+    'get',
+    'Put',
+    'TRACE',
+    'GETS',
     'a b',
     'find {id}',
     '/items',
@@ -23,7 +24,7 @@ describe('parseRouteName', () => {
   const refused: [name: string, reason: RegExp][] = [
     ['get {id}', /in capitals/],
     ['TRACE {id}', /must begin with one of GET, HEAD/],
-    ['GET ', /a segment of it is empty/],
+    ['GET ', /a segment of it is empty; the bare group is 'GET' without a space/],
     ['GET /{id}', /without a slash/],
     ['GET a//b', /a segment of it is empty/],
     ['GET a/', /a segment of it is empty/],
@@ -43,7 +44,7 @@ describe('parseRouteName', () => {
 });
 
 describe('fitRoute', () => {
-  const table = routes(
+  const table = createRoutes([
     'GET export.csv',
     'GET {id}',
     'GET {id}/items/{item}',
@@ -51,7 +52,7 @@ describe('fitRoute', () => {
     'POST {id}/pay',
     'GET files/{path*}',
     'GET é',
-  );
+  ]);
   const rows: [verb: string, path: string[], name: string | undefined, captured?: Record<string, string>][] = [
     ['GET', ['export.csv'], 'GET export.csv', {}],
     ['GET', ['EXPORT.csv'], 'GET {id}', { id: 'EXPORT.csv' }],
@@ -82,27 +83,121 @@ describe('fitRoute', () => {
   });
 });
 
-describe('checkReachable', () => {
-  const refused: [names: string[], posted: string[], message: RegExp][] = [
-    [['GET {id}', 'GET export.csv'], [], /'GET export\.csv' can never be reached: 'GET \{id\}' stands above it/],
-    [['GET {id}', 'GET {name}'], [], /'GET \{name\}' can never be reached/],
-    [['GET {all*}', 'GET a/{b}/c'], [], /'GET a\/\{b\}\/c' can never be reached/],
-    [['GET {all*}', 'GET a/{b*}'], [], /'GET a\/\{b\*\}' can never be reached/],
-    [['POST {id}', 'POST pay'], ['pay'], /'POST pay' can never be reached/],
-    [['POST pay/{id}'], ['pay'], /'POST pay\/\{id\}' can never be reached: the operation pay/],
+describe('createRoutes', () => {
+  const refused: [names: string[], message: RegExp][] = [
+    [['GET {id}', 'GET {name}'], /'GET \{name\}' can never be reached: 'GET \{id\}' takes all of its paths/],
+    [['GET a/{b}/{c*}', 'GET a/{x}/{y*}'], /'GET a\/\{x\}\/\{y\*\}' can never be reached/],
+    [['GET {a}', 'GET {a}/{b*}', 'GET {all*}'], /'GET \{all\*\}' .*: 'GET \{a\}' and 'GET \{a\}\/\{b\*\}' take all/],
+    [['HEAD {all*}', 'GET {a}', 'GET {a}/{b*}'], /'HEAD \{all\*\}' can never be reached/],
+    [['POST pay', 'pay', 'POST {id}'], /'POST pay' can never be reached: the operation pay takes all of its paths/],
+    [['POST pay/{id}', 'pay'], /'POST pay\/\{id\}' can never be reached: the operation pay/],
+    [['GET', 'index'], /'GET' and index are both the operation of GET on the bare group: keep one of them/],
+    [['POST', 'created'], /'POST' and created are both/],
+    [['PUT', 'red'], /'PUT' and red are both/],
+    [['PATCH', 'patch'], /'PATCH' and patch are both/],
+    [['DELETE', 'deleted'], /'DELETE' and deleted are both/],
+    [['OPTIONS', 'options'], /'OPTIONS' and options are both/],
+    [['HEAD', 'index'], /'HEAD' and index are both .*: rename index to 'GET'/],
   ];
-  for (const [names, posted, message] of refused)
-    test(names.join(', '), () => assert.throws(() => checkReachable(routes(...names), posted), message));
+  for (const [names, message] of refused)
+    test(`${names.join(', ')} refuse the file`, () => assert.throws(() => createRoutes(names), message));
 
-  const sound: [names: string[], posted: string[]][] = [
-    [['GET export.csv', 'GET {id}'], []],
-    [['GET {id}', 'POST {id}', 'HEAD {id}', 'GET {id}/a'], []],
-    [['GET a/{b}', 'GET {a}/b'], []],
-    [['GET {a}/{b}', 'GET {all*}'], []],
-    [['GET {id}', 'GET {path*}'], []],
-    [['GET a/{b*}', 'GET {all*}'], []],
-    [['GET pay', 'POST {id}/pay'], ['pay']],
+  const sound: string[][] = [
+    ['GET export.csv', 'GET {id}'],
+    ['GET {id}', 'GET export.csv'],
+    ['GET {id}', 'POST {id}', 'HEAD {id}', 'GET {id}/a'],
+    ['GET {all*}', 'GET a/{b*}', 'GET a/{b}/c', 'GET {a}/b'],
+    ['GET {a}/{b}', 'GET {all*}'],
+    ['GET pay', 'POST {id}/pay', 'pay'],
+    ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    ['index', 'PUT', 'updated'],
   ];
-  for (const [names, posted] of sound)
-    test(`${names.join(', ')} can all be reached`, () => checkReachable(routes(...names), posted));
+  for (const names of sound)
+    test(`${names.join(', ')} can all be reached`, () => assert.ok(createRoutes(names).length));
+
+  test('a group without quoted names has none', () => assert.deepEqual(createRoutes(['index', 'created', 'find']), []));
+
+  test('every route of a random table gets a path of its own, or the table is refused', () => {
+    const texts = ['a', 'b', '{x}', '{x}', '{x*}'];
+    let seed = 7;
+    const pick = (most: number) => {
+      seed = (seed * 1103515245 + 12345) % 2 ** 31;
+      return Math.floor((seed / 2 ** 31) * most);
+    };
+    const samples = ['a', 'b', 'z'].flatMap((one) => [
+      [one],
+      ...['a', 'b', 'z'].flatMap((two) => [
+        [one, two],
+        ...['a', 'b', 'z'].flatMap((three) => [
+          [one, two, three],
+          [one, two, three, 'z'],
+          [one, two, three, 'z', 'z'],
+        ]),
+      ]),
+    ]);
+    for (let round = 0; round < 2000; round++) {
+      const names = Array.from({ length: 2 + pick(4) }, () => {
+        const parts = Array.from({ length: 1 + pick(3) }, () => texts[pick(texts.length)] as string);
+        const rest = parts.findIndex((part) => part.endsWith('*}'));
+        const pattern = parts.slice(0, rest < 0 ? undefined : rest + 1).map((part, i) => part.replace('x', `x${i}`));
+        return `${pick(4) === 0 ? 'HEAD' : 'GET'} ${pattern.join('/')}`;
+      });
+      const unique = [...new Set(names)];
+      let table: readonly GroupRoute[] = [];
+      try {
+        table = createRoutes(unique);
+      } catch (error) {
+        assert.match(String(error), /can never be reached/);
+        const all = unique.map((name) => parseRouteName(name) as GroupRoute);
+        const dead = all.find(({ name }) => String(error).includes(`route '${name}' can never`)) as GroupRoute;
+        const others = all.filter((route) => route !== dead);
+        const taken = samples.filter((path) => fitRoute([dead], dead.verb, path) !== undefined);
+        assert.ok(
+          taken.every((path) => fitRoute(others, dead.verb, path) !== undefined),
+          `${unique} was refused for ${dead.name}`,
+        );
+        continue;
+      }
+      for (const { name, verb } of table)
+        assert.ok(
+          samples.some((path) => fitRoute(table, verb, path)?.route.name === name),
+          `${name} of ${unique}`,
+        );
+    }
+  });
+});
+
+test('routes are chosen by what they say, wherever they stand', () => {
+  const names = [
+    'GET {a*}',
+    'GET {x}/{y}',
+    'GET {x}/b',
+    'GET {x}',
+    'GET lit/{y}',
+    'GET lit',
+    'HEAD {x}',
+    'GET lit/b/c',
+  ];
+  const rows: [verb: string, path: string[], name: string][] = [
+    ['GET', ['lit'], 'GET lit'],
+    ['GET', ['other'], 'GET {x}'],
+    ['GET', ['lit', 'b'], 'GET lit/{y}'],
+    ['GET', ['other', 'b'], 'GET {x}/b'],
+    ['GET', ['other', 'c'], 'GET {x}/{y}'],
+    ['GET', ['lit', 'b', 'c'], 'GET lit/b/c'],
+    ['GET', ['lit', 'b', 'd'], 'GET {a*}'],
+    ['HEAD', ['lit'], 'GET lit'],
+    ['HEAD', ['other'], 'HEAD {x}'],
+    ['HEAD', ['other', 'b'], 'GET {x}/b'],
+  ];
+  for (const order of [names, names.toReversed(), names.toSorted()])
+    for (const [verb, path, name] of rows)
+      assert.equal(fitRoute(createRoutes(order), verb, path)?.route.name, name, `${verb} ${path.join('/')}`);
+});
+
+test('what looks more literal falls back to what fits', () => {
+  const table = createRoutes(['GET lit/b', 'GET {x}/{y}', 'GET lit/{z*}', 'HEAD lit/{y}/end']);
+  assert.equal(fitRoute(table, 'GET', ['lit', 'b'])?.route.name, 'GET lit/b');
+  assert.equal(fitRoute(table, 'GET', ['lit', 'c'])?.route.name, 'GET lit/{z*}');
+  assert.equal(fitRoute(createRoutes(['GET lit/b', 'GET {x}/{y}']), 'GET', ['lit', 'c'])?.route.name, 'GET {x}/{y}');
 });

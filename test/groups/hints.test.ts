@@ -25,6 +25,8 @@ test('what nearly answers is told with what to rename, once a change', async (t)
         _hidden() {}
         private secret_thing() {}
         'with-dash'() {}
+        Put() {}
+        DELETE = () => 1;
         static make() {}
       }`,
     'MadeController.mjs':
@@ -42,7 +44,9 @@ test('what nearly answers is told with what to rename, once a change', async (t)
   const loads = await load();
   assert.deepEqual(told(loads).sort(), [
     'warn | file-ignored | userController.mjs | the name that counts is UserController.mjs',
+    "warn | method-ignored | BookController.ts | DELETE: make it a method, 'DELETE'() { … }, or private",
     'warn | method-ignored | BookController.ts | FindAll: rename it to findAll, or begin it with _',
+    "warn | method-ignored | BookController.ts | Put: rename it to red or 'PUT', or begin it with _",
     'warn | method-ignored | BookController.ts | find: make it a method, find() { … }, or private',
     'warn | method-ignored | BookController.ts | find_all: rename it to findAll, or begin it with _',
     'warn | method-ignored | BookController.ts | with-dash: rename it to withDash, or begin it with _',

@@ -24,7 +24,7 @@ const controllers = {
       'GET files/{path*}'${ECHO}
     }`,
   'PlainController.mjs': `export default { index${ECHO}, created${ECHO}, pay${ECHO} }`,
-  'UnreachableController.mjs': `export default { 'GET {id}'() {}, 'GET a'() {} }`,
+  'UnreachableController.mjs': `export default { 'GET {id}'() {}, 'GET {name}'() {} }`,
   'WrongController.mjs': `export default { index() {}, 'get {id}'() {} }`,
   'SettingsController.mjs': 'export default class { static operations = { index: { acess: 1 } }; index() {} }',
 };
@@ -111,7 +111,7 @@ test('a group without routes is reached by its names under every verb, as ever',
 
 test('a file whose routes or settings make no sense does not load, and the log says why', async () => {
   for (const [page, reason] of [
-    ['unreachable', /route 'GET a' can never be reached: 'GET \{id\}' stands above it/],
+    ['unreachable', /route 'GET \{name\}' can never be reached: 'GET \{id\}' takes all of its paths/],
     ['wrong', /"get \{id\}" is no route: it must begin with one of GET, HEAD/],
     ['settings', /static operations: "index" has the unknown property acess/],
   ] as const) {

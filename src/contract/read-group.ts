@@ -1,7 +1,7 @@
 // What the source says about a group: each operation of run time is found where it is declared, and its annotations are
 // its contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
 import { basename } from 'node:path';
-import { isDataGiven, withGiven } from './check/library.ts';
+import { isDataGiven, withGivenSchemas } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
@@ -82,7 +82,7 @@ export function readGroup(
       const schemas = [one.data, one.query, one.path].filter((schema) => schema !== undefined);
       const ambiguous = findAmbiguity(schemas, writer.defs);
       if (ambiguous !== undefined) throw new ContractError(one.at ?? path, `${name}: ${ambiguous}`);
-      contracts.set(name, withGiven(one, given, bundle));
+      contracts.set(name, withGivenSchemas(one, given, bundle));
     }
     refuseWhatIsNotThere(path, module.source, list, operations);
     for (const level of list) refuseIdleTag(level);

@@ -122,7 +122,7 @@ describe('a request that is made to be expensive', () => {
       'many texts for such a pattern',
       'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
       () => Array.from({ length: 1000 }, () => '@'.repeat(1000)),
-      'is more than one request can match with patterns',
+      'exceeds the limit of pattern matching for one request',
     ],
     [
       'an email address of a million characters',
@@ -190,7 +190,7 @@ describe('a request that is made to be expensive', () => {
   for (const [name, type, list, isTwice] of lists) {
     test(`no entry twice: ${name}`, () => {
       const check = checkOf(`interface T {\n/** @uniqueItems */\nlist: (${type})[] }`);
-      assert.equal(check({ list }), isTwice ? 'must have no entry twice' : undefined);
+      assert.equal(check({ list }), isTwice ? 'must not contain the same entry twice' : undefined);
     });
   }
 

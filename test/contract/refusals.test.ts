@@ -207,7 +207,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a recursive union that must be tried',
       operation('T', 'type T = { a?: T; b: string } | { a?: T; c: string };'),
-      /recursive union whose parts cannot be told apart/,
+      /recursive union whose parts cannot be distinguished/,
     ],
     [
       'an index by number beside one by string',
@@ -222,7 +222,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a recursive union of lists',
       operation('T', 'type T = T[] | (T | 1)[] | null;'),
-      /recursive union whose parts cannot be told apart: write one list of all entries/,
+      /recursive union whose parts cannot be distinguished: write one list of all entries/,
     ],
     [
       'a name that goes round in a circle of files',

@@ -339,7 +339,7 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['POST', 'library/flood', { length: 500_000 }],
       Array.from({ length: 50 }, (_, i) => `body /${i} no`),
     ],
-    ['a schema that has issues and tells none', ['POST', 'library/free', {}], ['body  is not what it should be']],
+    ['a schema that has issues and tells none', ['POST', 'library/free', {}], ['body  is not valid']],
     [
       'a query does not stand in for the body of a library’s schema',
       ['POST', 'library/updated'],

@@ -1,93 +1,101 @@
-// JSON Schema (the part of 2020-12 that schema.ts writes) → a closure that checks a value and gives it the form that
-// its type says: a number for the text of a query, a Date for its text, an object without the fields that nobody
-// declared. All mistakes are gathered. What was sent is never changed: a part of a union that fails must leave no
-// trace.
+// Compiles a JSON Schema (the part of 2020-12 that schema.ts writes) into a check. A check collects all mistakes of a
+// value, and converts it: the text of a query to a number, a date's text to a Date, an object to its declared fields.
+// A check copies what it converts, because a union tries one value with several checks.
 
 import type { Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
+import { MESSAGES } from './messages.ts';
 import { type Check, type Compiler, resolveReference } from './run.ts';
 import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
-import { compileNumber, compileString, oneOf } from './values.ts';
+import { compileLiterals, compileNumber, compileString } from './values.ts';
 
-const NOTES = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
-const KEYWORDS = new Set(
+/** Keywords for the document. The check ignores them. */
+const ANNOTATIONS = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
+const CHECKED_KEYWORDS = new Set(
   `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
   prefixItems minItems maxItems uniqueItems properties required additionalProperties
   patternProperties anyOf not $ref`.split(/\s+/),
 );
 
-/** @throws Error on a keyword that it does not know: nothing stays unchecked in silence */
-export function createCompiler(defs: Readonly<Record<string, Schema>>, texts: boolean): Compiler {
+/**
+ * Creates a compiler for schemas that refer to `defs`.
+ *
+ * @throws Error from `compile`, for a keyword that no check implements: a constraint is never ignored
+ */
+export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText: boolean): Compiler {
   const compiled = new Map<unknown, Check>();
 
   /**
-   * A name, or a schema that contains itself by way of a union, is the same check wherever it occurs, and counts the
-   * depth.
+   * Compiles a named schema once, and a schema that a union in it contains again. A recursive schema gets a check that
+   * counts the depth.
    */
   function compile(schema: Schema): Check {
     const key = schema.$ref ?? schema;
-    const known = compiled.get(key);
-    if (known !== undefined) return known;
+    const cached = compiled.get(key);
+    if (cached !== undefined) return cached;
     let target: Check | undefined;
-    const counted: Check = (value, run) => {
-      if (run.depth >= LIMITS.depth) return run.wrong(`is nested deeper than ${LIMITS.depth}`);
+    const countDepth: Check = (value, run) => {
+      if (run.depth >= LIMITS.depth) return run.report(MESSAGES.tooDeep);
       run.depth++;
-      const made = (target as Check)(value, run);
+      const converted = (target as Check)(value, run);
       run.depth--;
-      return made;
+      return converted;
     };
-    compiled.set(key, counted);
-    target = checkOf(schema);
+    // While the schema is being compiled, only the schema itself can refer to this entry.
+    compiled.set(key, countDepth);
+    target = compileNew(schema);
     if (key === schema) compiled.set(key, target);
     return compiled.get(key) as Check;
   }
 
-  function checkOf(schema: Schema): Check {
+  function compileNew(schema: Schema): Check {
     for (const keyword of Object.keys(schema)) {
-      if (!KEYWORDS.has(keyword) && !NOTES.has(keyword)) throw new Error(`the keyword ${keyword} is not known`);
+      if (!CHECKED_KEYWORDS.has(keyword) && !ANNOTATIONS.has(keyword))
+        throw new Error(`No check implements the JSON Schema keyword ${keyword}`);
     }
     if (schema.$ref !== undefined) return compile(resolve(schema));
-    if (schema.not !== undefined) return (_, run) => run.wrong('must be left out');
+    if (schema.not !== undefined) return (_, run) => run.report(MESSAGES.mustBeLeftOut);
     if (schema.anyOf !== undefined) return compileUnion(schema.anyOf as Schema[], compiler);
-    if (schema.enum !== undefined) return oneOf(schema.enum as unknown[], texts);
-    if ('const' in schema) return oneOf([schema.const], texts);
+    if (schema.enum !== undefined) return compileLiterals(schema.enum as unknown[], readsText);
+    if ('const' in schema) return compileLiterals([schema.const], readsText);
     if (Array.isArray(schema.type)) {
       const parts = schema.type.map((type: unknown) => (type === 'null' ? { type } : { ...schema, type }));
       return compileUnion(parts, compiler);
     }
-    if (Object.hasOwn(schema, IS_FILE)) return file;
-    return ofType(schema);
+    if (Object.hasOwn(schema, IS_FILE)) return checkFile;
+    return compileType(schema);
   }
 
-  function ofType(schema: Schema): Check {
+  function compileType(schema: Schema): Check {
     switch (schema.type) {
       case undefined:
         return (value) => value;
       case 'null':
-        return oneOf([null], false);
+        return compileLiterals([null], false);
       case 'boolean':
-        return texts ? textBoolean : boolean;
+        return readsText ? parseBoolean : checkBoolean;
       case 'string':
         return compileString(schema);
       case 'number':
       case 'integer':
-        return compileNumber(schema, texts);
+        return compileNumber(schema, readsText);
       case 'array':
         return compileArray(schema, compiler);
       case 'object':
         return compileObject(schema, compiler);
       default:
-        throw new Error(`the type ${String(schema.type)} is not known`);
+        throw new Error(`No check implements the JSON Schema type ${String(schema.type)}`);
     }
   }
 
   const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
-  const compiler: Compiler = { compile, resolve, texts };
+  const compiler: Compiler = { compile, resolve, readsText };
   return compiler;
 }
 
-const boolean: Check = (value, run) => (typeof value === 'boolean' ? value : run.wrong('must be true or false'));
-const textBoolean: Check = (value, run) => (value === 'true' ? true : value === 'false' ? false : boolean(value, run));
-const file: Check = (value, run) => (value instanceof Blob ? value : run.wrong('must be a file'));
+const checkBoolean: Check = (value, run) => (typeof value === 'boolean' ? value : run.report(MESSAGES.notBoolean));
+const parseBoolean: Check = (value, run) =>
+  value === 'true' ? true : value === 'false' ? false : checkBoolean(value, run);
+const checkFile: Check = (value, run) => (value instanceof Blob ? value : run.report(MESSAGES.notFile));

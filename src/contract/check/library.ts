@@ -1,12 +1,14 @@
-// Schemas of libraries (zod, valibot, arktype, …) that `static operations` names in the place of types: the convention
-// of https://standardschema.dev. A library may throw or answer anything: the outcome is a list of mistakes or a value.
+// Schemas of libraries (zod, valibot, arktype, …) that `static operations` declares, by the interface of
+// https://standardschema.dev. They replace the types of the source, in the check and in the document. This file relies
+// on nothing that a library returns.
 
-import type { OperationContract, Problem, Schema } from '../contract.ts';
+import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
 import type { Bundle } from '../schema/bundle.ts';
 import { LIMITS } from '../types/limits.ts';
+import { MESSAGES } from './messages.ts';
 import { cutPointer, stepOf } from './run.ts';
 
-/** The convention, as far as it is used here. */
+/** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
 export interface StandardSchema {
   readonly '~standard': {
     readonly validate: (value: unknown) => unknown;
@@ -17,8 +19,9 @@ export interface StandardSchema {
   };
 }
 
+/** The settings of one operation in `static operations` that replace types of its source. */
 export interface GivenSchemas {
-  /** The types of the request are not read. */
+  /** Whether the types of the request are ignored. */
   readonly unchecked?: boolean | undefined;
   readonly body?: StandardSchema | 'stream' | undefined;
   readonly query?: StandardSchema | undefined;
@@ -27,36 +30,42 @@ export interface GivenSchemas {
   readonly summary?: string | undefined;
 }
 
-/** What `static operations` says wins over the annotations. */
-export function withGiven(
-  read: OperationContract,
+/** Replaces the parts of a contract that `static operations` declares. */
+export function withGivenSchemas(
+  contract: OperationContract,
   { body, query, result, status, summary }: GivenSchemas,
   bundle: Bundle,
 ): OperationContract {
+  const { name } = contract;
   const document = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
-    bundle(documentOf(schema, part === 'result' ? 'output' : 'input'), `${read.name}_${part}`);
-  const results = read.results.map((one, i) => {
-    if (i > 0) return one;
-    // A reply has a status of its own.
-    const answered = one.status === 200 ? (status ?? 200) : one.status;
-    return { ...one, status: answered, schema: result === undefined ? one.schema : document(result, 'result') };
-  });
-  const isSchema = body !== undefined && body !== 'stream';
-  const dataIsQuery = queryAsData(read.name, { body, query }) === 'always';
+    bundle(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
+  const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
+  const givenResult = {
+    ...first,
+    // `status` does not replace the status of a `Reply<201, …>`.
+    status: first.status === 200 ? (status ?? 200) : first.status,
+    schema: result === undefined ? first.schema : document(result, 'result'),
+  };
+  const hasBodySchema = body !== undefined && body !== 'stream';
+  const dataIsQuery = queryAsData(name, { body, query }) === 'always';
   return {
-    ...read,
-    summary: summary ?? read.summary,
-    data: isSchema ? document(body, 'body') : query !== undefined && dataIsQuery ? document(query, 'query') : read.data,
-    query: query === undefined ? read.query : document(query, 'query'),
-    unchecked: isDataGiven(read.name, { body, query }) ? undefined : read.unchecked,
-    results,
-    undocumented: result === undefined ? read.undocumented : undefined,
+    ...contract,
+    summary: summary ?? contract.summary,
+    data: hasBodySchema
+      ? document(body, 'body')
+      : query !== undefined && dataIsQuery
+        ? document(query, 'query')
+        : contract.data,
+    query: query === undefined ? contract.query : document(query, 'query'),
+    unchecked: isDataGiven(name, { body, query }) ? undefined : contract.unchecked,
+    results: [givenResult, ...others],
+    undocumented: result === undefined ? contract.undocumented : undefined,
   };
 }
 
 /**
- * When `data` is what the schema of the query makes of it. `always`: also where a body is sent. `without a body`: a
- * body is the data, but that of a GET, HEAD or DELETE is only where it has a schema of its own.
+ * When an operation gets the query as its `data`, converted by the query's schema. `always`: also when the request has
+ * a body. `without a body`: only when it has none; the body of a GET, HEAD or DELETE counts if it has a schema.
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
@@ -66,49 +75,51 @@ export function queryAsData(name: string, { body, query }: GivenSchemas): QueryA
   return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name) ? 'never' : 'without a body';
 }
 
-/** Whether the annotation of `data` checks nothing: schemas do, or it is a stream. */
+/** Whether `data` needs no type in the source: it has a schema, or is a stream. */
 export function isDataGiven(name: string, given: GivenSchemas): boolean {
   return given.body !== undefined || queryAsData(name, given) === 'always';
 }
 
 export type Validated = { readonly value: unknown } | { readonly problems: readonly Problem[] };
 
-/** @throws what the library throws, and TypeError on an answer that is neither a value nor issues */
-export function validate(schema: StandardSchema, value: unknown, from: Problem['in']): Validated | Promise<Validated> {
-  const answer = schema['~standard'].validate(value);
-  return answer instanceof Promise ? answer.then((late) => read(late, from)) : read(answer, from);
+/**
+ * Runs a library's schema.
+ *
+ * @throws what the library throws, and TypeError when it returns neither a value nor a list of issues
+ */
+export function validate(schema: StandardSchema, value: unknown, part: Problem['in']): Validated | Promise<Validated> {
+  const result = schema['~standard'].validate(value);
+  return result instanceof Promise ? result.then((resolved) => readResult(resolved, part)) : readResult(result, part);
 }
 
-function read(answer: unknown, from: Problem['in']): Validated {
-  if (typeof answer !== 'object' || answer === null)
-    throw new TypeError('the schema answered neither a value nor issues');
-  const { issues, value } = answer as { issues?: unknown; value?: unknown };
+function readResult(result: unknown, part: Problem['in']): Validated {
+  if (typeof result !== 'object' || result === null)
+    throw new TypeError('The schema of a library must return a value or issues');
+  const { issues, value } = result as { issues?: unknown; value?: unknown };
   if (issues === undefined || issues === null) return { value };
-  if (!Array.isArray(issues)) throw new TypeError('the schema answered issues that are no list');
-  const problems = issues.slice(0, LIMITS.mistakes).map((issue) => problemOf(issue, from));
-  return {
-    problems: problems.length > 0 ? problems : [{ in: from, pointer: '', message: 'is not what it should be' }],
-  };
+  if (!Array.isArray(issues)) throw new TypeError('The issues that the schema of a library returns must be an array');
+  const problems = issues.slice(0, LIMITS.mistakes).map((issue) => problemOf(issue, part));
+  return { problems: problems.length > 0 ? problems : [problemOf({}, part)] };
 }
 
-function problemOf(issue: unknown, from: Problem['in']): Problem {
+function problemOf(issue: unknown, part: Problem['in']): Problem {
   const { message, path } = (issue ?? {}) as { message?: unknown; path?: unknown };
   const steps = Array.isArray(path)
     ? path.map((step) => (typeof step === 'object' && step !== null ? (step as { key?: unknown }).key : step))
     : [];
   const pointer = cutPointer(steps.map((step) => stepOf(String(step))).join(''));
-  return { in: from, pointer, message: typeof message === 'string' ? message : 'is not what it should be' };
+  return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
 }
 
-/** The JSON Schema of a library's schema; `{}` (anything) where the library cannot say it. */
-function documentOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
+/** The JSON Schema of a library's schema; `{}` (any value) when the library gives none. */
+function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
   try {
-    const made = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });
-    if (typeof made !== 'object' || made === null || Array.isArray(made)) return {};
-    const { $schema: _, ...plain } = JSON.parse(JSON.stringify(made)) as Record<string, unknown>;
+    const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });
+    if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
+    const { $schema: _, ...plain } = JSON.parse(JSON.stringify(jsonSchema)) as Record<string, unknown>;
     return plain;
   } catch {
-    // zod throws for what JSON Schema cannot say, such as z.date().
+    // zod throws for a type without a JSON Schema, such as z.date().
     return {};
   }
 }

@@ -1,5 +1,5 @@
-// The check of an operation's requests: its schemas, compiled when its file is loaded, so that no request meets a
-// schema that does not compile. All mistakes are reported at once, wherever they are.
+// The check of an operation's requests. Its schemas are compiled when the controller loads, so a schema that does not
+// compile never reaches a request. The check reports the mistakes of path, query and body together.
 
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -7,7 +7,7 @@ import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
 import { type Check, type Compiler, cutPointer, Run } from './run.ts';
 
-/** What an operation is about to get; a check replaces what it has changed. */
+/** The parts of a request that an operation receives. A check replaces the parts that it converts. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
@@ -16,12 +16,12 @@ export interface RequestParts {
 
 export interface RequestSchemas {
   readonly data: Schema | undefined;
-  /** Where nothing was sent, `data` is undefined. */
+  /** Whether a request without data is valid: `data` is then undefined. */
   readonly optional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
   readonly compilers: Compilers;
-  /** Of a library; they stand in the place of the others. */
+  /** The schemas of libraries. Each replaces the schema of its part. */
   readonly given: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
@@ -29,7 +29,7 @@ export interface RequestSchemas {
   };
 }
 
-/** What compiles the schemas of a group: for values, and for the texts of a query, a path or a form. */
+/** The compilers of a group: one for JSON values, one for the texts of a query, a path or a form. */
 export interface Compilers {
   readonly values: Compiler;
   readonly texts: Compiler;
@@ -39,67 +39,67 @@ export function createCompilers(defs: Readonly<Record<string, Schema>>): Compile
   return { values: createCompiler(defs, false), texts: createCompiler(defs, true) };
 }
 
-/** A form is a body whose values are texts. `nothing`: an empty object in the place of a body that was not sent. */
+/** The origin of `data`. `form`: a body whose values are texts. `nothing`: no body was sent, and `data` is `{}`. */
 export type DataSource = 'body' | 'form' | 'query' | 'nothing';
 
 type Problems = readonly Problem[] | undefined;
 
-/** @returns what is wrong, undefined when nothing is; a promise when a library's schema takes its time */
-export type RequestCheck = (parts: RequestParts, dataIs: DataSource, verb: string) => Problems | Promise<Problems>;
+/** @returns the mistakes of the request, undefined for none; a promise when a library's schema checks a part */
+export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: string) => Problems | Promise<Problems>;
 
-/** Methods whose body has no meaning of its own (RFC 9110, 9.3.1). */
+/** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
-/** Undefined for an operation that has nothing to check. */
+/** Creates the check of an operation. Undefined: the operation declares nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
-  const own = ownCheck(schemas);
+  const checkTypes = createTypeCheck(schemas);
   const { body, query, queryAsData = 'never' } = schemas.given;
-  if (body === undefined && query === undefined) return own;
-  return async (parts, dataIs, verb) => {
+  if (body === undefined && query === undefined) return checkTypes;
+  return async (parts, dataSource, verb) => {
     const dataIsQuery =
       queryAsData === 'always' ||
-      (queryAsData !== 'never' && (dataIs === 'query' || (body === undefined && BODILESS.has(verb))));
-    const problems = [...(own?.(parts, dataIsQuery ? undefined : dataIs) ?? [])];
-    const take = async (part: keyof RequestParts, work: Validated | Promise<Validated>) => {
-      const made = await work;
-      if ('problems' in made) problems.push(...made.problems);
-      else parts[part] = made.value;
+      (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && BODILESS.has(verb))));
+    const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource) ?? [])];
+    const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
+      const validated = await validation;
+      if ('problems' in validated) problems.push(...validated.problems);
+      else parts[part] = validated.value;
     };
     const sent = parts.data;
-    if (query !== undefined) await take('query', validate(query, parts.query, 'query'));
+    if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
-    else if (body !== undefined) await take('data', validate(body, sent, dataIs === 'query' ? 'query' : 'body'));
+    else if (body !== undefined) await convert('data', validate(body, sent, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
 
-/** The check by types. It leaves `data` alone where it is called without a source. */
-function ownCheck({
+/** Creates the check by the types of the source. Without a `dataSource` it does not check `data`. */
+function createTypeCheck({
   data,
   optional,
   query,
   path,
   compilers,
-}: RequestSchemas): ((parts: RequestParts, dataIs?: DataSource) => Problems) | undefined {
+}: RequestSchemas): ((parts: RequestParts, dataSource?: DataSource) => Problems) | undefined {
   if (data === undefined && query === undefined && path === undefined) return undefined;
   const checkBody = data && compilers.values.compile(data);
   const checkTexts = data && compilers.texts.compile(data);
   const checkQuery = query && compilers.texts.compile(query);
   const checkPath = path && compilers.texts.compile(path);
 
-  return (parts, dataIs) => {
+  return (parts, dataSource) => {
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, problems);
     if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, problems);
-    if (optional && dataIs === 'nothing') parts.data = undefined;
-    else if (checkBody !== undefined && (dataIs === 'body' || dataIs === 'nothing'))
+    if (optional && dataSource === 'nothing') parts.data = undefined;
+    else if (checkBody !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
       problems = checkPart(parts, 'data', 'body', checkBody, problems);
-    else if (checkTexts !== undefined && dataIs !== undefined) {
-      const others = problems;
-      problems = checkPart(parts, 'data', dataIs === 'query' ? 'query' : 'body', checkTexts, problems);
-      // A query that is empty was not sent either.
-      if (optional && problems !== others && dataIs === 'query' && isEmpty(parts.data))
-        [parts.data, problems] = [undefined, others];
+    else if (checkTexts !== undefined && dataSource !== undefined) {
+      const problemsBefore = problems;
+      problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkTexts, problems);
+      // An empty query counts as data that was not sent.
+      if (optional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
+        [parts.data, problems] = [undefined, problemsBefore];
     }
     return problems?.slice(0, LIMITS.mistakes);
   };
@@ -107,22 +107,23 @@ function ownCheck({
 
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
+/** @returns `problems` itself when the part has no mistakes, else a longer list */
 function checkPart(
   parts: RequestParts,
   part: keyof RequestParts,
-  from: Problem['in'],
+  publicName: Problem['in'],
   check: Check,
-  before: Problem[] | undefined,
+  problems: Problem[] | undefined,
 ): Problem[] | undefined {
   const run = new Run();
-  const made = check(parts[part], run);
+  const converted = check(parts[part], run);
   const { mistakes } = run;
   if (mistakes.length === 0) {
-    parts[part] = made;
-    return before;
+    parts[part] = converted;
+    return problems;
   }
   return [
-    ...(before ?? []),
-    ...mistakes.map(({ pointer, message }) => ({ in: from, pointer: cutPointer(pointer), message })),
+    ...(problems ?? []),
+    ...mistakes.map(({ pointer, message }) => ({ in: publicName, pointer: cutPointer(pointer), message })),
   ];
 }

@@ -1,5 +1,5 @@
-// Compares what an operation answers with what its result type says. For development alone: a difference is a line in
-// the log.
+// Compares the result of an operation with its result type. Only development does this: the dispatcher logs the first
+// difference, and sends the result unchanged.
 import { isReply } from '../../controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
@@ -10,10 +10,10 @@ export interface ResultMistake {
   readonly message: string;
 }
 
-/** @returns the first mistake of a result; undefined when there is none, or it cannot be told */
+/** @returns the first mistake of a result; undefined for none, and for a result that cannot be checked */
 export type ResultCheck = (result: unknown) => ResultMistake | undefined;
 
-/** Undefined when the type says nothing. */
+/** Creates the check of an operation's results. Undefined: the result type declares nothing to check. */
 export function createResultCheck(
   { results }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
@@ -23,12 +23,14 @@ export function createResultCheck(
   const checks = new Map<number, Check | undefined>();
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
-  // The first result is the plain one, with the status that static operations gives.
+  // A plain result has the status of the first contract, which may come from `static operations`.
   const plainStatus = results[0]?.status ?? 200;
   return (result) => {
-    const { status = plainStatus, value } = partsOf(result);
+    const { status, value } = isReply(result)
+      ? { status: result.status, value: result.body }
+      : { status: plainStatus, value: result };
     const check = checks.get(status);
-    // What is sent for nothing at all is the plain success, whatever the type.
+    // For these three values the service sends its plain success, whatever the type is.
     if (check === undefined || value === undefined || value === null || value === true) return undefined;
     const text = JSON.stringify(typeof value === 'object' ? value : { data: value });
     if (text === undefined) return undefined;
@@ -36,11 +38,4 @@ export function createResultCheck(
     check(JSON.parse(text), run);
     return run.mistakes[0];
   };
-}
-
-/** The status and the value of a result. A plain result has no status of its own. */
-function partsOf(result: unknown): { status?: number; value: unknown } {
-  if (!isReply(result)) return { value: result };
-  const { status, body } = result;
-  return { status, value: body };
 }

@@ -1,36 +1,45 @@
-// What every check works with: how it is called, what it reports to, and how much one request may cost.
+// A check is a function that a schema is compiled to (compile.ts). This file has its type, the mistakes and counters of
+// one run, and the compiler's interface.
 import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
+import { MESSAGES } from './messages.ts';
 
 /**
- * @returns the value as the operation gets it; when something is wrong, `run` has been told and the value means nothing
+ * Checks a value and converts it to its declared type.
+ *
+ * @returns the converted value; meaningless when the check has reported a mistake to `run`
  */
 export type Check = (value: unknown, run: Run) => unknown;
 
-/** One mistake, its pointer put together from the inside out: what is right costs no path. */
+/**
+ * One mistake. Each check on the way out puts its own step in front of the pointer. So a value without mistakes costs
+ * no pointer.
+ */
 export interface Mistake {
   pointer: string;
   readonly message: string;
 }
 
-/** Characters. */
+/** Number of characters that a pointer shows of one key. */
 const MOST_OF_KEY = 200;
+/** Number of characters that a problem shows of its pointer. */
 const MOST_OF_POINTER = 1000;
 
-/** What is found out while one request is checked. */
+/** The mistakes and the counted costs of checking one part of a request. */
 export class Run {
   mistakes: Mistake[] = [];
   depth = 0;
+  /** Parts of unions that were tried. */
   tries = 0;
   patternSteps = 0;
 
-  wrong(message: string): undefined {
+  report(message: string): undefined {
     this.mistakes.push({ pointer: '', message });
     return undefined;
   }
 
-  /** The mistakes from `from` on were found in the member `key`. */
-  within(key: string | number, from: number): void {
+  /** Puts a member's key in front of the pointers of the mistakes from index `from` on. */
+  prefixPointers(key: string | number, from: number): undefined {
     const step = typeof key === 'number' ? `/${key}` : stepOf(key);
     for (let i = from; i < this.mistakes.length; i++) {
       const mistake = this.mistakes[i] as Mistake;
@@ -38,9 +47,9 @@ export class Run {
     }
   }
 
-  missing(key: string): void {
-    this.mistakes.push({ pointer: '', message: 'is missing' });
-    this.within(key, this.mistakes.length - 1);
+  reportMissing(key: string): undefined {
+    this.report(MESSAGES.missing);
+    return this.prefixPointers(key, this.mistakes.length - 1);
   }
 
   get isFull(): boolean {
@@ -48,26 +57,31 @@ export class Run {
   }
 }
 
-/** Of a JSON pointer. The keys of a record are the client's: a long one would come back with each of its mistakes. */
+/**
+ * One step of a JSON pointer, escaped. The client chooses the keys of a record, and each mistake repeats its key: so a
+ * long key is cut.
+ */
 export function stepOf(key: string): string {
-  const known = key.length > MOST_OF_KEY ? `${key.slice(0, MOST_OF_KEY)}…` : key;
-  return `/${known.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const shown = key.length > MOST_OF_KEY ? `${key.slice(0, MOST_OF_KEY)}…` : key;
+  return `/${shown.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** What of a pointer is told. */
 export function cutPointer(pointer: string): string {
   return pointer.length > MOST_OF_POINTER ? `${pointer.slice(0, MOST_OF_POINTER)}…` : pointer;
 }
 
 export interface Compiler {
   compile(schema: Schema): Check;
-  /** What a `$ref` stands for. */
+  /** Follows the `$ref` of a schema. */
   resolve(schema: Schema): Schema;
-  /** Values are texts, from a query, a path or a form: numbers, booleans and lists are read out of them. */
-  readonly texts: boolean;
+  /**
+   * Whether the values are strings from a query, a path or a form. Their checks parse numbers, booleans and lists from
+   * them.
+   */
+  readonly readsText: boolean;
 }
 
-/** The schema that a reference stands for, in however many steps; any other schema is itself, and none is `{}`. */
+/** Follows a reference, and references to references. Returns any other schema as it is, and `{}` for none. */
 export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
   let target = schema ?? {};
   for (let i = 0; typeof target.$ref === 'string' && i < 100; i++)

@@ -1,168 +1,181 @@
-// Checks of objects and lists. They copy only where something changes: a field dropped, a text that became a Date.
+// Compiles the schemas of objects and lists. Their checks copy a value only when something in it changes: a field is
+// dropped, or a text is converted to a Date.
 
 import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
+import { MESSAGES } from './messages.ts';
 import type { Check, Compiler, Run } from './run.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A file of a form and the bytes of a body are no objects. */
-const isObject = (value: unknown): value is Fields =>
+/** Whether a value has fields. A file of a form, or a body of bytes, does not count. */
+const hasFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
-export function compileArray(schema: Schema, { compile, texts }: Compiler): Check {
+export function compileArray(schema: Schema, { compile, readsText }: Compiler): Check {
   type Bounds = { minItems?: number; maxItems?: number; uniqueItems?: boolean };
   const { minItems = 0, maxItems = Infinity, uniqueItems = false } = schema as Bounds;
-  const first = ((schema.prefixItems ?? []) as Schema[]).map(compile);
-  const rest = schema.items === undefined || schema.items === false ? undefined : compile(schema.items as Schema);
-  const most = schema.items === false ? first.length : maxItems;
+  const prefixChecks = ((schema.prefixItems ?? []) as Schema[]).map(compile);
+  const restCheck = schema.items === undefined || schema.items === false ? undefined : compile(schema.items as Schema);
+  const most = schema.items === false ? prefixChecks.length : maxItems;
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
-    else if (texts && value !== undefined) list = [value];
-    else return run.wrong('must be a list');
-    if (list.length < minItems)
-      return run.wrong(`must have at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}`);
-    if (list.length > most) return run.wrong(`must have at most ${most} ${most === 1 ? 'entry' : 'entries'}`);
-    const before = run.mistakes.length;
-    let made: unknown[] | undefined;
+    // A key that a query has once is a list of one entry.
+    else if (readsText && value !== undefined) list = [value];
+    else return run.report(MESSAGES.notList);
+    if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
+    if (list.length > most) return run.report(MESSAGES.tooMany(most));
+    const mistakesBefore = run.mistakes.length;
+    let copy: unknown[] | undefined;
     for (let i = 0; i < list.length; i++) {
-      const check = i < first.length ? first[i] : rest;
+      const check = i < prefixChecks.length ? prefixChecks[i] : restCheck;
       if (check === undefined) continue;
       const from = run.mistakes.length;
       const item = list[i];
-      const changed = check(item, run);
+      const converted = check(item, run);
       if (run.mistakes.length > from) {
-        run.within(i, from);
+        run.prefixPointers(i, from);
         if (run.isFull) return undefined;
-      } else if (changed !== item) {
-        made ??= list.slice();
-        made[i] = changed;
+      } else if (converted !== item) {
+        copy ??= list.slice();
+        copy[i] = converted;
       }
     }
-    if (uniqueItems && run.mistakes.length === before) refuseTwice(made ?? list, run);
-    return made ?? list;
+    if (uniqueItems && run.mistakes.length === mistakesBefore) reportDuplicates(copy ?? list, run);
+    return copy ?? list;
   };
 }
 
-function refuseTwice(list: readonly unknown[], run: Run): void {
-  const keys = list.map((item) => (item instanceof Blob ? item : textOf(item, 0)));
-  if (keys.includes(undefined)) run.wrong(`is nested deeper than ${LIMITS.depth}`);
-  else if (new Set(keys).size < list.length) run.wrong('must have no entry twice');
+function reportDuplicates(list: readonly unknown[], run: Run): void {
+  const keys = list.map((item) => (item instanceof Blob ? item : canonicalText(item, 0)));
+  if (keys.includes(undefined)) run.report(MESSAGES.tooDeep);
+  else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
 }
 
-/** Equal for what is equal, whatever the order of its fields; a string has quotes in it. Undefined: too deep. */
-function textOf(value: unknown, depth: number): string | undefined {
+/** Writes equal values as the same text, whatever the order of their fields. Undefined: the value is too deep. */
+function canonicalText(value: unknown, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null || value instanceof Date) return ` ${JSON.stringify(value)}`;
   if (depth > LIMITS.depth) return undefined;
   const parts = Array.isArray(value)
-    ? value.map((item) => textOf(item, depth + 1))
+    ? value.map((item) => canonicalText(item, depth + 1))
     : Object.entries(value)
         .sort(([a], [b]) => (a < b ? -1 : 1))
-        .flatMap(([name, item]) => [JSON.stringify(name), textOf(item, depth + 1)]);
+        .flatMap(([name, item]) => [JSON.stringify(name), canonicalText(item, depth + 1)]);
   if (parts.includes(undefined)) return undefined;
   return Array.isArray(value) ? ` [${parts.join()}]` : ` {${parts.join()}}`;
 }
 
-export function compileObject(schema: Schema, { compile, texts }: Compiler): Check {
+export function compileObject(schema: Schema, { compile, readsText }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema as {
     properties?: Record<string, Schema>;
     additionalProperties?: Schema | true;
     patternProperties?: Record<string, Schema>;
   };
-  // An index by number is the one pattern that there is.
+  // schema.ts writes one pattern only: an index by number, `{ [id: number]: T }`.
   const [byNumber] = Object.values(patternProperties ?? {});
   const index = byNumber ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
   const required = new Set((schema.required ?? []) as string[]);
   const isRequired = names.map((name) => required.has(name));
-  // `toString` and the like are there without having been sent.
+  // Every object has `toString` and the like, also when the client did not send them.
   const isInherited = names.map((name) => name in Object.prototype);
-  const known = new Set(names);
-  const other = typeof index === 'object' ? compile(index) : undefined;
-  // A schema without properties says nothing of the fields.
+  const declared = new Set(names);
+  const otherCheck = typeof index === 'object' ? compile(index) : undefined;
+  // A schema without `properties` allows any fields.
   const keepsOthers = index !== undefined || properties === undefined;
-  const isMadeAnew = texts && !keepsOthers;
+  const alwaysCopies = readsText && !keepsOthers;
 
-  return (value, run) => {
-    if (!isObject(value)) return run.wrong('must be an object');
-    const fields = value;
-    const before = run.mistakes.length;
-    // Nearly every field of texts changes, so their object is made anew at once. Their parser has counted the fields.
-    const anew: Record<string, unknown> | undefined = isMadeAnew ? Object.create(null) : undefined;
+  return (fields, run) => {
+    if (!hasFields(fields)) return run.report(MESSAGES.notObject);
+    const mistakesBefore = run.mistakes.length;
+    // Nearly every field that is read from text changes, so such an object is copied at once. Its parser has limited
+    // the number of fields, so this check need not count them.
+    const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
+    // The converted fields that differ from those sent, by their index in `names`.
     let changed: unknown[] | undefined;
     let present = 0;
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
-        if (isRequired[i]) run.missing(name);
+        if (isRequired[i]) run.reportMissing(name);
         continue;
       }
       present++;
       const from = run.mistakes.length;
-      const made = (checks[i] as Check)(field, run);
-      if (run.mistakes.length > from) run.within(name, from);
-      else if (anew !== undefined) anew[name] = made;
-      else if (made !== field) {
+      const converted = (checks[i] as Check)(field, run);
+      if (run.mistakes.length > from) run.prefixPointers(name, from);
+      else if (copy !== undefined) copy[name] = converted;
+      else if (converted !== field) {
         changed ??= [];
-        changed[i] = made;
+        changed[i] = converted;
       }
     }
-    if (anew !== undefined) return anew;
+    if (copy !== undefined) return copy;
     let sent = 0;
-    for (const _ in fields)
-      if (++sent > LIMITS.properties) return run.wrong(`must have at most ${LIMITS.properties} fields`);
-    if (sent === present && changed === undefined) return value;
-    if (sent > present && other !== undefined) return withOthers(fields, changed, run, before);
-    if (sent > present && keepsOthers && changed === undefined) return value;
-    return run.mistakes.length > before ? undefined : declaredOf(fields, changed, keepsOthers);
+    for (const _ in fields) if (++sent > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
+    if (sent === present && changed === undefined) return fields;
+    if (sent > present && otherCheck !== undefined) return checkOthers(fields, changed, run, mistakesBefore);
+    if (sent > present && keepsOthers && changed === undefined) return fields;
+    return run.mistakes.length > mistakesBefore ? undefined : copyFields(fields, changed, keepsOthers);
   };
 
-  /** What was declared, and with `all` the rest as it was sent. */
-  function declaredOf(fields: Fields, changed: readonly unknown[] | undefined, all: boolean): Record<string, unknown> {
-    const made = emptyLike(fields);
-    if (all) for (const name of Object.keys(fields)) if (!known.has(name)) put(made, name, fields[name]);
+  /** Copies the declared fields, and with `includesOthers` the other fields as they were sent. */
+  function copyFields(
+    fields: Fields,
+    changed: readonly unknown[] | undefined,
+    includesOthers: boolean,
+  ): Record<string, unknown> {
+    const copy = emptyLike(fields);
+    if (includesOthers)
+      for (const name of Object.keys(fields)) if (!declared.has(name)) setField(copy, name, fields[name]);
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
       if (isInherited[i] && !Object.hasOwn(fields, name)) continue;
       const field = changed?.[i] ?? fields[name];
-      if (field !== undefined) made[name] = field;
+      if (field !== undefined) copy[name] = field;
     }
-    return made;
+    return copy;
   }
 
-  function withOthers(fields: Fields, changed: readonly unknown[] | undefined, run: Run, before: number): unknown {
-    const made = declaredOf(fields, changed, false);
+  /** Checks the fields that only the index declares, and returns the object with all converted fields. */
+  function checkOthers(
+    fields: Fields,
+    changed: readonly unknown[] | undefined,
+    run: Run,
+    mistakesBefore: number,
+  ): unknown {
+    const copy = copyFields(fields, changed, false);
     let differs = changed !== undefined;
     for (const name of Object.keys(fields)) {
-      if (known.has(name)) continue;
+      if (declared.has(name)) continue;
       if (byNumber !== undefined && !isNumberName(name)) {
         differs = true;
         continue;
       }
       const from = run.mistakes.length;
-      const checked = (other as Check)(fields[name], run);
+      const converted = (otherCheck as Check)(fields[name], run);
       if (run.mistakes.length > from) {
-        run.within(name, from);
+        run.prefixPointers(name, from);
         if (run.isFull) return undefined;
-      } else put(made, name, checked);
-      differs ||= checked !== fields[name];
+      } else setField(copy, name, converted);
+      differs ||= converted !== fields[name];
     }
-    return run.mistakes.length > before ? undefined : differs ? made : fields;
+    return run.mistakes.length > mistakesBefore ? undefined : differs ? copy : fields;
   }
 }
 
-/** Queries and forms have no prototype, and what becomes of them has none either. */
+/** Creates the object for a copy. A query or form has no prototype, and its copy gets none either. */
 function emptyLike(fields: Fields): Record<string, unknown> {
   return Object.getPrototypeOf(fields) === null ? Object.setPrototypeOf({}, null) : {};
 }
 
-/** Assigning `__proto__` would set the prototype of an object that has one. */
-function put(into: Record<string, unknown>, name: string, value: unknown): void {
+/** Sets a field of any name. Assigning `__proto__` would set the prototype of an object that has one. */
+function setField(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__')
-    Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
-  else into[name] = value;
+    Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
+  else target[name] = value;
 }

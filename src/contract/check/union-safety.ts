@@ -1,11 +1,12 @@
-// Refuses recursive unions whose parts can only be told apart by trying: a request could make each level try all parts
-// again, which takes exponentially long in its depth.
+// Finds recursive unions whose check has to try every part, because no field distinguishes the parts. On each level of
+// a value all parts would be tried again, so the time would grow exponentially with the depth. Such a controller is
+// refused.
 
 import type { Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
-import { kindsOf, partsOf, tagOf } from './unions.ts';
+import { findTag, flattenParts, kindsOf } from './unions.ts';
 
-/** One line about the first such union, undefined when there is none. */
+/** Describes the first such union in one line, with its cure. Undefined: the schemas have none. */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
   const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
   const resolver = { resolve };
@@ -16,16 +17,17 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     seen.add(schema);
     queue.push(...childrenOf(schema));
     const cure = schema.anyOf === undefined ? undefined : cureOf(schema);
-    if (cure !== undefined) return `${nameOf(schema)} is a recursive union whose parts cannot be told apart: ${cure}`;
+    if (cure !== undefined)
+      return `${nameOf(schema)} is a recursive union whose parts cannot be distinguished: ${cure}`;
   }
   return undefined;
 
-  /** What to write instead of a union whose parts are ambiguous and contain it. */
+  /** Says what to write instead of a union that is ambiguous and contains itself. Undefined: the union is safe. */
   function cureOf(union: Schema): string | undefined {
-    const parts = partsOf(union.anyOf as Schema[], resolver);
+    const parts = flattenParts(union.anyOf as Schema[], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
     const lists = parts.filter((part) => kindsOf(part, resolver).has('array'));
-    if (objects.length > 1 && tagOf(objects, resolver) === undefined && reaches(objects, union)) {
+    if (objects.length > 1 && findTag(objects, resolver) === undefined && reaches(objects, union)) {
       return "give them a field of different literals, like kind: 'a' and kind: 'b'";
     }
     return lists.length > 1 && reaches(lists, union)
@@ -61,14 +63,14 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
       additionalProperties?: Schema | true;
       patternProperties?: Record<string, Schema>;
     };
-    const one = [items, additionalProperties].filter((child): child is Schema => typeof child === 'object');
+    const single = [items, additionalProperties].filter((child): child is Schema => typeof child === 'object');
     return [
       ...(schema.$ref === undefined ? [] : [resolve(schema)]),
       ...Object.values(properties),
       ...Object.values(patternProperties),
       ...prefixItems,
       ...anyOf,
-      ...one,
+      ...single,
     ];
   }
 

@@ -1,124 +1,103 @@
-// Checks of values that have no parts: literals, strings, numbers.
+// Compiles the schemas of values without parts: literals, strings and numbers.
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE } from '../schema/schema.ts';
 import { FORMATS } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { stepsOf, type Ways, waysOf } from '../types/pattern.ts';
+import { FORMAT_NAMES, listLiterals, MESSAGES } from './messages.ts';
 import type { Check } from './run.ts';
 
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
-/** Of an enumeration, in a message. */
-const MOST_NAMED = 10;
-const MOST_CHARACTERS = 100;
 
-export function oneOf(values: readonly unknown[], texts: boolean): Check {
-  const set = new Set(values);
-  const read = texts
-    ? new Map(values.filter((value) => value !== null).map((value) => [String(value), value]))
+export function compileLiterals(literals: readonly unknown[], readsText: boolean): Check {
+  const allowed = new Set(literals);
+  const byText = readsText
+    ? new Map(literals.filter((literal) => literal !== null).map((literal) => [String(literal), literal]))
     : undefined;
-  const message = `must be ${listed(values)}`;
+  const message = MESSAGES.mustBe(listLiterals(literals));
   return (value, run) => {
-    if (set.has(value)) return value;
-    const found = typeof value === 'string' ? read?.get(value) : undefined;
-    return found ?? run.wrong(message);
+    if (allowed.has(value)) return value;
+    const literal = typeof value === 'string' ? byText?.get(value) : undefined;
+    return literal ?? run.report(message);
   };
 }
 
-/** `"a" or "b"`, cut at ten. */
-export function listed(values: readonly unknown[]): string {
-  const texts = values.slice(0, MOST_NAMED).map((value) => cut(JSON.stringify(value)));
-  if (values.length > MOST_NAMED) return `one of ${texts.join(', ')}, … (${values.length} in all)`;
-  return texts.length <= 2 ? texts.join(' or ') : `one of ${texts.join(', ')}`;
-}
-
-const cut = (text: string): string => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
-
-export const FORMAT_NAMES: Readonly<Record<string, string>> = {
-  email: 'an email address',
-  uuid: 'a UUID',
-  date: 'a date like 2026-12-31',
-  'date-time': 'a date and time like 2026-12-31T23:59:59Z',
-  time: 'a time like 23:59:59Z',
-  uri: 'a URI',
-  ipv4: 'an IPv4 address',
-  hostname: 'a host name',
-};
-
-const plainString: Check = (value, run) => (typeof value === 'string' ? value : run.wrong('must be a string'));
+const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(MESSAGES.notString));
 
 export function compileString(schema: Schema): Check {
   const { minLength, maxLength, format } = schema as { minLength?: number; maxLength?: number; format?: string };
   const toDate = Object.hasOwn(schema, IS_DATE);
-  const fits = format === undefined ? undefined : FORMATS[format];
-  if (format !== undefined && fits === undefined) throw new Error(`the format ${format} is not known`);
-  const pattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
-  if (minLength === undefined && maxLength === undefined && pattern === undefined && fits === undefined)
-    return plainString;
-  const kind = toDate ? `must be ${FORMAT_NAMES['date-time']}` : 'must be a string';
+  const hasFormat = format === undefined ? undefined : FORMATS[format];
+  if (format !== undefined && hasFormat === undefined) throw new Error(`No check implements the format ${format}`);
+  const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
+  if (minLength === undefined && maxLength === undefined && matchPattern === undefined && hasFormat === undefined)
+    return checkString;
+  const notString = toDate ? MESSAGES.mustBe(FORMAT_NAMES['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
-    if (typeof value !== 'string') return run.wrong(kind);
-    // Lengths count characters, of which there are at most as many as units.
-    if (maxLength !== undefined && value.length > maxLength && lengthOf(value) > maxLength) {
-      return run.wrong(`must have at most ${maxLength} ${maxLength === 1 ? 'character' : 'characters'}`);
-    }
-    if (minLength !== undefined && (value.length < minLength || (minLength > 1 && lengthOf(value) < minLength))) {
-      return run.wrong(minLength === 1 ? 'must not be empty' : `must have at least ${minLength} characters`);
-    }
-    if (fits !== undefined && !fits(value)) return run.wrong(`must be ${FORMAT_NAMES[format as string]}`);
-    if (pattern !== undefined && pattern(value, run) === undefined) return undefined;
+    if (typeof value !== 'string') return run.report(notString);
+    // Counting characters takes time. A string never has more of them than its `length` in UTF-16 units.
+    if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
+      return run.report(MESSAGES.tooLong(maxLength));
+    if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
+      return run.report(minLength === 1 ? MESSAGES.empty : MESSAGES.tooShort(minLength));
+    if (hasFormat !== undefined && !hasFormat(value))
+      return run.report(MESSAGES.mustBe(FORMAT_NAMES[format as string] as string));
+    if (matchPattern !== undefined && matchPattern(value, run) === undefined) return undefined;
     return toDate ? new Date(value) : value;
   };
 }
 
-/** A pattern runs last, and only as long as the request has steps left: backtracking may take a power of the length. */
+/**
+ * Compiles a pattern. Backtracking may take a power of the text's length, so the pattern runs after all other checks,
+ * and its estimated steps count against the limit of the request.
+ */
 function compilePattern(source: string): Check {
-  const test = new RegExp(source, 'u');
+  const regExp = new RegExp(source, 'u');
   let ways: Ways | undefined;
-  const message = `must match ${cut(source)}`;
+  const message = MESSAGES.mustMatch(source);
   return (value, run) => {
     const text = value as string;
-    // The load has refused the patterns for which this throws.
+    // Throws for a pattern that may take exponentially long. A controller with such a pattern does not load.
     ways ??= waysOf(source);
     if (ways.length > 0) {
       const steps = stepsOf(ways, text.length);
       run.patternSteps += steps;
-      if (steps > LIMITS.patternSteps) return run.wrong('is too long for its pattern');
-      if (run.patternSteps > LIMITS.patternSteps) return run.wrong('is more than one request can match with patterns');
+      if (steps > LIMITS.patternSteps) return run.report(MESSAGES.tooLongForPattern);
+      if (run.patternSteps > LIMITS.patternSteps) return run.report(MESSAGES.patternLimit);
     }
-    return test.test(text) ? text : run.wrong(message);
+    return regExp.test(text) ? text : run.report(message);
   };
 }
 
-export function compileNumber(schema: Schema, texts: boolean): Check {
+export function compileNumber(schema: Schema, readsText: boolean): Check {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Readonly<
     Record<string, number | undefined>
   >;
-  const integer = schema.type === 'integer';
-  const what = integer ? 'must be a whole number' : 'must be a number';
+  const isInteger = schema.type === 'integer';
+  const notNumber = isInteger ? MESSAGES.notInteger : MESSAGES.notNumber;
   const isBounded = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf].some(
     (bound) => bound !== undefined,
   );
-  return (given, run) => {
-    const value = texts && typeof given === 'string' ? readNumber(given) : given;
-    if (typeof value !== 'number' || !Number.isFinite(value)) return run.wrong(what);
-    if (integer && !Number.isSafeInteger(value)) return run.wrong(what);
+  return (sent, run) => {
+    const value = readsText && typeof sent === 'string' ? parseNumber(sent) : sent;
+    if (typeof value !== 'number' || !Number.isFinite(value)) return run.report(notNumber);
+    if (isInteger && !Number.isSafeInteger(value)) return run.report(notNumber);
     if (!isBounded) return value;
-    if (minimum !== undefined && value < minimum) return run.wrong(`must be at least ${minimum}`);
-    if (maximum !== undefined && value > maximum) return run.wrong(`must be at most ${maximum}`);
+    if (minimum !== undefined && value < minimum) return run.report(MESSAGES.tooSmall(minimum));
+    if (maximum !== undefined && value > maximum) return run.report(MESSAGES.tooLarge(maximum));
     if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
-      return run.wrong(`must be more than ${exclusiveMinimum}`);
+      return run.report(MESSAGES.notAbove(exclusiveMinimum));
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
-      return run.wrong(`must be less than ${exclusiveMaximum}`);
-    if (multipleOf !== undefined && !isMultiple(value, multipleOf))
-      return run.wrong(`must be a multiple of ${multipleOf}`);
+      return run.report(MESSAGES.notBelow(exclusiveMaximum));
+    if (multipleOf !== undefined && !isMultiple(value, multipleOf)) return run.report(MESSAGES.notMultiple(multipleOf));
     return value;
   };
 }
 
-/** As JSON would have it, and `.5`; undefined for what is no number. */
-function readNumber(text: string): number | undefined {
-  // Up to nine digits, as nearly all are.
+/** Parses a number of JSON, and the forms `.5`, `5.` and `07`. Undefined: the text is not a number. */
+function parseNumber(text: string): number | undefined {
+  // The fast way: nearly all numbers in a query have up to nine digits and nothing else.
   let value = 0;
   let i = 0;
   for (; i < text.length && i < 9; i++) {
@@ -130,12 +109,12 @@ function readNumber(text: string): number | undefined {
   return text.length <= 50 && DECIMAL.test(text) ? Number(text) : undefined;
 }
 
-/** Decided by the decimal digits of both: 0.3 is a multiple of 0.1, although 0.3 / 0.1 is not 3. */
+/** Compares the decimal digits of both numbers: 0.3 is a multiple of 0.1, although `0.3 / 0.1` is not 3. */
 function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);
   const [stepDigits, stepExponent] = decimalOf(step);
-  // Neither has more than 21 digits, so that more than 80 powers of ten change nothing.
+  // Neither number has more than 21 digits. So a shift by more than 80 gives the same result as a shift by 80.
   const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
   return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;
@@ -143,12 +122,12 @@ function isMultiple(value: number, step: number): boolean {
 
 /** `-1.25e-7` is -125 times ten to the power of -9. */
 function decimalOf(value: number): readonly [digits: bigint, exponent: number] {
-  const [, whole = '', fraction = '', exponent = '0'] = /^(-?\d+)(?:\.(\d+))?(?:e(.+))?$/.exec(String(value)) ?? [];
-  return [BigInt(whole + fraction), Number(exponent) - fraction.length];
+  const [, integer = '', fraction = '', exponent = '0'] = /^(-?\d+)(?:\.(\d+))?(?:e(.+))?$/.exec(String(value)) ?? [];
+  return [BigInt(integer + fraction), Number(exponent) - fraction.length];
 }
 
-/** In characters: a pair of surrogates is one. */
-function lengthOf(text: string): number {
+/** Counts a surrogate pair as one character. */
+function countCharacters(text: string): number {
   let length = text.length;
   for (let i = 0; i < text.length - 1; i++) {
     if ((text.charCodeAt(i) & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) length--;

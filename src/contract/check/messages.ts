@@ -1,0 +1,79 @@
+// Every text that a check sends to the caller of an API, such as `must be a number`. A text follows the name of a field
+// or part, and never holds a value that the caller sent. This file does not know schemas or requests.
+
+import { LIMITS } from '../types/limits.ts';
+
+export const MESSAGES = {
+  missing: 'is missing',
+  mustBeLeftOut: 'must be left out',
+  notBoolean: 'must be true or false',
+  notString: 'must be a string',
+  notNumber: 'must be a number',
+  notInteger: 'must be a whole number',
+  notList: 'must be a list',
+  notObject: 'must be an object',
+  notFile: 'must be a file',
+  empty: 'must not be empty',
+  duplicate: 'must not contain the same entry twice',
+  tooDeep: `is nested deeper than ${LIMITS.depth}`,
+  tooManyFields: `must have at most ${LIMITS.properties} fields`,
+  tooAmbiguous: 'is too ambiguous to be checked',
+  tooLongForPattern: 'is too long for its pattern',
+  patternLimit: 'exceeds the limit of pattern matching for one request',
+  /** For an issue of a library's schema that has no text. */
+  invalid: 'is not valid',
+  mustBe: (description: string) => `must be ${description}`,
+  mustMatch: (pattern: string) => `must match ${cut(pattern)}`,
+  tooShort: (least: number) => `must have at least ${least} characters`,
+  tooLong: (most: number) => `must have at most ${most} ${most === 1 ? 'character' : 'characters'}`,
+  tooFew: (least: number) => `must have at least ${least} ${least === 1 ? 'entry' : 'entries'}`,
+  tooMany: (most: number) => `must have at most ${most} ${most === 1 ? 'entry' : 'entries'}`,
+  tooSmall: (minimum: number) => `must be at least ${minimum}`,
+  tooLarge: (maximum: number) => `must be at most ${maximum}`,
+  notAbove: (bound: number) => `must be more than ${bound}`,
+  notBelow: (bound: number) => `must be less than ${bound}`,
+  notMultiple: (step: number) => `must be a multiple of ${step}`,
+} as const;
+
+/** The description of a string by its `format`. */
+export const FORMAT_NAMES: Readonly<Record<string, string>> = {
+  email: 'an email address',
+  uuid: 'a UUID',
+  date: 'a date like 2026-12-31',
+  'date-time': 'a date and time like 2026-12-31T23:59:59Z',
+  time: 'a time like 23:59:59Z',
+  uri: 'a URI',
+  ipv4: 'an IPv4 address',
+  hostname: 'a host name',
+};
+
+/** The description of a value by its kind, as in `must be a string or null`. */
+export const KIND_NAMES = {
+  null: 'null',
+  boolean: 'true or false',
+  number: 'a number',
+  integer: 'a whole number',
+  string: 'a string',
+  array: 'a list',
+  object: 'an object',
+  file: 'a file',
+} as const;
+
+const MOST_ALTERNATIVES = 10;
+/** Number of characters that a message shows of one literal or pattern. */
+const MOST_CHARACTERS = 100;
+
+/** `"a" or "b"`, `one of "a", "b", "c"`: the literals of an enumeration, at most ten of them. */
+export function listLiterals(literals: readonly unknown[]): string {
+  const shown = literals.slice(0, MOST_ALTERNATIVES).map((literal) => cut(JSON.stringify(literal)));
+  if (literals.length > MOST_ALTERNATIVES) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;
+  return shown.length <= 2 ? shown.join(' or ') : `one of ${shown.join(', ')}`;
+}
+
+/** `a string or null`: the alternatives of a union. */
+export function joinAlternatives(descriptions: readonly string[]): string {
+  if (descriptions.length > MOST_ALTERNATIVES) return `one of ${descriptions.length} kinds of value`;
+  return descriptions.join(' or ') || 'left out';
+}
+
+const cut = (text: string): string => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);

@@ -1,16 +1,15 @@
-// Why a controller does not load, with its place: a request type that is not understood, or a source that is not
-// followed.
+// The error of a controller whose types cannot be read, with its place in the source.
 
 import type { TypeFiles } from './source/files.ts';
 import { lineOf } from './source/source-error.ts';
 
-/** A request type that is not understood: the file does not load. The message is one line with its place. */
+/** Says why a controller does not load: its source has a request type or an operation that cannot be read. */
 export class ContractError extends Error {
   /** `/path/UserController.ts:12` */
   readonly at: string;
-  /** Of that line, from 1, where known. */
+  /** The column in that line, from 1. Undefined: the column is unknown. */
   readonly column: number | undefined;
-  /** @param place `/path/UserController.ts:12`, or with a column behind */
+  /** @param place `/path/UserController.ts:12` or `/path/UserController.ts:12:5` */
   constructor(place: string, message: string) {
     const [, at = place, column] = /^(.*:\d+):(\d+)$/.exec(place) ?? [];
     super(`${at.replace(/^.*[\\/]/, '')}: ${message}`);
@@ -19,11 +18,11 @@ export class ContractError extends Error {
   }
 }
 
-/** `/path/UserController.ts:12:5` */
-export function placeOf(path: string, at: number, files: TypeFiles): string {
+/** Writes an offset of a file as `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
+export function placeOf(path: string, offset: number, files: TypeFiles): string {
   try {
     const { source } = files.read(path);
-    return `${path}:${lineOf(source, at)}:${at - source.lastIndexOf('\n', at - 1)}`;
+    return `${path}:${lineOf(source, offset)}:${offset - source.lastIndexOf('\n', offset - 1)}`;
   } catch {
     return path;
   }

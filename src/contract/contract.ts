@@ -1,45 +1,45 @@
-// What was read of a controller's types, as others see it: the dispatcher (through the checks made of it), the commands
-// and the OpenAPI document. Types alone; it knows neither TypeScript source nor requests.
+// The contract of a controller: the types that were read from its source. The checks of requests, the commands and the
+// OpenAPI document are made from it. This file has only types, and does not know TypeScript source or requests.
 
 /**
- * A JSON Schema of draft 2020-12, plain JSON. References are `#/$defs/Name` into the `defs` of its group. What only the
- * check has to know (a `Date`, a `File`) hangs on symbols, which JSON leaves out.
+ * A JSON Schema of draft 2020-12. Its references are `#/$defs/Name`, into the `defs` of its group. Symbols mark a
+ * `Date` and a `File` for the check; `JSON.stringify` leaves them out.
  */
 export type Schema = { readonly [keyword: string]: unknown };
 
-/** One way an operation may answer. */
+/** One kind of answer that an operation declares. */
 export interface ResultContract {
-  /** 200, or what `Reply<201, …>` says. */
+  /** The status of `Reply<201, …>`, else 200. */
   readonly status: number;
-  /** `json`: by `schema`. `bytes`: a stream, a blob, a web response. `events`: server-sent events. `none`: no body. */
+  /** `bytes`: a stream, a blob or a web response. `events`: server-sent events. `none`: the answer has no body. */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
-  /** Undefined: anything, or nothing is known. */
+  /** The schema of a `json` body. Undefined: any value. */
   readonly schema: Schema | undefined;
 }
 
 export interface OperationContract {
-  /** As in `params.method`: `created`, `find`, `GET {id}`. */
+  /** The value of `params.method`: `created`, `find`, `GET {id}`. */
   readonly name: string;
   /** The first sentence or line of the doc comment. */
   readonly summary: string | undefined;
   /** The rest of the doc comment, without its tags. */
   readonly description: string | undefined;
   readonly deprecated: boolean;
-  /** What `data` is checked against: the body, or the query where there is no body. Undefined: not checked. */
+  /** The schema of `data`: of the body, or of the query of a request without a body. Undefined: not checked. */
   readonly data: Schema | undefined;
-  /** `data` may be left out: `data?: T`, a default. Without a body it is then undefined. */
+  /** Whether `data` may be missing, as in `data?: T`. A request without a body then gives undefined. */
   readonly optional: boolean;
-  /** Of `params.query`: an object schema. Undefined: not checked. */
+  /** The object schema of `params.query`. Undefined: not checked. */
   readonly query: Schema | undefined;
-  /** Of `params.path`: an object schema. Undefined: not checked. */
+  /** The object schema of `params.path`. Undefined: not checked. */
   readonly path: Schema | undefined;
-  /** Why `data` is not checked: `it has no annotation`. Undefined: it is, or there is no parameter that takes it. */
+  /** The reason why `data` is not checked: `it has no annotation`. Undefined: checked, or no parameter takes it. */
   readonly unchecked: string | undefined;
   /** At least one. */
   readonly results: readonly ResultContract[];
-  /** What of the result's type was not understood, in one line; it is then not documented. */
+  /** The reason, in one line, why the result's type cannot be documented. */
   readonly undocumented: string | undefined;
-  /** `UserController.ts:12`, where the operation is declared. */
+  /** The place of the declaration: `/path/UserController.ts:12:5`. */
   readonly at: string | undefined;
 }
 
@@ -50,14 +50,14 @@ export interface GroupContract {
   readonly description: string | undefined;
   /** By name, in the order of the source. */
   readonly operations: ReadonlyMap<string, OperationContract>;
-  /** What the schemas of all its operations refer to. Names are `[A-Za-z0-9_.-]+` and unique within the group. */
+  /** The named schemas of all operations. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** One mistake of a request. Never holds a value that the client sent. */
+/** One mistake of a request. No field contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path';
-  /** JSON pointer (RFC 6901) into that part; empty for the whole. */
+  /** A JSON pointer (RFC 6901) into that part; empty: the part itself. */
   readonly pointer: string;
   /** `must be a number`, `is missing`. */
   readonly message: string;

@@ -1,26 +1,26 @@
-// A contract in a few words, for the commands: `body { name, email, age? }`.
+// Writes a contract in a few words, for the commands: `data { name, email, age? }`.
 
 import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
 
 export interface ContractOutline {
-  /** What is checked: `data { name, age? }, query { dryRun? }`; empty: nothing. */
+  /** The checked parts: `data { name, age? }, query { dryRun? }`; empty: none. */
   readonly checked: string;
-  /** Why `data` is not. */
+  /** The reason why `data` is not checked. */
   readonly unchecked?: string;
-  /** What of the result is not understood, so not documented. */
+  /** The reason why the result is not documented. */
   readonly undocumented?: string;
 }
 
 const MOST_FIELDS = 12;
 
-/** Undefined when there is nothing to say. */
+/** Outlines the contract of an operation. Undefined: all three fields would be empty. */
 export function outlineOf(
   { data, query, path, unchecked, undocumented }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
   const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
-    schema === undefined ? [] : [`${name} ${textOf(schema, defs)}`],
+    schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
   if (parts.length === 0 && unchecked === undefined && undocumented === undefined) return undefined;
   return {
@@ -30,18 +30,18 @@ export function outlineOf(
   };
 }
 
-function textOf(schema: Schema, defs: Readonly<Record<string, Schema>>): string {
-  const of = resolveReference(schema, defs);
-  if (of.type === 'object') return objectText(of);
-  if (of.type === 'array') return `list of ${textOf((of.items as Schema | undefined) ?? {}, defs)}`;
-  if (of.enum !== undefined || 'const' in of) return 'one of its literals';
-  if (of.anyOf !== undefined) return `one of ${(of.anyOf as unknown[]).length} types`;
-  return typeof of.type === 'string' ? of.type : 'anything';
+function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): string {
+  const target = resolveReference(schema, defs);
+  if (target.type === 'object') return outlineObject(target);
+  if (target.type === 'array') return `list of ${outlineSchema((target.items as Schema | undefined) ?? {}, defs)}`;
+  if (target.enum !== undefined || 'const' in target) return 'one of its literals';
+  if (target.anyOf !== undefined) return `one of ${(target.anyOf as unknown[]).length} types`;
+  return typeof target.type === 'string' ? target.type : 'anything';
 }
 
-function objectText({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
-  const needed = new Set(required as string[]);
-  const names = Object.keys(properties as object).map((name) => (needed.has(name) ? name : `${name}?`));
+function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
+  const requiredNames = new Set(required as string[]);
+  const names = Object.keys(properties as object).map((name) => (requiredNames.has(name) ? name : `${name}?`));
   const shown = names.slice(0, MOST_FIELDS);
   if (names.length > shown.length) shown.push(`… ${names.length - shown.length} more`);
   if (additionalProperties !== undefined || patternProperties !== undefined) shown.push('…');

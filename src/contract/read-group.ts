@@ -1,5 +1,6 @@
-// What the source says about a group: each operation of run time is found where it is declared, and its annotations are
-// its contract. One that is not found refuses the file, unless nothing of a request can reach it unseen.
+// Reads the contract of a group: finds each operation of the loaded class in the source, and reads its annotations. An
+// operation that is not in the source refuses a TypeScript file, because its requests would be unchecked. The
+// exceptions are in `contractWithoutSource`. A level is the exported class or object, or one of its ancestors.
 import { basename } from 'node:path';
 import { isDataGiven, withGivenSchemas } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -25,18 +26,18 @@ import {
 } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
 
-/** A controller as the process has loaded it. */
+/** A controller that the process has loaded. */
 export interface GroupSource {
   readonly path: string;
   readonly group: string;
   /** `default`, or the name of the controller's class. */
   readonly exportName: string;
-  /** The `constructor.name` of each level, nearest first; undefined for an object. */
+  /** The `constructor.name` of each loaded level, nearest first; undefined for an object. */
   readonly classNames: readonly (string | undefined)[];
 }
 
-export interface ReadSource {
-  /** Whether the source marks a method of run time `private` or `protected`. */
+export interface GroupReader {
+  /** Whether the source marks a loaded method `private` or `protected`. `depth` is its level: 0 for the nearest. */
   isHidden(name: string, depth: number): boolean;
   /** @throws ContractError */
   contract(operations: readonly RunTimeOperation[]): GroupContract;
@@ -47,22 +48,20 @@ export function readGroup(
   { path, group, exportName, classNames }: GroupSource,
   files: TypeFiles,
   sources: ImportedFiles,
-): ReadSource {
+): GroupReader {
   const evaluator = createEvaluator(files.load);
-  const atPlace = readingAt(path);
-  const module = atPlace(() => files.read(path));
-  const levels: Levels = atPlace(() => findLevels(exportName, { path, module, typeParams: new Map() }, evaluator));
+  const withPlace = createPlacing(path);
+  const module = withPlace(() => files.read(path));
+  const levels: Levels = withPlace(() => findLevels(exportName, { path, module, typeParams: new Map() }, evaluator));
   const { list } = levels;
+  /** Whether the classes of the source are the loaded classes. A decorator may have put another class in front. */
   const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
 
-  /**
-   * The nearest member of that name, which is no farther than that of run time: a decorator may have put another class
-   * in front. Where the classes are those of run time, the member is where run time has it.
-   */
+  /** Finds the nearest member of a name. Where the classes are aligned, its level must be that of the loaded method. */
   function find(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of list.slice(0, depth + 1).entries()) {
-      const member = atPlace(() => findMember(level, name, evaluator));
-      // A field of a nearer class replaces the method.
+      const member = withPlace(() => findMember(level, name, evaluator));
+      // A member of a nearer level, such as a field, replaces the method at run time.
       if (member !== undefined) return i === depth || !isAligned ? member : undefined;
     }
     return undefined;
@@ -75,76 +74,84 @@ export function readGroup(
     for (const operation of operations) {
       const { name, given } = operation;
       const method = find(name, operation.depth)?.method;
-      const one =
+      const contract =
         method === undefined
-          ? unfound(operation)
-          : atPlace(() => readOperation(operation, method, { evaluator, writer, files }));
-      const schemas = [one.data, one.query, one.path].filter((schema) => schema !== undefined);
-      const ambiguous = findAmbiguity(schemas, writer.defs);
-      if (ambiguous !== undefined) throw new ContractError(one.at ?? path, `${name}: ${ambiguous}`);
-      contracts.set(name, withGivenSchemas(one, given, bundle));
+          ? contractWithoutSource(operation)
+          : withPlace(() => readOperation(operation, method, { evaluator, writer, files }));
+      const schemas = [contract.data, contract.query, contract.path].filter((schema) => schema !== undefined);
+      const ambiguity = findAmbiguity(schemas, writer.defs);
+      if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
+      contracts.set(name, withGivenSchemas(contract, given, bundle));
     }
-    refuseWhatIsNotThere(path, module.source, list, operations);
+    refuseUnloadedMethod(path, module.source, list, operations);
     for (const level of list) refuseIdleTag(level);
     const summary = summaryOf(readDoc(list[0]?.doc).text);
     return { group, ...summary, operations: inSourceOrder(contracts, list), defs: writer.defs };
   }
 
   /**
-   * An operation without a source: nothing checks it, and the commands name it; in TypeScript only where that was
-   * meant.
+   * The contract of an operation that is not in the source. Nothing checks its requests, so TypeScript allows it only
+   * for an operation that needs no check, or whose controller says so.
+   *
+   * @throws ContractError in the other cases, and when the method may be private or protected
    */
-  function unfound({ name, method, depth, given }: RunTimeOperation): OperationContract {
+  function contractWithoutSource({ name, method, depth, given }: RunTimeOperation): OperationContract {
     const place = `${path}:${lineOf(module.source, Math.max(module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`)), 0))}`;
-    const refuse = (what: string): never => {
+    const refuse = (reason: string): never => {
       const key = JSON.stringify(name);
       throw new ContractError(
         place,
-        `${name} ${what}: write it as a method of the exported class or object, with a plain name, ` +
-          `or say static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
+        `${name} ${reason}: write it as a method of the exported class or object, with a plain name, ` +
+          `or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
       );
     };
     const level = isAligned ? list[depth] : undefined;
-    const isReplaced = level !== undefined && hasUnreadName(level, evaluator);
+    const mayBeReplaced = level !== undefined && hasUnreadName(level, evaluator);
     if (isMarkedAnywhere(name)) refuse('may be private or protected, and its class is not found in the source');
-    if (isReplaced && level.members.some(isMarkedHidden))
+    if (mayBeReplaced && level.members.some(isMarkedHidden))
       refuse('may be private or protected, since a member beside it has a computed name');
-    const isOfPackage = levels.isPackageBelow && isAligned && depth >= list.length;
-    if (isOfPackage) return unread(name, 'it comes from a package, whose source is not read');
-    if (given.unchecked === true) return unread(name, 'static operations says so');
-    if (isDataGiven(name, given)) return unread(name, undefined);
+    const isFromPackage = levels.isPackageBelow && isAligned && depth >= list.length;
+    if (isFromPackage) return contractWithoutTypes(name, 'it comes from a package, whose source is not read');
+    if (given.unchecked === true) return contractWithoutTypes(name, 'static operations says so');
+    if (isDataGiven(name, given)) return contractWithoutTypes(name, undefined);
     if (!path.endsWith('.ts'))
-      return unread(name, 'its source is not followed: it is made by code, or comes from a package');
-    if (takesNothing(method)) return unread(name, undefined);
+      return contractWithoutTypes(name, 'its source is not followed: it is made by code, or comes from a package');
+    if (takesNothing(method)) return contractWithoutTypes(name, undefined);
     return refuse(
-      `is an operation whose types are not found${isReplaced ? ', since a spread or a computed name may replace it' : ''}`,
+      `is an operation whose types are not found${mayBeReplaced ? ', since a spread or a computed name may replace it' : ''}`,
     );
   }
 
   function isMarkedAnywhere(name: string): boolean {
-    return [path, ...sources.imported()].some((file) => file.endsWith('.ts') && marks(sources.textOf(file), name));
+    return [path, ...sources.imported()].some(
+      (file) => file.endsWith('.ts') && mayMarkMethod(sources.textOf(file), name),
+    );
   }
 
   return { isHidden: (name, depth) => find(name, depth)?.isHidden === true, contract };
 }
 
-/** Whether some class of the source marks a method of that name, or one whose name is computed. */
-function marks(source: string, name: string): boolean {
+/**
+ * Whether a class in the source marks a method of this name `private` or `protected`. A marked method whose name is
+ * computed counts for every name, and so does a source that cannot be read.
+ */
+function mayMarkMethod(source: string, name: string): boolean {
   if (!/\b(?:private|protected)\b/.test(source)) return false;
   try {
     const { list, partner } = tokenize(source);
-    return list.some(({ kind, text }, at) => {
+    return list.some(({ kind, text }, index) => {
       if (kind !== Kind.name || (text !== 'private' && text !== 'protected')) return false;
       const startsName = (token: Token | undefined) =>
         token?.kind === Kind.name || token?.kind === Kind.string || /^[[*]$/.test(token?.text ?? '');
-      let i = at + 1;
+      // Skips further modifiers: `private static async *name(`.
+      let i = index + 1;
       while (list[i]?.text !== '[' && startsName(list[i + 1])) i++;
       const isComputed = list[i]?.text === '[';
       const end = isComputed ? (partner[i] as number) : i;
       const key = list[isComputed ? i + 1 : i];
-      const isText = !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
-      const behind = /^[?!]$/.test(list[end + 1]?.text ?? '') ? end + 2 : end + 1;
-      return /^[(<]$/.test(list[behind]?.text ?? '') && (isText ? key?.value === name : key?.text !== 'Symbol');
+      const isLiteral = !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
+      const afterName = /^[?!]$/.test(list[end + 1]?.text ?? '') ? end + 2 : end + 1;
+      return /^[(<]$/.test(list[afterName]?.text ?? '') && (isLiteral ? key?.value === name : key?.text !== 'Symbol');
     });
   } catch (error) {
     if (error instanceof SourceError) return true;
@@ -152,7 +159,7 @@ function marks(source: string, name: string): boolean {
   }
 }
 
-/** By its text at run time; a function that is bound or built in does not show what it takes. */
+/** Whether a function's text declares no parameters. The text of a bound or built-in function does not show them. */
 function takesNothing(method: RunTimeOperation['method']): boolean {
   const text = Function.prototype.toString.call(method);
   if (/\[native code\]|\barguments\b/.test(text)) return false;
@@ -167,8 +174,8 @@ function takesNothing(method: RunTimeOperation['method']): boolean {
   }
 }
 
-/** A method that was read and that run time lacks was misread, or taken away. */
-function refuseWhatIsNotThere(
+/** Refuses a controller whose source has a public method that the loaded class lacks: one of the two is misread. */
+function refuseUnloadedMethod(
   path: string,
   source: string,
   [own]: readonly Level[],
@@ -194,7 +201,7 @@ function refuseWhatIsNotThere(
   }
 }
 
-/** Constraints belong to a property or an alias. */
+/** Refuses a constraint in the comment of a class: only the comment of a property or an alias is read for them. */
 function refuseIdleTag({ doc = '', scope: { path, module } }: Level): void {
   const idle = findUnreadConstraint(doc, /\.[mc]?js$/.test(path));
   if (idle !== undefined) throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, idle);
@@ -208,23 +215,23 @@ function inSourceOrder(
   return new Map([...contracts].sort(([a], [b]) => (order.get(a) ?? Infinity) - (order.get(b) ?? Infinity) || 0));
 }
 
-/** Runs work and gives an error of the syntax its place. */
-function readingAt(controller: string): <T>(work: () => T) => T {
-  return (work) => {
+/** Creates a function that runs `read` and adds the place to a syntax error. */
+function createPlacing(controller: string): <T>(read: () => T) => T {
+  return (read) => {
     try {
-      return work();
+      return read();
     } catch (error) {
       if (!(error instanceof UnreadableFile)) throw error;
-      const where = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
+      const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(
         `${error.path}:${lineOf(error.source, error.at)}`,
-        `${error.message}${where}: the types in this file cannot be read`,
+        `${error.message}${importer}: the types in this file cannot be read`,
       );
     }
   };
 }
 
-function unread(name: string, unchecked: string | undefined): OperationContract {
+function contractWithoutTypes(name: string, unchecked: string | undefined): OperationContract {
   return {
     name,
     summary: undefined,

@@ -1,5 +1,6 @@
-// One operation: the types of its data, query, path and result, as its source says. A request type that is not
-// understood is an error with its place, never an operation without a check.
+// Reads the contract of one operation from its signature: the types of its data, query, path and result. A request type
+// that is not understood refuses the controller, so that no operation is unchecked by mistake. A shape is a type after
+// its names are looked up (types/shape.ts).
 
 import { type GivenSchemas, isDataGiven } from './check/library.ts';
 import type { OperationContract, Schema } from './contract.ts';
@@ -17,15 +18,15 @@ import type { FollowedFunction } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
 import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
-/** An operation as run time has it. */
+/** An operation of the loaded class or object. */
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
   /** The level that has the method: 0 is the exported class or object itself, 1 its parent. */
   readonly depth: number;
-  /** The names that its route captures; undefined: it has no route. */
+  /** The names that its route captures. Undefined: the operation has no route. */
   readonly pathNames: readonly string[] | undefined;
-  /** What `static operations` says in the place of annotations. */
+  /** The settings of `static operations` that replace annotations. */
   readonly given: GivenSchemas;
 }
 
@@ -47,16 +48,16 @@ export function readOperation(
   };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = /\.[mc]?js$/.test(scope.path);
-  const said = () => describe(name, method, isScript, scope, place, tools);
-  if (given.unchecked === true) return { ...said(), unchecked: 'static operations says so' };
-  const [data, second, ...others] = (isScript ? docTypes(name, method, place) : node.params).filter(
+  const withoutRequest = () => describeWithoutRequest(name, method, isScript, scope, place, tools);
+  if (given.unchecked === true) return { ...withoutRequest(), unchecked: 'static operations says so' };
+  const [data, params, ...others] = (isScript ? readDocTypes(name, method, place) : node.params).filter(
     (param) => param.name !== 'this',
   );
   if (method.isOverloaded) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
-  refuseIdleTags(name, [doc, ...[data, second, ...others].map((param) => param?.doc)], isScript, place);
-  const rest = [data, second].find(
+  refuseIdleTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
+  const rest = [data, params].find(
     (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope, tools),
   );
   if (rest !== undefined)
@@ -65,27 +66,29 @@ export function readOperation(
       `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`,
     );
   const shapeOf = (param: Param | undefined) =>
-    param === undefined || param.rest || data?.rest ? undefined : requestShape(name, param, scope, tools);
-  const asked = isDataGiven(name, given) ? undefined : shapeOf(data);
-  const around = writeParams(name, second, shapeOf(second), given.query === undefined, scope, tools);
-  refuseForeignPath(name, around.path, pathNames, place);
-  const schema =
-    asked === undefined || isUnchecked(asked) ? undefined : write(name, data as Param, asked, scope, tools);
+    param === undefined || param.rest || data?.rest ? undefined : evaluateParam(name, param, scope, tools);
+  const dataShape = isDataGiven(name, given) ? undefined : shapeOf(data);
+  const pathAndQuery = writeParams(name, params, shapeOf(params), given.query === undefined, scope, tools);
+  refuseUncapturedPath(name, pathAndQuery.path, pathNames, place);
+  const dataSchema =
+    dataShape === undefined || isUnchecked(dataShape)
+      ? undefined
+      : withSignature(name, data as Param, scope, tools, () => tools.writer.write(dataShape));
   return {
-    ...said(),
-    data: schema,
-    optional: asked !== undefined && (data?.optional === true || mayBeAbsent(asked)),
-    ...around,
+    ...withoutRequest(),
+    data: dataSchema,
+    optional: dataShape !== undefined && (data?.optional === true || mayBeAbsent(dataShape)),
+    ...pathAndQuery,
     unchecked:
-      (isDataGiven(name, given) ? undefined : whyUnchecked(data, asked)) ?? whyParamsUnchecked(second, isScript),
+      (isDataGiven(name, given) ? undefined : whyUnchecked(data, dataShape)) ?? whyParamsUnchecked(params, isScript),
   };
 }
 
-/** A method is called with whatever its type parameters allow. */
+/** Replaces the default of a type parameter by its constraint: a request may have any value of the constraint. */
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
 
-/** All but the request. */
-function describe(
+/** Reads the parts of a contract that are not the request's: the doc comment and the result. */
+function describeWithoutRequest(
   name: string,
   { node, doc, at }: FollowedFunction,
   isScript: boolean,
@@ -109,7 +112,7 @@ function describe(
   };
 }
 
-/** Constraints belong to a property or an alias. */
+/** Refuses a constraint in the comment of a method: only the comment of a property or an alias is read for them. */
 function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const idle = findUnreadConstraint(doc, isScript);
@@ -117,21 +120,23 @@ function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isS
   }
 }
 
-function refuseForeignPath(
+/** Refuses a field of `params.path` that the operation's route does not capture. */
+function refuseUncapturedPath(
   name: string,
   path: Schema | undefined,
-  names: readonly string[] | undefined,
+  captured: readonly string[] | undefined,
   place: string,
 ): void {
-  const foreign = Object.keys((path?.properties ?? {}) as object).find((one) => names?.includes(one) !== true);
-  if (foreign === undefined) return;
+  const uncaptured = Object.keys((path?.properties ?? {}) as object).find((field) => !captured?.includes(field));
+  if (uncaptured === undefined) return;
   throw new ContractError(
     place,
-    `${name}: ${names === undefined ? 'it has no route, so its path is empty' : `its route has no {${foreign}}`}`,
+    `${name}: ${captured === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`}`,
   );
 }
 
-function docTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
+/** Reads the parameters' types from the JSDoc comment of a JavaScript file. */
+function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
   try {
     return withDocTypes(params, doc, at);
   } catch (error) {
@@ -140,27 +145,23 @@ function docTypes(name: string, { node: { params }, doc, at }: FollowedFunction,
   }
 }
 
-function requestShape(name: string, param: Param | undefined, scope: Scope, tools: Tools): Shape | undefined {
-  const { type } = param ?? {};
+function evaluateParam(name: string, param: Param, scope: Scope, tools: Tools): Shape | undefined {
+  const { type } = param;
   return type === undefined
     ? undefined
-    : within(name, param as Param, scope, tools, () => {
+    : withSignature(name, param, scope, tools, () => {
         const shape = tools.evaluator.evaluate(type, scope);
-        // A name is worked out when it is asked for: now, where a mistake has its place.
+        // `resolve` also evaluates a named type, so that an error in it gets this signature.
         if (resolve(shape).kind === 'never')
           throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
         return shape;
       });
 }
 
-function write(name: string, param: Param, shape: Shape, scope: Scope, tools: Tools): Schema {
-  return within(name, param, scope, tools, () => tools.writer.write(shape));
-}
-
-/** Makes a place and a sentence of what was not understood. */
-function within<T>(name: string, param: Param, scope: Scope, { files }: Tools, work: () => T): T {
+/** Runs `read` and adds the place and the signature to its error. */
+function withSignature<T>(name: string, param: Param, scope: Scope, { files }: Tools, read: () => T): T {
   try {
-    return work();
+    return read();
   } catch (error) {
     if (error instanceof UnreadableFile)
       throw new ContractError(
@@ -186,7 +187,7 @@ function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** `_: undefined` takes nothing, and `unknown` anything. */
+/** Whether a type checks nothing: `unknown` allows any data, and `undefined` declares that the data is not used. */
 function isUnchecked(shape: Shape): boolean {
   const { kind } = resolve(excludeKinds(shape, 'undefined'));
   return kind === 'any' || kind === 'never';
@@ -199,10 +200,7 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
   return resolve(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
 }
 
-/**
- * In TypeScript, params without an annotation may have a type from elsewhere: `satisfies Api`, `const index: Handler =
- * …`.
- */
+/** In TypeScript, params without an annotation may get a type that is not read: from `satisfies Api`, for example. */
 function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string | undefined {
   return param === undefined || param.rest || param.type !== undefined || isScript
     ? undefined
@@ -210,7 +208,8 @@ function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string
 }
 
 /**
- * `ControllerParams<{ path, query }>`, or an object type of one's own with such fields. The server always gives both.
+ * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
+ * fields. Both are required, whatever the type says, because the server always passes them.
  */
 function writeParams(
   name: string,
@@ -221,23 +220,24 @@ function writeParams(
   tools: Tools,
 ): Pick<OperationContract, 'path' | 'query'> {
   if (param === undefined || shape === undefined) return { path: undefined, query: undefined };
-  const fail = (what: string): never => {
-    throw new Unsupported(what, scope.path, param.type?.at ?? 0);
+  const fail = (message: string): never => {
+    throw new Unsupported(message, scope.path, param.type?.at ?? 0);
   };
-  return within(name, param, scope, tools, () => {
-    const whole = resolve(excludeKinds(shape, 'undefined', 'null'));
-    if (!/^(?:record|any|object)$/.test(whole.kind)) fail('the second argument is a ControllerParams');
-    const schemaOf = (part: string): Schema | undefined => {
-      const prop = whole.kind === 'record' ? whole.props.get(part) : undefined;
-      const given = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');
-      return given === undefined || resolve(given).kind === 'any'
+  return withSignature(name, param, scope, tools, () => {
+    const target = resolve(excludeKinds(shape, 'undefined', 'null'));
+    if (!/^(?:record|any|object)$/.test(target.kind)) fail('the second argument must be a ControllerParams');
+    const writePart = (part: string): Schema | undefined => {
+      const prop = target.kind === 'record' ? target.props.get(part) : undefined;
+      const partShape = prop === undefined ? undefined : excludeKinds(prop.shape, 'undefined', 'null');
+      return partShape === undefined || resolve(partShape).kind === 'any'
         ? undefined
-        : tools.writer.write(expectRecord(given, fail));
+        : tools.writer.write(expectRecord(partShape, fail));
     };
-    return { path: schemaOf('path'), query: readsQuery ? schemaOf('query') : undefined };
+    return { path: writePart('path'), query: readsQuery ? writePart('query') : undefined };
   });
 }
 
+/** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */
 function isListOfAnything(type: TypeNode, scope: Scope, tools: Tools): boolean {
   const isAnyOrList = (one: TypeNode) => isAnything(one, scope, tools) || isListOfAnything(one, scope, tools);
   return type.kind === 'array'
@@ -248,6 +248,6 @@ function isListOfAnything(type: TypeNode, scope: Scope, tools: Tools): boolean {
 function isAnything(type: TypeNode, scope: Scope, { evaluator }: Tools): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
-  const found = findType(type, scope, evaluator.load);
-  return typeof found === 'object' && 'gatefoldName' in found && found.gatefoldName === 'ControllerParams';
+  const target = findType(type, scope, evaluator.load);
+  return typeof target === 'object' && 'own' in target && target.own === 'ControllerParams';
 }

@@ -1,25 +1,25 @@
-// Reads the source of controllers: which methods it hides, and the types that it gives to operations. This is the door
-// of the parser, which a worker loads with its first controller.
+// The entry to this room: reads which methods a controller's source hides, and the types of its operations. Then it
+// compiles their checks. A worker imports this file, and so the parser, with its first controller.
 
 import { isDataGiven, queryAsData } from './check/library.ts';
 import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { type GroupSource, type ReadSource, readGroup } from './read-group.ts';
+import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { createTypeFiles, type ImportedFiles } from './source/files.ts';
 
-export interface ControllerSource extends Pick<ReadSource, 'isHidden'> {
-  /** @throws ContractError a request type that is not understood, an operation that is not found */
+export interface ControllerSource extends Pick<GroupReader, 'isHidden'> {
+  /** @throws ContractError for a request type that is not understood, and for an operation that is not in the source */
   contract(operations: readonly RunTimeOperation[]): ReadContract;
 }
 
 export interface ReadContract {
   readonly contract: GroupContract;
-  /** By operation; none for one that has nothing to check. */
+  /** By operation. An operation that declares nothing to check has no entry. */
   readonly checks: ReadonlyMap<string, RequestCheck>;
-  /** The check of its results, for development; undefined: its type says nothing. */
+  /** Compiles the check of an operation's results, for development. Undefined: its result type checks nothing. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
 }
 
@@ -29,46 +29,46 @@ export type Reader = (source: GroupSource) => ControllerSource;
 export function createReader(sources: ImportedFiles): Reader {
   const files = createTypeFiles(sources);
   return (source) => {
-    const read = readGroup(source, files, sources);
+    const groupReader = readGroup(source, files, sources);
     return {
-      isHidden: read.isHidden,
-      contract: (operations) => withChecks(read.contract(operations), operations, source.path),
+      isHidden: groupReader.isHidden,
+      contract: (operations) => addChecks(groupReader.contract(operations), operations, source.path),
     };
   };
 }
 
-function withChecks(contract: GroupContract, operations: readonly RunTimeOperation[], file: string): ReadContract {
+function addChecks(contract: GroupContract, operations: readonly RunTimeOperation[], file: string): ReadContract {
   const checks = new Map<string, RequestCheck>();
   const compilers = createCompilers(contract.defs);
   for (const { name, given } of operations) {
     const { data, optional = false, query, path, at = file } = contract.operations.get(name) ?? {};
     const body = given.body === 'stream' ? undefined : given.body;
-    // A library's schema is checked by the library; its JSON Schema is for the document.
-    const isGiven = body !== undefined || given.query !== undefined;
+    // The library itself checks its schema. The contract has the JSON Schema of it for the document only.
+    const hasLibrarySchema = body !== undefined || given.query !== undefined;
     const schemas: RequestSchemas = {
       data: isDataGiven(name, given) ? undefined : data,
       optional,
       query: given.query === undefined ? query : undefined,
       path,
       compilers,
-      given: isGiven ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
+      given: hasLibrarySchema ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
     };
-    const check = compiled(name, at, () => createRequestCheck(schemas));
+    const check = compileAt(name, at, () => createRequestCheck(schemas));
     if (check !== undefined) checks.set(name, check);
   }
   const resultCheckOf = (name: string) => {
     const operation = contract.operations.get(name);
-    const isGiven = operations.some((one) => one.name === name && one.given.result !== undefined);
-    return operation === undefined || isGiven ? undefined : createResultCheck(operation, contract.defs);
+    const hasLibrarySchema = operations.some((one) => one.name === name && one.given.result !== undefined);
+    return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
   };
   return { contract, checks, resultCheckOf };
 }
 
-/** A schema that does not compile would answer each request with 500, so it refuses the file. */
-function compiled<T>(name: string, at: string, work: () => T): T {
+/** Refuses the controller when a schema does not compile. Otherwise each request would end with a 500. */
+function compileAt<T>(name: string, place: string, compile: () => T): T {
   try {
-    return work();
+    return compile();
   } catch (error) {
-    throw new ContractError(at, `${name}: the check of its types cannot be made: ${(error as Error).message}`);
+    throw new ContractError(place, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
   }
 }

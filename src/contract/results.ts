@@ -1,5 +1,5 @@
-// What an operation answers, by the annotation of its result. It documents; what is not understood is left out with a
-// word.
+// Reads the kinds of answers of an operation from the annotation of its result, for the document. A result type that is
+// not understood does not refuse the controller: its reason goes into `undocumented`.
 import type { OperationContract, ResultContract } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnreadableFile } from './source/files.ts';
@@ -20,46 +20,47 @@ export function readResults(
 ): Pick<OperationContract, 'results' | 'undocumented'> {
   if (type === undefined) return { results: [UNKNOWN_RESULT], undocumented: undefined };
   try {
-    return { results: resultsOf(evaluator.evaluate(type, scope), writer), undocumented: undefined };
+    return { results: writeResults(evaluator.evaluate(type, scope), writer), undocumented: undefined };
   } catch (error) {
     if (!(error instanceof Unsupported || error instanceof UnreadableFile)) throw error;
     return { results: [UNKNOWN_RESULT], undocumented: error.message };
   }
 }
 
-function resultsOf(shape: Shape, writer: SchemaWriter): ResultContract[] {
-  const of = resolve(shape);
-  const parts = of.kind === 'union' ? of.parts : [shape];
+function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
+  const target = resolve(shape);
+  const parts = target.kind === 'union' ? target.parts : [shape];
   const isReply = (part: Shape) => resolve(part).kind === 'reply';
-  const plain = parts.filter((part) => !isReply(part));
+  const plainParts = parts.filter((part) => !isReply(part));
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
-  const found = replies.map(
+  const results = replies.map(
     ({ status, body }): ResultContract =>
-      BODILESS.has(status) ? { status, body: 'none', schema: undefined } : resultOf(status, body, writer),
+      BODILESS.has(status) ? { status, body: 'none', schema: undefined } : writeResult(status, body, writer),
   );
-  if (plain.length > 0) found.unshift(resultOf(200, plain.length === parts.length ? shape : unite(plain), writer));
-  return found;
+  // Without a `Reply` the type is written as it is, so that it keeps its name.
+  if (plainParts.length > 0)
+    results.unshift(writeResult(200, replies.length === 0 ? shape : unite(plainParts), writer));
+  return results;
 }
 
-function resultOf(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
-  const of = resolve(shape);
-  if (of.kind === 'bytes' || of.kind === 'file') return { status, body: 'bytes', schema: undefined };
-  if (of.kind === 'events') return { status, body: 'events', schema: undefined };
+function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
+  const { kind } = resolve(shape);
+  if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes', schema: undefined };
+  if (kind === 'events') return { status, body: 'events', schema: undefined };
   const value = excludeKinds(shape, 'undefined', 'null');
-  const isDone = resolve(value).kind === 'never' || of.kind === 'any';
-  // Nothing becomes the plain success envelope, and a value that is no object or list is wrapped (decisions 3.6).
-  if (isDone) return { status, body: 'json', schema: undefined };
+  // For a result without a value the service sends its plain success.
+  if (resolve(value).kind === 'never' || kind === 'any') return { status, body: 'json', schema: undefined };
   const schema = writer.write(value);
-  const isWrapped = isScalar(value);
   return {
     status,
     body: 'json',
-    schema: isWrapped ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
+    // The service sends `{ "data": 7 }` for 7.
+    schema: isScalar(value) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
 }
 
 function isScalar(shape: Shape): boolean {
-  const of = resolve(shape);
-  if (of.kind === 'union') return of.parts.every(isScalar);
-  return /^(?:string|number|boolean|const|date)$/.test(of.kind);
+  const target = resolve(shape);
+  if (target.kind === 'union') return target.parts.every(isScalar);
+  return /^(?:string|number|boolean|const|date)$/.test(target.kind);
 }

@@ -177,7 +177,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a second argument that is none',
       'export default class XController { created(data: unknown, params: string) { return [data, params]; } }',
-      /the second argument is a ControllerParams/,
+      /the second argument must be a ControllerParams/,
     ],
     [
       'params in the place of data',

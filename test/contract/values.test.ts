@@ -398,5 +398,8 @@ test('a keyword without a check is an error, and nothing is left unchecked', () 
     () => createCompiler({}, false).compile({ type: 'string', contains: {} }),
     /No check implements the JSON Schema keyword contains/,
   );
-  assert.throws(() => createCompiler({}, false).compile({ type: 'text' }), /No check implements the JSON Schema type text/);
+  assert.throws(
+    () => createCompiler({}, false).compile({ type: 'text' }),
+    /No check implements the JSON Schema type text/,
+  );
 });

@@ -1,31 +1,35 @@
-// A library's JSON Schema may have definitions of its own, and references into itself. They move to the definitions of
-// the group, each under a name that is free there. A definition that several schemas bring is kept once, where its name
-// and its meaning are the same. It knows JSON Schema and nothing of operations.
+// The JSON Schema of a library may have definitions, and references into itself. This file moves the definitions to
+// those of the group, under names that are free there. Two schemas that bring the same definition under the same name
+// share it. The file knows JSON Schema, and does not know operations.
 import type { Schema } from '../contract.ts';
 
-/** Where definitions are kept. */
+/** The definitions of a group. */
 export interface Definitions {
-  /** A name like this one that nobody has; it is taken from now on. */
+  /** Reserves the name, or a similar one when it is in use, and returns it. */
   reserve(name: string): string;
   define(name: string, schema: Schema): void;
 }
 
-/** @param label for what has no name of its own: `created_body` */
+/**
+ * Moves the definitions of a schema, and returns the schema with its references changed.
+ *
+ * @param label the name for a definition that has none: `created_body`
+ */
 export type Bundle = (schema: Schema, label: string) => Schema;
 
-/**
- * Keywords whose value is a map of schemas, whose value is no schema, and which change what a reference is relative to.
- */
-const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
-const DATA = new Set(['const', 'enum', 'default', 'example', 'examples']);
-const LEFT_OUT = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
+/** Keywords whose value is a map of schemas. */
+const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
+/** Keywords whose value is not a schema, and may contain any key. */
+const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples']);
+/** Keywords that only resolve references, and the definitions, which move. */
+const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
 export function createBundle({ reserve, define }: Definitions): Bundle {
-  const kept = new Map<string, string>();
+  const namesByMeaning = new Map<string, string>();
 
   return (root, label) => {
-    const names = new Map<string, string | undefined>();
+    const namesByPointer = new Map<string, string | undefined>();
 
     function rewrite(value: unknown): unknown {
       if (Array.isArray(value)) return value.map(rewrite);
@@ -34,68 +38,70 @@ export function createBundle({ reserve, define }: Definitions): Bundle {
     }
 
     function rewriteKeyword(key: string, value: unknown): [string, unknown][] {
-      if (LEFT_OUT.has(key)) return [];
-      if (DATA.has(key)) return [[key, value]];
-      if (MAPS.has(key) && isRecord(value))
-        return [[key, Object.fromEntries(Object.entries(value).map(([name, of]) => [name, rewrite(of)]))]];
+      if (DROPPED.has(key)) return [];
+      if (DATA_KEYWORDS.has(key)) return [[key, value]];
+      if (SCHEMA_MAPS.has(key) && isRecord(value))
+        return [[key, Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, rewrite(schema)]))]];
       if (key !== '$ref' || typeof value !== 'string') return [[key, rewrite(value)]];
-      const name = move(value);
-      // A reference that leads nowhere says nothing: anything.
+      const name = moveTarget(value);
+      // A reference without a target is dropped, so that its schema allows any value.
       return name === undefined ? [] : [[key, `#/$defs/${name}`]];
     }
 
-    function move(pointer: string): string | undefined {
-      if (names.has(pointer)) return names.get(pointer);
+    function moveTarget(pointer: string): string | undefined {
+      if (namesByPointer.has(pointer)) return namesByPointer.get(pointer);
       const target = follow(root, pointer);
       const meaning = target === undefined ? '' : meaningOf(root, pointer);
-      const name = target === undefined ? undefined : (kept.get(meaning) ?? reserve(nameIn(pointer) ?? label));
-      names.set(pointer, name);
-      if (name === undefined || kept.has(meaning)) return name;
-      kept.set(meaning, name);
+      const name =
+        target === undefined ? undefined : (namesByMeaning.get(meaning) ?? reserve(definitionName(pointer) ?? label));
+      namesByPointer.set(pointer, name);
+      if (name === undefined || namesByMeaning.has(meaning)) return name;
+      namesByMeaning.set(meaning, name);
       define(name, rewrite(target) as Schema);
       return name;
     }
 
-    const made = rewrite(root) as Schema;
-    const whole = names.get('#');
-    return whole === undefined ? made : { $ref: `#/$defs/${whole}` };
+    const rewritten = rewrite(root) as Schema;
+    // A schema that refers to itself is a definition, too.
+    const rootName = namesByPointer.get('#');
+    return rootName === undefined ? rewritten : { $ref: `#/$defs/${rootName}` };
   };
 }
 
-/** `#/$defs/Category` → Category; undefined for a name that a library has made up, and for what is no definition. */
-function nameIn(pointer: string): string | undefined {
+/** `#/$defs/Category` → Category. Undefined for a name that a library generated, and for another kind of pointer. */
+function definitionName(pointer: string): string | undefined {
   const name = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(pointer)?.[1];
   return name === undefined || /^_*(?:schema|intersection)?\d+$/i.test(name) ? undefined : name;
 }
 
-/** What a reference within a schema leads to (RFC 6901); undefined for nothing, and for another document. */
+/** Follows a reference within a schema (RFC 6901). Undefined: no target, or a reference to another document. */
 function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   if (!/^#(?:\/|$)/.test(pointer)) return undefined;
-  let found: unknown = root;
+  let target: unknown = root;
   for (const step of pointer.split('/').slice(1)) {
     const key = unescapeStep(step);
-    found =
-      typeof found === 'object' && found !== null && Object.hasOwn(found, key)
-        ? (found as Record<string, unknown>)[key]
+    target =
+      typeof target === 'object' && target !== null && Object.hasOwn(target, key)
+        ? (target as Record<string, unknown>)[key]
         : undefined;
   }
-  return isRecord(found) || typeof found === 'boolean' ? found : undefined;
+  return isRecord(target) || typeof target === 'boolean' ? target : undefined;
 }
 
-/** A step of a pointer in a URL is percent-decoded first (RFC 6901, section 6). */
+/** Decodes one step of a pointer. The percent-encoding of the URL comes off first (RFC 6901, section 6). */
 function unescapeStep(step: string): string {
-  let plain = step;
+  let decoded = step;
   try {
-    plain = decodeURIComponent(step);
+    decoded = decodeURIComponent(step);
   } catch {
-    // No library has encoded it.
+    // The library has written a plain percent sign.
   }
-  return plain.replaceAll('~1', '/').replaceAll('~0', '~');
+  return decoded.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**
- * Equal for what has the same name and is the same, with all that it refers to. Two names of one meaning stay two, for
- * readers.
+ * Writes a definition with everything it refers to as one text. The text contains the definition's own pointer: so
+ * equal definitions under two names keep both names, which the library's user chose.
  */
 function meaningOf(root: Schema, from: string): string {
   const texts = new Map<string, string>();

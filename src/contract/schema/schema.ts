@@ -1,4 +1,5 @@
-// A shape, written down as JSON Schema 2020-12. Named types become `$defs`, so that recursion costs nothing.
+// Writes a shape (types/shape.ts) as JSON Schema 2020-12. A named type becomes an entry of `$defs`, so a recursive type
+// has a finite schema.
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
@@ -14,22 +15,22 @@ import {
 } from '../types/shape.ts';
 import type { Definitions } from './bundle.ts';
 
-/** On a schema of a text that reaches the operation as a `Date`. A symbol, so that what is published is plain JSON. */
+/** Marks the schema of a text that the check converts to a `Date`. `JSON.stringify` leaves out symbols. */
 export const IS_DATE = Symbol('date');
-/** On the schema of a `File` of a form. */
+/** Marks the schema of a `File` in a form. */
 export const IS_FILE = Symbol('file');
 
 export interface SchemaWriter extends Definitions {
   /** @throws Unsupported */
   write(shape: Shape): Schema;
-  /** What the written ones refer to. */
+  /** The named types that the written schemas refer to. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** Named types within named types: `interface G<T> { a?: G<T[]> }` has no end. */
+/** The limit of named types within named types. `interface G<T> { a?: G<T[]> }` would never end. */
 const MOST_NESTED = 200;
 
-/** What the document says of an index by number. The check drops other spellings of a number, like `07`. */
+/** The pattern that the document gives for an index by number. The check drops other spellings, like `07`. */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
 
 type Draft = { [keyword: string | symbol]: unknown };
@@ -49,7 +50,7 @@ export function createSchemaWriter(): SchemaWriter {
         return { type: shape.kind };
       case 'string':
       case 'number':
-        return scalar(shape);
+        return writeScalar(shape);
       case 'object':
         return { type: ['object', 'array'] };
       case 'date':
@@ -61,21 +62,21 @@ export function createSchemaWriter(): SchemaWriter {
       case 'array':
         return { type: 'array', items: write(shape.element), ...shape.keywords };
       case 'tuple':
-        return tuple(shape);
+        return writeTuple(shape);
       case 'record':
-        return record(shape);
+        return writeRecord(shape);
       case 'union':
-        return union(shape.parts);
+        return writeUnion(shape.parts);
       case 'named':
-        return { $ref: `#/$defs/${defOf(shape)}` };
+        return { $ref: `#/$defs/${defineNamed(shape)}` };
       case 'any':
         return {};
       default:
-        throw new Unsupported(`${NAMES[shape.kind]} has no JSON form`, '', 0);
+        throw new Unsupported(`${RESULT_KINDS[shape.kind]} has no JSON form`, '', 0);
     }
   }
 
-  function tuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
+  function writeTuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
     const required = items.filter(({ optional }) => !optional).length;
     return {
       type: 'array',
@@ -87,7 +88,7 @@ export function createSchemaWriter(): SchemaWriter {
     };
   }
 
-  function record({ props, index, byNumber, open: isOpen }: RecordShape): Schema {
+  function writeRecord({ props, index, byNumber, open: isOpen }: RecordShape): Schema {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
@@ -98,63 +99,64 @@ export function createSchemaWriter(): SchemaWriter {
           0,
         );
       if (!prop.optional && !mayBeAbsent(prop.shape)) required.push(name);
-      properties[name] = property(prop);
+      properties[name] = writeProperty(prop);
     }
     return {
       type: 'object',
       ...(isOpen || (props.size === 0 && index !== undefined) ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
-      ...(index === undefined ? {} : indexed(index, byNumber)),
+      ...(index === undefined ? {} : writeIndex(index, byNumber)),
     };
   }
 
-  function indexed(index: Shape, byNumber: boolean | undefined): Schema {
+  function writeIndex(index: Shape, byNumber: boolean | undefined): Schema {
     if (byNumber) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
     return { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) };
   }
 
-  function property({ shape, notes }: Prop): Schema {
-    return noted(write(withoutUndefined(shape)), notes);
+  function writeProperty({ shape, notes }: Prop): Schema {
+    return addNotes(write(withoutUndefined(shape)), notes);
   }
 
-  function union(parts: readonly Shape[]): Schema {
-    const values: unknown[] = [];
-    const others: Draft[] = [];
+  function writeUnion(parts: readonly Shape[]): Schema {
+    const literals: unknown[] = [];
+    const schemas: Draft[] = [];
     for (const part of parts) {
-      if (part.kind === 'const') values.push(part.value);
-      else if (part.kind === 'null') values.push(null);
-      else if (part.kind !== 'undefined') others.push(write(part));
+      if (part.kind === 'const') literals.push(part.value);
+      else if (part.kind === 'null') literals.push(null);
+      else if (part.kind !== 'undefined') schemas.push(write(part));
     }
-    if (values.includes(true) && values.includes(false)) {
-      others.push({ type: 'boolean' });
-      values.splice(0, values.length, ...values.filter((value) => typeof value !== 'boolean'));
+    if (literals.includes(true) && literals.includes(false)) {
+      schemas.push({ type: 'boolean' });
+      literals.splice(0, literals.length, ...literals.filter((literal) => typeof literal !== 'boolean'));
     }
-    const isNullOnly = values.length === 1 && values[0] === null;
-    const [only] = others;
-    // `string | null`
-    if (isNullOnly && others.length === 1 && typeof only?.type === 'string')
+    const isNullOnly = literals.length === 1 && literals[0] === null;
+    const [only] = schemas;
+    // `string | null` is `type: ['string', 'null']`.
+    if (isNullOnly && schemas.length === 1 && typeof only?.type === 'string')
       return { ...only, type: [only.type, 'null'] };
-    if (isNullOnly) others.push({ type: 'null' });
-    else if (values.length === 1) others.push({ const: values[0] });
-    else if (values.length > 1) others.unshift({ enum: values });
-    return others.length === 1 ? (others[0] as Schema) : { anyOf: others };
+    if (isNullOnly) schemas.push({ type: 'null' });
+    else if (literals.length === 1) schemas.push({ const: literals[0] });
+    else if (literals.length > 1) schemas.unshift({ enum: literals });
+    return schemas.length === 1 ? (schemas[0] as Schema) : { anyOf: schemas };
   }
 
-  function defOf(shape: NamedShape): string {
-    const known = names.get(shape.id);
-    if (known !== undefined) return known;
+  /** Writes a named type into `defs` at its first use, and returns its name there. */
+  function defineNamed(shape: NamedShape): string {
+    const definedName = names.get(shape.id);
+    if (definedName !== undefined) return definedName;
     const name = reserve(shape.name);
     names.set(shape.id, name);
     if (++depth > MOST_NESTED) throw new Unsupported('this type grows without end', '', 0);
     const target = shape.target();
-    // Whether the whole may be left out is said where the name is used.
-    defs[name] = noted(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
+    // A schema cannot express undefined. The property that uses the name is optional instead.
+    defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
     depth--;
     return name;
   }
 
-  function reserve(like: string): string {
-    const plain = like.replace(/[^\w.-]+/g, '_').slice(0, 100);
+  function reserve(wanted: string): string {
+    const plain = wanted.replace(/[^\w.-]+/g, '_').slice(0, 100);
     let name = plain;
     for (let i = 2; name in defs; i++) name = `${plain}${i}`;
     defs[name] = {};
@@ -168,20 +170,21 @@ export function createSchemaWriter(): SchemaWriter {
   return { write, defs, reserve, define };
 }
 
-const NAMES = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
+/** The shapes that only a result may have. */
+const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
-function scalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
+function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
   if (keywords?.integer !== true) return { type: kind, ...keywords };
   const { integer: _, ...rest } = keywords;
   return { type: 'integer', ...rest };
 }
 
-/** `$ref` may have neighbours in 2020-12. */
-function noted(schema: Schema, notes: Notes): Schema {
+/** Adds the description and similar keywords to a schema. JSON Schema 2020-12 allows them beside `$ref`. */
+function addNotes(schema: Schema, notes: Notes): Schema {
   return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
 }
 
-/** A name stays one, unless undefined is in it. */
+/** Removes undefined from a type. A named type keeps its name if it does not contain undefined. */
 function withoutUndefined(shape: Shape): Shape {
   return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

@@ -1,5 +1,5 @@
 // The named schemas of the document: those that its operations refer to, and no others. Two groups may use one name.
-// Where both mean the same, the document has it once. Where they differ, each name gets the name of its group in front.
+// Equal schemas of one name become one component. If the schemas differ, each name gets its group's name in front.
 
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
@@ -20,7 +20,7 @@ export interface SchemaGroup {
 interface Component {
   readonly page: string;
   readonly name: string;
-  /** The JSON of the schema as its group has it, to tell two meanings apart. */
+  /** The JSON of the group's schema, for the comparison with other groups. */
   readonly text: string;
   /** The names that its schema refers to. */
   readonly uses: Set<string>;
@@ -31,27 +31,28 @@ interface Component {
 
 const DEFS = '#/$defs/';
 
-/** @param taken names that belong to the document itself */
-export function createComponents(taken: readonly string[]): Components {
-  const reached = new Map<string, Component>();
+/** @param reserved names that belong to the document itself */
+export function createComponents(reserved: readonly string[]): Components {
+  /** By `${page} ${name}`. */
+  const components = new Map<string, Component>();
 
   function publish(group: SchemaGroup, value: unknown, user?: Component): unknown {
     if (Array.isArray(value)) return value.map((item) => publish(group, item, user));
     if (typeof value !== 'object' || value === null) return value;
     const entries = Object.entries(value).map(([key, inner]): [string, unknown] => [key, publish(group, inner, user)]);
-    const schema = asTheyKnowIt(Object.fromEntries(entries));
-    if (isReference(schema)) refer(group, schema, user);
+    const schema = adaptForTools(Object.fromEntries(entries));
+    if (isReference(schema)) addReference(group, schema, user);
     return schema;
   }
 
-  function refer(group: SchemaGroup, reference: { $ref: string }, user: Component | undefined): void {
+  function addReference(group: SchemaGroup, reference: { $ref: string }, user: Component | undefined): void {
     const { page, defs } = group;
     const name = reference.$ref.slice(DEFS.length);
     user?.uses.add(name);
-    let component = reached.get(`${page} ${name}`);
+    let component = components.get(`${page} ${name}`);
     if (component === undefined) {
       component = { page, name, text: JSON.stringify(defs[name]), uses: new Set(), references: [], schema: {} };
-      reached.set(`${page} ${name}`, component);
+      components.set(`${page} ${name}`, component);
       component.schema = publish(group, defs[name], component) as Schema;
     }
     component.references.push(reference);
@@ -60,26 +61,26 @@ export function createComponents(taken: readonly string[]): Components {
   return {
     publish: (group, schema) => publish(group, schema) as Schema,
     finish() {
-      const contested = findContested([...reached.values()], taken);
-      const named = Array.from(reached.values(), ({ page, name, references, schema }): [string, Schema] => {
-        const shown = contested.has(name) ? `${page}.${name}` : name;
-        for (const reference of references) reference.$ref = `#/components/schemas/${shown}`;
-        return [shown, schema];
+      const contested = findContested([...components.values()], reserved);
+      const named = Array.from(components.values(), ({ page, name, references, schema }): [string, Schema] => {
+        const publicName = contested.has(name) ? `${page}.${name}` : name;
+        for (const reference of references) reference.$ref = `#/components/schemas/${publicName}`;
+        return [publicName, schema];
       });
       return Object.fromEntries(named.sort(([a], [b]) => (a < b ? -1 : 1)));
     },
   };
 }
 
-/** Names under which two groups mean different things, and those whose schemas refer to such a name. */
-function findContested(components: readonly Component[], taken: readonly string[]): ReadonlySet<string> {
-  const contested = new Set(taken);
+/** Finds the names that two groups give to different schemas, and the names whose schemas refer to one of these. */
+function findContested(components: readonly Component[], reserved: readonly string[]): ReadonlySet<string> {
+  const contested = new Set(reserved);
   const texts = new Map<string, string>();
   for (const { name, text } of components) {
     if ((texts.get(name) ?? text) !== text) contested.add(name);
     texts.set(name, text);
   }
-  // A set may grow while it is walked: the walk comes to what is added.
+  // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
   for (const name of contested)
     for (const component of components) if (component.uses.has(name)) contested.add(component.name);
   return contested;
@@ -89,11 +90,8 @@ function isReference(schema: Schema): schema is { $ref: string } {
   return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS);
 }
 
-/**
- * Where JSON Schema leaves a choice, what the tools of others understand: the type of a constant, the older name of a
- * file.
- */
-function asTheyKnowIt(schema: Schema): Schema {
+/** Adds keywords that only other tools need: the type of literals, and `format: binary` of a file. */
+function adaptForTools(schema: Schema): Schema {
   if (isFile(schema)) return { ...schema, format: 'binary' };
   const values = schema.const === undefined ? schema.enum : [schema.const];
   if (schema.type !== undefined || !Array.isArray(values)) return schema;
@@ -105,15 +103,18 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Whether there is a file in an object, so that it comes as a form. */
+/** Whether a value of the schema may contain a file. Such a body is sent as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
-  const found = resolveReference(schema, defs);
+  const target = resolveReference(schema, defs);
+  // A recursive type has no end.
   if (depth > 8) return false;
-  if (isFile(found)) return true;
-  const inner = [
-    found.items,
-    ...Object.values((found.properties as object | undefined) ?? {}),
-    ...((found.anyOf as unknown[] | undefined) ?? []),
+  if (isFile(target)) return true;
+  const children = [
+    target.items,
+    ...Object.values((target.properties as object | undefined) ?? {}),
+    ...((target.anyOf as unknown[] | undefined) ?? []),
   ];
-  return inner.some((one) => typeof one === 'object' && one !== null && hasFile(one as Schema, defs, depth + 1));
+  return children.some(
+    (child) => typeof child === 'object' && child !== null && hasFile(child as Schema, defs, depth + 1),
+  );
 }

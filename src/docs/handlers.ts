@@ -1,5 +1,6 @@
-// What `GET /api/openapi.json` and `GET /api/docs` answer: the document, made at its first request and again when a
-// group has come, and the page, which asks for the document. It knows no HTTP but what its answers say.
+// Answers `GET /api/openapi.json` with the document, and `GET /api/docs` with the page that shows it. The document is
+// created at its first request, and again after a group was added or replaced. Routing and sending are the work of
+// http/.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
@@ -7,12 +8,12 @@ import type { ControllerParams } from '../controller.ts';
 import { createDocument, type DocumentedGroup, type DocumentInfo } from './openapi.ts';
 
 export interface DocsParts {
-  /** `application`: to a request with a credential alone. */
+  /** `application`: a request needs a credential. */
   readonly access: 'on' | 'application' | 'off';
-  /** All that serve, those that came since the start among them. */
+  /** Returns all groups that serve now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
-  /** The page as it was built. */
+  /** Reads the HTML that the build made of src/docs/page. */
   readonly readPage: () => string;
 }
 
@@ -24,7 +25,7 @@ export interface Docs {
 }
 
 export function createDocs({ access, groups, info, readPage }: DocsParts): Docs {
-  let shown: readonly DocumentedGroup[] = [];
+  let documented: readonly DocumentedGroup[] = [];
   let document: Promise<Reply> | undefined;
   let page: Page | undefined;
 
@@ -32,11 +33,12 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
     if (access === 'application' && application === undefined) {
       throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
-    const now = await groups();
-    if (document === undefined || now.length !== shown.length || now.some((group, i) => group !== shown[i])) {
-      shown = now;
-      document = makeDocument(now);
-      // What failed may succeed the next time.
+    const current = await groups();
+    const isCurrent = current.length === documented.length && current.every((group, i) => group === documented[i]);
+    if (document === undefined || !isCurrent) {
+      documented = current;
+      document = writeDocument(current);
+      // The next request tries again.
       document.catch(() => {
         document = undefined;
       });
@@ -44,8 +46,8 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
     return document;
   };
 
-  async function makeDocument(now: readonly DocumentedGroup[]): Promise<Reply> {
-    const text = JSON.stringify(createDocument(now, info()));
+  async function writeDocument(current: readonly DocumentedGroup[]): Promise<Reply> {
+    const text = JSON.stringify(createDocument(current, info()));
     return new Reply(200, Buffer.from(text), {
       'Content-Type': 'application/json; charset=UTF-8',
       ETag: tagOf(text),
@@ -53,10 +55,11 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
     });
   }
 
-  const open: Handler = async (_, { application }) => {
-    page ??= pageOf(readPage());
+  const sendPage: Handler = async (_, { application }) => {
+    page ??= addPolicy(readPage());
     const { text, headers } = page;
-    // A browser cannot be made to send a credential for a page. This one says nothing of the service: it asks for one.
+    // A browser cannot send a credential for a page that a user opens. So the 401 has the page as its body. The page
+    // asks the user for a credential, and contains nothing about the service.
     if (access === 'application' && application === undefined) {
       return new Response(text, {
         status: 401,
@@ -66,10 +69,10 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
     return new Reply(200, Buffer.from(text), { ...headers, ETag: tagOf(text), ...REVALIDATED });
   };
 
-  return { openapi, page: open };
+  return { openapi, page: sendPage };
 }
 
-/** Kept by clients, and asked for again by its tag. */
+/** Clients keep the answer, and ask with its ETag whether it has changed. */
 const REVALIDATED = { 'Cache-Control': 'no-cache' };
 
 function tagOf(text: string): string {
@@ -81,8 +84,8 @@ interface Page {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Nothing runs and nothing is loaded but the page's own style and script, and it talks to its own service alone. */
-function pageOf(text: string): Page {
+/** Adds a policy: the browser runs only the page's own script and style, and connects only to this service. */
+function addPolicy(text: string): Page {
   const hashOf = (element: string) => {
     const [, content = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(text) ?? [];
     return `'sha256-${crypto().createHash('sha256').update(content).digest('base64')}'`;

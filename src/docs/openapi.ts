@@ -1,6 +1,6 @@
-// The OpenAPI 3.1 document of a folder of groups, from what their sources and their `static operations` say. Pure:
-// groups in, a document out, in which what is undefined is to be left out, as JSON does. One operation in it is
-// operation-object.ts.
+// Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document may
+// contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation. This file does
+// not know requests or files.
 import { pageOf } from '../base/page-name.ts';
 import { methodOf, namesOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
@@ -9,14 +9,14 @@ import type { GroupRoute } from '../groups/group-routes.ts';
 import { createComponents } from './components.ts';
 import { describeOperation, OWN_RESPONSES, OWN_SCHEMAS, type Place } from './operation-object.ts';
 
-/** What the document reads of a handler group. */
+/** The parts of a handler group that the document shows. */
 export interface DocumentedGroup {
   /** `User` */
   readonly name: string;
   readonly operations: ReadonlyMap<string, DocumentedOperation>;
-  /** A group with one is strict: a name takes POST alone. */
+  /** In a group with a route, `/api/user/name` accepts POST only. In other groups it accepts any method. */
   readonly routes: readonly GroupRoute[];
-  /** Undefined: its source was not read. */
+  /** Undefined: the source of the group was not read. */
   readonly contract?: GroupContract | undefined;
 }
 
@@ -49,25 +49,24 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
   const tags: object[] = [];
   const ids = new Set<string>();
   for (const { page, contract, operations, routes } of ordered) {
-    const shown = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
-    if (shown.length === 0) continue;
-    tags.push({ name: page, description: joined(contract?.summary, contract?.description) });
+    const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
+    if (visible.length === 0) continue;
+    tags.push({ name: page, description: joinTexts(contract?.summary, contract?.description) });
     const placeOf = createPlaces(page, routes);
-    for (const operation of shown) {
+    for (const operation of visible) {
       const place = placeOf(operation);
-      const known = contract?.operations.get(operation.name);
-      const described = describeOperation({
+      const description = describeOperation({
         operation,
-        known,
+        contract: contract?.operations.get(operation.name),
         place,
         group: { page, defs: contract?.defs ?? {} },
         components,
       });
       const methods = paths[place.path] ?? {};
       methods[place.verb.toLowerCase()] = {
-        operationId: unique(`${page}_${idOf(operation.name)}`, ids),
+        operationId: reserveId(`${page}_${idOf(operation.name)}`, ids),
         tags: [page],
-        ...described,
+        ...description,
       };
       paths[place.path] = methods;
     }
@@ -76,7 +75,7 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
     openapi: '3.1.0',
     info,
     servers: [{ url: '/' }],
-    // With a credential or without; an operation that needs one says so.
+    // A credential is optional. An operation that needs one replaces this.
     security: [{}, { application: [] }],
     tags,
     paths,
@@ -90,7 +89,7 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
   };
 }
 
-function joined(summary: string | undefined, description: string | undefined): string | undefined {
+function joinTexts(summary: string | undefined, description: string | undefined): string | undefined {
   if (summary === undefined || description === undefined) return summary ?? description;
   return `${summary}${/[.!?:]$/.test(summary) ? '' : '.'} ${description}`;
 }
@@ -103,39 +102,39 @@ function inSourceOrder(
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 
+/** Creates a function that returns the method and the path of an operation. */
 function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
-  const bare = `/api/${page}`;
-  const byName = new Map(routes.map((route) => [route.name, route]));
-  const firstNames = new Map<string, readonly string[]>();
+  const groupPath = `/api/${page}`;
+  const routesByName = new Map(routes.map((route) => [route.name, route]));
+  const namesByShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {
-    const route = byName.get(name);
+    const route = routesByName.get(name);
     if (route === undefined) {
       const verb = methodOf(name);
-      if (verb !== undefined) return { verb, path: bare, names: [] };
-      return { verb: namedVerb(name, method, routes.length > 0), path: `${bare}/${name}`, names: [] };
+      if (verb !== undefined) return { verb, path: groupPath, names: [] };
+      return { verb: verbForName(name, method, routes.length > 0), path: `${groupPath}/${name}`, names: [] };
     }
-    const own = namesOf(route.segments);
-    // Templates that differ in their names alone are one path (OpenAPI 3.1, Paths Object): the first one's names are
-    // shown.
+    const ownNames = namesOf(route.segments);
+    // `/{id}` and `/{name}` are the same path in OpenAPI 3.1 (Paths Object). So both show the names of the first route.
     const shape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
-    const shown = firstNames.get(shape) ?? own;
-    firstNames.set(shape, shown);
-    const names = own.map((one, i) => ({ own: one, shown: shown[i] ?? one }));
-    let at = 0;
-    const pieces = route.segments.map(({ literal }) => literal ?? `{${names[at++]?.shown}}`);
-    return { verb: route.verb, path: [bare, ...pieces].join('/'), names };
+    const shownNames = namesByShape.get(shape) ?? ownNames;
+    namesByShape.set(shape, shownNames);
+    const names = ownNames.map((own, i) => ({ own, shown: shownNames[i] ?? own }));
+    let captured = 0;
+    const segments = route.segments.map(({ literal }) => literal ?? `{${names[captured++]?.shown}}`);
+    return { verb: route.verb, path: [groupPath, ...segments].join('/'), names };
   };
 }
 
-/** A group without routes answers any method; one that shows nothing is lost by it is written down. */
-function namedVerb(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
+/** The method that the document shows for an operation with a name of its own, which may accept any method. */
+function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
-  // The method whose permission a credential needs for it.
+  // A credential needs the permission for PUT to call `updated`.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
 }
 
-/** `GET {id}/items` → `GET_by_id_items`: stable while the operation keeps its name. */
+/** `GET {id}/items` → `GET_by_id_items`. The id changes only with the name of the operation. */
 function idOf(name: string): string {
   return name
     .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')
@@ -143,9 +142,9 @@ function idOf(name: string): string {
     .replace(/_+$/, '');
 }
 
-function unique(id: string, taken: Set<string>): string {
-  let found = id;
-  for (let i = 2; taken.has(found); i++) found = `${id}_${i}`;
-  taken.add(found);
-  return found;
+function reserveId(wanted: string, ids: Set<string>): string {
+  let id = wanted;
+  for (let i = 2; ids.has(id); i++) id = `${wanted}_${i}`;
+  ids.add(id);
+  return id;
 }

@@ -1,5 +1,4 @@
-// What the document calls the service: the name, version and description in the package.json nearest to the
-// controllers.
+// Reads the name, version and description of the service from the package.json nearest to the controllers.
 import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 import type { DocumentInfo } from './openapi.ts';
@@ -8,12 +7,12 @@ import type { DocumentInfo } from './openapi.ts';
 export function readServiceInfo(dir: string): DocumentInfo {
   const { name, version, description } = nearestManifest(dirname(dir))?.fields ?? {};
   return {
-    title: text(name) ?? (basename(dirname(dir)) || 'API'),
-    version: text(version) ?? '0.0.0',
-    description: text(description),
+    title: nonEmpty(name) ?? (basename(dirname(dir)) || 'API'),
+    version: nonEmpty(version) ?? '0.0.0',
+    description: nonEmpty(description),
   };
 }
 
-function text(value: unknown): string | undefined {
+function nonEmpty(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined;
 }

@@ -1,6 +1,11 @@
-// Makes elements. Text only ever becomes a text node, so nothing in a document is taken for HTML.
+// Creates elements. A text always becomes a text node, so no text of a document is parsed as HTML.
 
-/** @param {string} kind `p.dim`: name and classes. A part is a child, or a record of properties and `on…` listeners. */
+/**
+ * Creates an element.
+ *
+ * @param {string} kind name and classes: `p.dim`
+ * @param parts children, and records of properties, attributes and `on…` listeners
+ */
 export function h(kind, ...parts) {
   const [name, ...classes] = kind.split('.');
   const element = document.createElement(name);
@@ -17,7 +22,7 @@ export function h(kind, ...parts) {
   return element;
 }
 
-/** The text of a comment: `code` in backticks, all else as it stands. */
+/** A paragraph with the text of a doc comment. Words in backticks become `code` elements. */
 export function prose(text = '') {
   const parts = text.trim().split(/`([^`\n]+)`/);
   return text.trim() !== '' && h('p.prose', ...parts.map((part, i) => (i % 2 === 1 ? h('code', part) : part)));

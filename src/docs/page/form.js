@@ -1,12 +1,12 @@
-// A form made of a schema, and of a value to begin with. Each control is an element with `read()`: its value, undefined
-// when it is left out. It refuses nothing: the service is the judge, and may be sent anything.
+// Creates a form from a schema and an initial value. Each control is an element with a method `read()`, which returns
+// its value, or undefined when the field is left out. The form checks nothing, so a user can also send invalid values.
 import { h, prose } from './element.js';
 import { facts, isFile, read, sample, typeOf } from './schema.js';
 
-/** One field: what it is, its input, and what is wrong with it. */
-function field(key, schema, isRequired, value) {
+/** Creates a row with a field's name, type and bounds, its input, and a place for the mistakes of the answer. */
+function createField(key, schema, isRequired, value) {
   const { description, deprecated } = read(schema);
-  const input = control(schema, isRequired, key, value);
+  const input = createControl(schema, isRequired, key, value);
   const bounds = facts(schema).map((fact) => h(fact.startsWith('/') ? 'code.fact' : 'span.fact', fact));
   const mark = isRequired && h('b', { title: 'required' }, '*');
   const about = h('div.about', h('code.name', key), mark, h('span.type', typeOf(schema)), bounds);
@@ -20,36 +20,38 @@ function field(key, schema, isRequired, value) {
   return withRead(row, input.read);
 }
 
-/** Writes beside a field what is wrong with it. @returns whether there is such a field */
-export function say(form, where, pointer, message) {
+/** Writes a mistake of the answer beside its field. @returns {boolean} whether the form has that field */
+export function showMistake(form, where, pointer, message) {
   let row = form.querySelector(`[data-key="${CSS.escape(where)}"]`);
-  for (const part of pointer.split('/').slice(1)) {
-    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
-    const inside = Array.from(row?.querySelectorAll('.field') ?? []);
-    row = inside.find((one) => one.dataset.key === key && one.parentElement.closest('[data-key]') === row);
+  for (const step of pointer.split('/').slice(1)) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    const fields = Array.from(row?.querySelectorAll('.field') ?? []);
+    row = fields.find((one) => one.dataset.key === key && one.parentElement.closest('[data-key]') === row);
   }
-  const wrong = row?.querySelector(':scope > .input > .wrong');
-  wrong?.append(message);
-  return Boolean(wrong);
+  const mistakes = row?.querySelector(':scope > .input > .wrong');
+  mistakes?.append(message);
+  return Boolean(mistakes);
 }
 
 const withRead = (element, get) => Object.assign(element, { read: () => get(element) });
-const orNull = (element, get = element.read) => withRead(element, () => get() ?? null);
+const withNull = (element, get = element.read) => withRead(element, () => get() ?? null);
 
-export function control(schema, isRequired, label, value) {
+export function createControl(schema, isRequired, label, value) {
   const { kinds, values, isNullable, type, items, properties, ...own } = read(schema);
-  if (values !== undefined) return choice(isNullable ? [...values, null] : values, label, value);
-  if (isNullable && isRequired) return orNull(control(schema, false, label, value));
-  if (kinds.length > 1) return union(kinds, label, value ?? undefined);
-  if (isNullable) return control(kinds[0], false, label, value ?? undefined);
+  if (values !== undefined) return createSelect(isNullable ? [...values, null] : values, label, value);
+  if (isNullable && isRequired) return withNull(createControl(schema, false, label, value));
+  if (kinds.length > 1) return createUnion(kinds, label, value ?? undefined);
+  if (isNullable) return createControl(kinds[0], false, label, value ?? undefined);
   if (isFile(own)) return withRead(h('input', { type: 'file', 'aria-label': label }), (input) => input.files[0]);
-  if (properties !== undefined) return isRequired ? object(schema, value) : union([schema], label, value);
-  if (type === 'array' && items) return list(items, isRequired ? (own.minItems ?? 0) : undefined, label, value);
-  return /^(string|integer|number)$/.test(type) ? text(type, own, label, value) : json(schema, label, value);
+  if (properties !== undefined) return isRequired ? createObject(schema, value) : createUnion([schema], label, value);
+  if (type === 'array' && items) return createList(items, isRequired ? (own.minItems ?? 0) : undefined, label, value);
+  return /^(string|integer|number)$/.test(type)
+    ? createInput(type, own, label, value)
+    : createJsonInput(schema, label, value);
 }
 
-function text(type, { examples, default: usual = '' }, label, value = '') {
-  const placeholder = String(examples?.[0] ?? usual);
+function createInput(type, { examples, default: defaultValue = '' }, label, value = '') {
+  const placeholder = String(examples?.[0] ?? defaultValue);
   const input = h('input', {
     'aria-label': label,
     placeholder,
@@ -62,12 +64,12 @@ function text(type, { examples, default: usual = '' }, label, value = '') {
   return withRead(input, () => (input.value === '' ? undefined : isText() ? input.value : Number(input.value)));
 }
 
-/** What is no JSON is sent as a text. */
-export function json(schema, label, value) {
-  const shown = value === undefined ? '' : JSON.stringify(value, null, 2);
-  const rows = Math.min(24, Math.max(3, shown.split('\n').length));
+/** Creates an area for JSON. A text that is not JSON is sent as a string. */
+export function createJsonInput(schema, label, value) {
+  const json = value === undefined ? '' : JSON.stringify(value, null, 2);
+  const rows = Math.min(24, Math.max(3, json.split('\n').length));
   const placeholder = JSON.stringify(sample(schema)) ?? 'JSON';
-  const area = h('textarea', { 'aria-label': label, rows, spellcheck: false, placeholder, value: shown });
+  const area = h('textarea', { 'aria-label': label, rows, spellcheck: false, placeholder, value: json });
   return withRead(area, () => {
     try {
       return area.value === '' ? undefined : JSON.parse(area.value);
@@ -77,38 +79,38 @@ export function json(schema, label, value) {
   });
 }
 
-function choice(
+function createSelect(
   values,
   label,
   value,
   texts = values.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))),
 ) {
-  const options = texts.map((shown, i) => h('option', { value: String(i), selected: values[i] === value }, shown));
+  const options = texts.map((text, i) => h('option', { value: String(i), selected: values[i] === value }, text));
   return withRead(
     h('select', { 'aria-label': label }, h('option', { value: '' }, '–'), options),
     (select) => values[select.value],
   );
 }
 
-/** What can only be one thing, the tag of a union, is not asked for. */
-function object(schema, value) {
+/** Creates the fields of an object. A field with one possible value, such as the tag of a union, needs no input. */
+function createObject(schema, value) {
   const { properties, required = [] } = read(schema);
-  const [fixed, asked] = [true, false].map((is) =>
-    Object.entries(properties).filter(([, one]) => (one.const !== undefined) === is),
+  const [constants, inputs] = [true, false].map((isConstant) =>
+    Object.entries(properties).filter(([, property]) => (property.const !== undefined) === isConstant),
   );
-  const rows = asked.map(([key, property]) => field(key, property, required.includes(key), value?.[key]));
-  const all = () => [
-    ...fixed.map(([key, one]) => [key, one.const]),
+  const rows = inputs.map(([key, property]) => createField(key, property, required.includes(key), value?.[key]));
+  const entries = () => [
+    ...constants.map(([key, property]) => [key, property.const]),
     ...rows.map((row) => [row.dataset.key, row.read()]),
   ];
-  return withRead(h('div.fields', rows), () => Object.fromEntries(all().filter(([, one]) => one !== undefined)));
+  return withRead(h('div.fields', rows), () => Object.fromEntries(entries().filter(([, one]) => one !== undefined)));
 }
 
-/** @param least how many there are to begin with; undefined: the list may be left out */
-function list(items, least, label, value) {
+/** @param least number of entries that the list begins with; undefined: the list may be left out */
+function createList(items, least, label, value) {
   const rows = h('div.fields');
-  const add = (one) => {
-    const row = field(String(rows.childElementCount), items, true, one);
+  const add = (entry) => {
+    const row = createField(String(rows.childElementCount), items, true, entry);
     row.append(
       h('button.remove', { type: 'button', 'aria-label': `Remove from ${label}`, onclick: () => remove(row) }, '×'),
     );
@@ -119,30 +121,32 @@ function list(items, least, label, value) {
     for (const [i, other] of [...rows.children].entries())
       other.querySelector('.name').textContent = other.dataset.key = String(i);
   };
-  for (const one of Array.isArray(value) ? value : Array(least ?? 0).fill()) add(one);
+  for (const entry of Array.isArray(value) ? value : Array(least ?? 0).fill()) add(entry);
   const element = h('div.list', rows, h('button', { type: 'button', onclick: () => add() }, `Add to ${label}`));
   return withRead(element, () =>
     least === undefined && !rows.firstChild ? undefined : Array.from(rows.children, (row) => row.read()),
   );
 }
 
-/** One of several kinds, or none. What is inside is made when it is chosen: so a type may contain itself. */
-function union(kinds, label, value) {
-  const chosen = choice(
+/** Creates a choice among kinds. Choosing one creates its fields, so the form of a recursive type is finite. */
+function createUnion(kinds, label, value) {
+  const select = createSelect(
     kinds,
     `Kind of ${label}`,
     value !== undefined && kinds.find((kind) => fits(value, read(kind))),
     kinds.map(nameOf),
   );
-  const inside = h('div');
-  const make = (given) =>
-    inside.replaceChildren(...(chosen.read() === undefined ? [] : [control(chosen.read(), true, label, given)]));
-  chosen.addEventListener('change', () => make());
-  make(value);
-  return withRead(h('div.union', chosen, inside), () => inside.firstChild?.read());
+  const container = h('div');
+  const update = (initial) =>
+    container.replaceChildren(
+      ...(select.read() === undefined ? [] : [createControl(select.read(), true, label, initial)]),
+    );
+  select.addEventListener('change', () => update());
+  update(value);
+  return withRead(h('div.union', select, container), () => container.firstChild?.read());
 }
 
-/** An object of a tagged union is called by its tag. */
+/** The name of a kind in the choice: the tag of an object in a tagged union, else the type. */
 const nameOf = (kind) =>
   Object.values(read(kind).properties ?? {}).find((one) => typeof one.const === 'string')?.const ?? typeOf(kind);
 

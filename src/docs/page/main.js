@@ -1,7 +1,7 @@
-// The page: the groups, and the operations of one of them. All it shows comes from the service's OpenAPI document. It
-// asks nobody else, and the policy that it is served with would not let it.
+// The page: a list of the groups, and the operations of one group. Everything on the page comes from the OpenAPI
+// document of the service. The page's policy (handlers.ts) blocks connections to any other server.
 import { h, prose } from './element.js';
-import { badge, panelOf } from './operation.js';
+import { badge, createPanel } from './operation.js';
 import { base } from './request.js';
 import { root } from './schema.js';
 
@@ -14,30 +14,31 @@ document.getElementById('document').href = `${base}/api/openapi.json`;
 
 async function load() {
   const headers = token.value === '' ? {} : { Authorization: token.value };
-  const found = await fetch(`${base}/api/openapi.json`, { headers }).then(jsonOf, () => undefined);
-  if (found?.paths === undefined) {
+  const answer = await fetch(`${base}/api/openapi.json`, { headers }).then(jsonOf, () => undefined);
+  if (answer?.paths === undefined) {
     main.replaceChildren(
       h('h1', 'No document'),
-      h('p', `${found?.message ?? 'The service does not answer'}. A credential goes above.`),
+      h('p', `${answer?.message ?? 'The service does not answer'}. Enter a credential above.`),
     );
     return token.focus();
   }
-  Object.assign(root, found);
-  groups = groupsOf(found);
-  for (const name of ['title', 'version']) document.getElementById(name).textContent = found.info[name];
-  document.title = found.info.title;
+  Object.assign(root, answer);
+  groups = groupOperations(answer);
+  for (const name of ['title', 'version']) document.getElementById(name).textContent = answer.info[name];
+  document.title = answer.info.title;
   show();
 }
 
-function groupsOf({ paths, tags = [], security: usual = [] }) {
-  const found = new Map(tags.map((tag) => [tag.name, { ...tag, operations: [] }]));
+/** Sorts the operations of the document by group. */
+function groupOperations({ paths, tags = [], security: defaultSecurity = [] }) {
+  const byName = new Map(tags.map((tag) => [tag.name, { ...tag, operations: [] }]));
   for (const [path, methods] of Object.entries(paths)) {
     for (const [verb, operation] of Object.entries(methods)) {
-      const { operationId: id, summary = '', parameters = [], security = usual } = operation;
+      const { operationId: id, summary = '', parameters = [], security = defaultSecurity } = operation;
       const [group] = operation.tags;
       const [[bodyType, { schema: body } = {}] = []] = Object.entries(operation.requestBody?.content ?? {});
       const words = [group, verb, path, id, summary, operation.description].join(' ').toLowerCase();
-      const known = {
+      const fields = {
         id,
         group,
         path,
@@ -49,54 +50,55 @@ function groupsOf({ paths, tags = [], security: usual = [] }) {
         body,
         words,
       };
-      found.get(group)?.operations.push({ ...operation, ...known });
+      byName.get(group)?.operations.push({ ...operation, ...fields });
     }
   }
-  return found;
+  return byName;
 }
 
-/** No more operations are listed at once: one more word narrows them down faster than an eye. */
-const LISTED = 200;
+/** Number of operations that the list shows at once. A user finds one among more by typing another word. */
+const MOST_LISTED = 200;
 
 function list() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let left = LISTED;
+  let remaining = MOST_LISTED;
   const links = Array.from(groups.values(), ({ name, operations }) => {
-    const isHere = name === here().group;
+    const isCurrent = name === currentPlace().group;
     const hits = operations.filter((one) =>
-      words.length === 0 ? isHere : words.every((word) => one.words.includes(word)),
+      words.length === 0 ? isCurrent : words.every((word) => one.words.includes(word)),
     );
     if (words.length > 0 && hits.length === 0) return [];
-    const shown = hits.slice(0, left);
-    left -= shown.length;
-    const inside = shown.map((one) =>
+    const listed = hits.slice(0, remaining);
+    remaining -= listed.length;
+    const operationLinks = listed.map((one) =>
       h('a.operation', { href: linkTo(one), title: one.summary }, badge(one), h('span', shortPath(one))),
     );
     const count = h('span', String(operations.length));
     return [
-      h('a.group', { href: linkTo({ group: name }), 'aria-current': isHere && 'page' }, h('span', name), count),
-      ...inside,
+      h('a.group', { href: linkTo({ group: name }), 'aria-current': isCurrent && 'page' }, h('span', name), count),
+      ...operationLinks,
     ];
   }).flat();
-  const note = left === 0 ? `The first ${LISTED}; one more word helps.` : '';
-  nav.replaceChildren(...links, links.length === 0 && groups.size > 0 ? 'Nothing has these words.' : note);
+  const note = remaining === 0 ? `The first ${MOST_LISTED}. Type another word to find more.` : '';
+  nav.replaceChildren(...links, links.length === 0 && groups.size > 0 ? 'No operation has these words.' : note);
 }
 
 const jsonOf = (answer) => answer.json().catch(() => undefined);
 const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
 const shortPath = ({ path, group }) => path.replace(`/api/${group}`, '') || '/';
 
-function here() {
+/** The group and the operation of the URL. */
+function currentPlace() {
   const [, group, id] = location.hash.split('/');
   return { group: groups.has(group) ? group : (main.dataset.group ?? groups.keys().next().value), id };
 }
 
 function show() {
-  const { group, id } = here();
-  const { name = 'Nothing answers yet', description = '', operations = [] } = groups.get(group) ?? {};
+  const { group, id } = currentPlace();
+  const { name = 'No operations yet', description = '', operations = [] } = groups.get(group) ?? {};
   if (main.dataset.group !== name) {
     main.dataset.group = name;
-    const panels = operations.map((one) => panelOf(one, token, () => history.replaceState(null, '', linkTo(one))));
+    const panels = operations.map((one) => createPanel(one, token, () => history.replaceState(null, '', linkTo(one))));
     main.replaceChildren(h('h1', name), prose(description) || '', ...panels);
   }
   list();
@@ -112,15 +114,15 @@ function toggleMenu(isOpen) {
   if (isOpen) filter.focus();
 }
 
-/** `/` finds, arrows choose, Escape goes back to the words. */
+/** `/` opens the list, arrows move in the list, and Escape moves back to the search field. */
 function onKey(event) {
-  const links = [filter, ...nav.querySelectorAll('a')];
-  const at = links.indexOf(event.target);
-  const to = at < 0 ? undefined : { ArrowDown: links[at + 1], ArrowUp: links[at - 1], Escape: filter }[event.key];
+  const targets = [filter, ...nav.querySelectorAll('a')];
+  const i = targets.indexOf(event.target);
+  const target = i < 0 ? undefined : { ArrowDown: targets[i + 1], ArrowUp: targets[i - 1], Escape: filter }[event.key];
   const isFind = event.key === '/' && !event.target.matches('input, textarea, select');
   if (isFind) toggleMenu(true);
-  if (isFind || to) event.preventDefault();
-  to?.focus();
+  if (isFind || target) event.preventDefault();
+  target?.focus();
 }
 
 token.value = sessionStorage.getItem('authorization') ?? '';

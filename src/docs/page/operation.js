@@ -1,28 +1,32 @@
-// One operation: its line in the list, and behind it the form that sends it, the curl line, the answer and what may be
-// answered.
+// The panel of one operation. A closed panel is a line. An open one has a form, the curl line of the request, the
+// answer, and the kinds of answers that the document declares.
 import { h, prose } from './element.js';
-import { control, json, say } from './form.js';
+import { createControl, createJsonInput, showMistake } from './form.js';
 import { curlOf, requestOf, send } from './request.js';
 import { follow, outline, read, sample } from './schema.js';
 
 export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, method);
 
-/** Folded up it is a line; the rest is made when it is first opened. */
-export function panelOf(operation, token, onOpen) {
+/** Creates the panel. Its content is created when a user opens it for the first time. */
+export function createPanel(operation, token, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
   const lock = needsCredential(operation) && h('span.locked', 'credential');
   const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary), lock);
   const panel = h(`details.panel${operation.deprecated ? '.deprecated' : ''}`, { id: operation.id }, line);
   panel.addEventListener('toggle', () => {
-    if (panel.open && panel.childElementCount === 1) panel.append(contentOf(operation, token));
+    if (panel.open && panel.childElementCount === 1) panel.append(createContent(operation, token));
     if (panel.open) onOpen();
   });
   return panel;
 }
 
-function contentOf(operation, token) {
-  const all = { path: parametersOf(operation, 'path'), query: parametersOf(operation, 'query'), body: operation.body };
-  const schemas = Object.entries(all).filter(([, schema]) => schema !== undefined);
+function createContent(operation, token) {
+  const parts = {
+    path: parametersOf(operation, 'path'),
+    query: parametersOf(operation, 'query'),
+    body: operation.body,
+  };
+  const schemas = Object.entries(parts).filter(([, schema]) => schema !== undefined);
   const sections = h('div');
   const values = () =>
     Object.fromEntries(Array.from(sections.children, (section) => [section.dataset.key, section.lastChild.read()]));
@@ -31,73 +35,77 @@ function contentOf(operation, token) {
   const line = h('code', { tabIndex: 0 });
   const copy = h('button', { type: 'button', onclick: () => copyText(line, copy) }, 'Copy');
   const answer = h('div.answer', { 'aria-live': 'polite' });
-  const lost = h('div.lost', { role: 'alert' });
+  /** Mistakes of the answer that belong to no field of the form. */
+  const otherMistakes = h('div.lost', { role: 'alert' });
   const example = h('button', { type: 'button', onclick: () => build(samples()) }, 'Fill in an example');
   const actions = h('p.actions', h('button.send', 'Send'), schemas.length > 0 && example);
-  const form = h('form', { noValidate: true, onsubmit: submit }, sections, lost, actions);
+  const form = h('form', { noValidate: true, onsubmit: submit }, sections, otherMistakes, actions);
   let isJson = false;
   let running;
 
-  function build(held, inJson = isJson) {
-    isJson = inJson;
-    sections.replaceChildren(...schemas.map(([where, schema]) => sectionOf(where, schema, held[where])));
-    renew();
+  function build(initial, asJson = isJson) {
+    isJson = asJson;
+    sections.replaceChildren(...schemas.map(([where, schema]) => createSection(where, schema, initial[where])));
+    updateCurl();
   }
-  function sectionOf(where, schema, held) {
+  function createSection(where, schema, initial) {
     const canSwap =
       where === 'body' && read(schema).properties !== undefined && operation.bodyType === 'application/json';
     const swap =
       canSwap &&
       h('button', { type: 'button', onclick: () => build(values(), !isJson) }, isJson ? 'as fields' : 'as JSON');
-    const inner = canSwap && isJson ? json(schema, where, held) : control(schema, true, where, held);
-    return h('section', { 'data-key': where }, h('h3', where, swap), inner);
+    const control =
+      canSwap && isJson ? createJsonInput(schema, where, initial) : createControl(schema, true, where, initial);
+    return h('section', { 'data-key': where }, h('h3', where, swap), control);
   }
-  function renew() {
-    line.dataset.whole = curlOf(request());
-    line.textContent = line.dataset.whole.replace(/(Authorization: .{0,11})[^']*/, '$1…');
+  /** The line shows the beginning of the credential only. The button copies the complete line. */
+  function updateCurl() {
+    line.dataset.complete = curlOf(request());
+    line.textContent = line.dataset.complete.replace(/(Authorization: .{0,11})[^']*/, '$1…');
   }
   async function submit(event) {
     event.preventDefault();
     if (running !== undefined) return running.abort();
     running = new AbortController();
     form.classList.add('running');
-    for (const wrong of [answer, lost, ...form.querySelectorAll('.wrong')]) wrong.replaceChildren();
+    for (const element of [answer, otherMistakes, ...form.querySelectorAll('.wrong')]) element.replaceChildren();
     const body = await send(request(), answer, running.signal);
-    // A controller may call anything "errors".
+    // The result of a controller may have a field "errors" with any content.
     const errors = Array.isArray(body?.errors) ? body.errors.filter((one) => typeof one?.message === 'string') : [];
     for (const { in: where = 'body', pointer = '', message } of errors) {
-      if (!say(form, where, String(pointer), message))
-        lost.append(h('p', h('code', String(pointer || where)), ` ${message}`));
+      if (!showMistake(form, where, String(pointer), message))
+        otherMistakes.append(h('p', h('code', String(pointer || where)), ` ${message}`));
     }
     running = undefined;
     form.classList.remove('running');
     (form.querySelector('.wrong:not(:empty)') ?? answer).scrollIntoView({ block: 'nearest' });
   }
 
-  for (const event of ['input', 'change', 'click']) form.addEventListener(event, () => queueMicrotask(renew));
+  for (const event of ['input', 'change', 'click']) form.addEventListener(event, () => queueMicrotask(updateCurl));
   form.addEventListener(
     'keydown',
     (event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
   );
-  token.addEventListener('input', renew);
+  token.addEventListener('input', updateCurl);
   build({});
-  const left = h('div', prose(operation.description), accessOf(operation), form);
-  const answers = Object.entries(operation.responses).map(answerOf);
+  const left = h('div', prose(operation.description), describeAccess(operation), form);
+  const answers = Object.entries(operation.responses).map(describeAnswer);
   return h('div.content', left, h('div.right', h('div.curl', line, copy), answer, h('h3', 'Answers'), answers));
 }
 
+/** Joins the path's or the query's parameters into one object schema. Undefined: the operation has none. */
 function parametersOf({ parameters }, where) {
-  const those = parameters.filter((one) => one.in === where);
-  const properties = Object.fromEntries(those.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));
-  const required = those.filter((one) => one.required).map(({ name }) => name);
-  return those.length === 0 ? undefined : { type: 'object', properties, required };
+  const ofPart = parameters.filter((one) => one.in === where);
+  const properties = Object.fromEntries(ofPart.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));
+  const required = ofPart.filter((one) => one.required).map(({ name }) => name);
+  return ofPart.length === 0 ? undefined : { type: 'object', properties, required };
 }
 
 function needsCredential({ security }) {
   return security.length > 0 && security.every((one) => Object.keys(one).length > 0);
 }
 
-function accessOf(operation) {
+function describeAccess(operation) {
   const scopes = operation.security.flatMap((one) => Object.values(one).flat());
   return (
     needsCredential(operation) &&
@@ -105,7 +113,7 @@ function accessOf(operation) {
   );
 }
 
-function answerOf([status, response]) {
+function describeAnswer([status, response]) {
   const { description = '', content = {} } = follow(response);
   const [[type = '', { schema } = {}] = []] = Object.entries(content);
   const shape = type.includes('json') ? outline(schema) : type;
@@ -114,11 +122,11 @@ function answerOf([status, response]) {
   return h('details.response', { open: status[0] === '2' }, h('summary', title), h('pre', shape));
 }
 
-/** Without a secure context there is no clipboard: the line is selected instead. */
+/** Copies the line, or selects it: a page that is not served by HTTPS has no clipboard. */
 async function copyText(line, button) {
-  await navigator.clipboard?.writeText(line.dataset.whole);
+  await navigator.clipboard?.writeText(line.dataset.complete);
   button.textContent = navigator.clipboard ? 'Copied' : 'Press Ctrl C';
   if (navigator.clipboard) return;
-  line.textContent = line.dataset.whole;
+  line.textContent = line.dataset.complete;
   getSelection().selectAllChildren(line);
 }

@@ -1,15 +1,15 @@
-// Sends what a form holds, as a curl line would, and shows the answer: status, headers, time and body.
+// Sends the values of a form, writes the same request as a curl line, and shows the answer.
 import { h } from './element.js';
 
-/** Where the paths of the document begin: beside this page, wherever a proxy has put it. */
+/** The URL in front of the document's paths. A proxy may serve the page and the API below a path of its own. */
 export const base = location.origin + location.pathname.replace(/\/api\/docs\/?$/, '');
 
-/** What fetch takes, and `url`. */
+/** Returns the options for `fetch`, and the `url`. */
 export function requestOf({ path, method, bodyType }, values, authorization) {
   const headers = authorization === '' ? {} : { Authorization: authorization };
   const search = new URLSearchParams(entriesOf(values.query));
-  const filled = path.replaceAll(/\{([^}]+)\}/g, (whole, name) => encodeURIComponent(values.path?.[name] ?? whole));
-  const request = { method, headers, url: base + filled + (search.size > 0 ? `?${search}` : '') };
+  const filledPath = path.replaceAll(/\{([^}]+)\}/g, (part, name) => encodeURIComponent(values.path?.[name] ?? part));
+  const request = { method, headers, url: base + filledPath + (search.size > 0 ? `?${search}` : '') };
   if (values.body === undefined) return request;
   if (bodyType === 'multipart/form-data') {
     const body = new FormData();
@@ -21,7 +21,7 @@ export function requestOf({ path, method, bodyType }, values, authorization) {
   return { ...request, body: isFile ? values.body : JSON.stringify(values.body) };
 }
 
-/** A list is a repeated key. */
+/** Returns the entries of a query or form. A list becomes a repeated key. */
 const entriesOf = (values = {}) =>
   Object.entries(values).flatMap(([key, value]) => [value].flat().map((one) => [key, one]));
 
@@ -38,8 +38,8 @@ export function curlOf({ method, url, headers, body }) {
   return words.join(' \\\n  ');
 }
 
-/** @returns the answer's JSON, if it is JSON */
-export async function send({ url, ...request }, into, signal) {
+/** Sends the request and shows the answer in an element. @returns the JSON of the answer, undefined for another type */
+export async function send({ url, ...request }, container, signal) {
   const started = performance.now();
   try {
     const response = await fetch(url, { ...request, signal });
@@ -53,7 +53,7 @@ export async function send({ url, ...request }, into, signal) {
     );
     const lines = Array.from(response.headers, ([name, value]) => h('div', h('span', `${name}: `), value));
     const body = h('pre', { tabIndex: 0, 'aria-label': 'Body of the answer' });
-    into.replaceChildren(status, body, h('details', h('summary', `${lines.length} headers`), h('pre', lines)));
+    container.replaceChildren(status, body, h('details', h('summary', `${lines.length} headers`), h('pre', lines)));
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream')) return await showEvents(response, body, measure);
     const blob = await response.blob();
@@ -64,10 +64,13 @@ export async function send({ url, ...request }, into, signal) {
     const image = type.startsWith('image/') ? h('img', { src: link.href, alt: '' }) : '';
     body.append(...(blob.size === 0 ? ['no body'] : [image, link]));
   } catch (error) {
-    into.append(
+    container.append(
       h(
         'p.status',
-        h('b.s5', signal.aborted ? 'Stopped' : `${into.firstChild ? 'Broken off' : 'No answer'}: ${error.message}`),
+        h(
+          'b.s5',
+          signal.aborted ? 'Stopped' : `${container.firstChild ? 'Broken off' : 'No answer'}: ${error.message}`,
+        ),
       ),
     );
   }
@@ -85,15 +88,16 @@ async function showEvents(response, body, measure) {
   }
 }
 
-/** Above this many characters a body is shown in part and without colours. */
-const LONG = 200_000;
+/** Number of characters that the page shows of a body. A longer body also has no colours. */
+const MOST_SHOWN = 200_000;
 const TOKENS = /("(?:[^"\\]|\\.)*":?|\b(?:true|false|null)\b|-?\d[\d.e+-]*)/;
 
 function showText(text, value, body) {
   const pretty = value === undefined ? text : JSON.stringify(value, null, 2);
   const kindOf = (part) => (part.endsWith('":') ? 'key' : part.startsWith('"') ? 'text' : 'value');
-  const parts = value === undefined || pretty.length > LONG ? [pretty.slice(0, LONG)] : pretty.split(TOKENS);
+  const hasColours = value !== undefined && pretty.length <= MOST_SHOWN;
+  const parts = hasColours ? pretty.split(TOKENS) : [pretty.slice(0, MOST_SHOWN)];
   body.replaceChildren(...parts.map((part, i) => (i % 2 === 0 ? part : h(`span.${kindOf(part)}`, part))));
-  if (pretty.length > LONG) body.append(`\n… ${pretty.length - LONG} characters more`);
+  if (pretty.length > MOST_SHOWN) body.append(`\n… ${pretty.length - MOST_SHOWN} characters more`);
   return value;
 }

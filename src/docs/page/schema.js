@@ -1,34 +1,41 @@
-// JSON Schema as people read it: what kind of value, within which bounds, for example what.
+// Writes a JSON Schema for people: the type of the value, its bounds, and an example.
 
+/** The OpenAPI document. main.js fills it. */
 export const root = {};
 
-/** What a `$ref` stands for, or the thing itself. */
-export function follow(thing = {}) {
-  const [, ...path] = thing.$ref?.split('/') ?? [];
-  return path.length === 0 ? thing : { ...path.reduce((at, key) => at?.[key], root), ...thing, name: path.at(-1) };
+/** Follows the `$ref` of a part of the document. Keys beside the `$ref` win. Returns a part without one as it is. */
+export function follow(part = {}) {
+  const [, ...path] = part.$ref?.split('/') ?? [];
+  return path.length === 0
+    ? part
+    : { ...path.reduce((target, key) => target?.[key], root), ...part, name: path.at(-1) };
 }
 
-/** A schema, followed. `kinds`: its alternatives but null. `values`: all that there are, of an enumeration. */
+/**
+ * Follows a schema and adds three fields. `kinds`: its alternatives without null. `values`: all possible values, for
+ * an enumeration. `isNullable`: whether null is an alternative.
+ */
 export function read(schema) {
-  const own = follow(schema);
-  const all =
-    own.anyOf ?? [own.type].flat().map((type) => (type === own.type ? own : { ...own, type, $ref: undefined }));
-  const kinds = all.filter((one) => one.type !== 'null' && one.const !== null);
-  const parts = kinds.length > 1 ? kinds.map((kind) => read(kind).values) : [undefined];
+  const target = follow(schema);
+  const { type, anyOf } = target;
+  const alternatives =
+    anyOf ?? [type].flat().map((one) => (one === type ? target : { ...target, type: one, $ref: undefined }));
+  const kinds = alternatives.filter((one) => one.type !== 'null' && one.const !== null);
+  const valuesOfKinds = kinds.length > 1 ? kinds.map((kind) => read(kind).values) : [undefined];
   const values =
-    own.enum ?? (own.const === undefined ? (own.type === 'boolean' ? [true, false] : undefined) : [own.const]);
+    target.enum ?? (target.const === undefined ? (type === 'boolean' ? [true, false] : undefined) : [target.const]);
   return {
-    ...own,
+    ...target,
     kinds,
-    isNullable: kinds.length < all.length,
-    values: values ?? (parts.includes(undefined) ? undefined : parts.flat()),
+    isNullable: kinds.length < alternatives.length,
+    values: values ?? (valuesOfKinds.includes(undefined) ? undefined : valuesOfKinds.flat()),
   };
 }
 
 export const isFile = ({ format, contentMediaType }) => format === 'binary' || contentMediaType !== undefined;
-const inBrackets = (text) => (/^[^{]* \| /.test(text) ? `(${text})[]` : `${text}[]`);
+const listTypeOf = (type) => (/^[^{]* \| /.test(type) ? `(${type})[]` : `${type}[]`);
 
-/** As TypeScript would say it: a name, or with `describe` what is behind it. */
+/** Writes a type as TypeScript does. A named type becomes its name, or with `describe` its content. */
 export function typeOf(schema, describe = typeOf) {
   const { name, kinds, isNullable, values, type = 'any', items, properties, ...own } = read(schema);
   if (name !== undefined && describe === typeOf) return name;
@@ -36,36 +43,36 @@ export function typeOf(schema, describe = typeOf) {
   if (values !== undefined && type !== 'boolean') return values.map((value) => JSON.stringify(value)).join(' | ');
   if (kinds.length > 1 || isNullable)
     return [...kinds.map((kind) => describe(kind)), ...(isNullable ? ['null'] : [])].join(' | ');
-  if (type === 'array' && items) return inBrackets(describe(items));
+  if (type === 'array' && items) return listTypeOf(describe(items));
   if (own.prefixItems) return `[${own.prefixItems.map((item) => describe(item)).join(', ')}]`;
   const [others = own.additionalProperties] = Object.values(own.patternProperties ?? {});
   if (!properties && others) return `{ [key]: ${describe(others)} }`;
   return isFile(own) ? 'file' : type;
 }
 
-/** The shape of a value, a property a line. */
-export function outline(schema, pad = '', above = []) {
+/** Writes the properties of a value, one in a line. */
+export function outline(schema, indent = '', ancestors = []) {
   const { name, properties, required = [] } = read(schema);
-  if (above.includes(name) || pad.length > 8) return typeOf(schema);
-  const inside = name === undefined ? above : [...above, name];
-  if (properties === undefined) return typeOf(schema, (inner) => outline(inner, pad, inside));
+  if (ancestors.includes(name) || indent.length > 8) return typeOf(schema);
+  const names = name === undefined ? ancestors : [...ancestors, name];
+  if (properties === undefined) return typeOf(schema, (inner) => outline(inner, indent, names));
   const lines = Object.entries(properties).map(([key, property]) => {
-    const about = [...facts(property), follow(property).description?.split('\n')[0]]
-      .filter((fact) => fact && fact.length < 60)
+    const notes = [...facts(property), follow(property).description?.split('\n')[0]]
+      .filter((note) => note && note.length < 60)
       .join(', ');
-    return `${pad}  ${key}${required.includes(key) ? '' : '?'}: ${outline(property, `${pad}  `, inside)}${about && `  // ${about}`}\n`;
+    return `${indent}  ${key}${required.includes(key) ? '' : '?'}: ${outline(property, `${indent}  `, names)}${notes && `  // ${notes}`}\n`;
   });
-  return `{\n${lines.join('')}${pad}}`;
+  return `{\n${lines.join('')}${indent}}`;
 }
 
-/** Undefined for the bound of every whole number, which libraries write into its schema. */
-const bounding = (bound) => (Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound);
+/** Removes a bound that every whole number has. Libraries write it into the schema of an integer. */
+const boundOf = (bound) => (Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound);
 
-/** Bounds and the like, a few words each. */
+/** Lists the bounds, the format and similar keywords of a schema, in a few words each. */
 export function facts(schema) {
   const all = { ...follow(read(schema).kinds[0]), ...follow(schema) };
   const range = (least, most, unit = '') => {
-    const [low, high] = [bounding(least), bounding(most)];
+    const [low, high] = [boundOf(least), boundOf(most)];
     const count = (bound) => `${bound}${unit && (bound === 1 ? unit : `${unit}s`)}`;
     if (low !== undefined && high !== undefined) return low === high ? count(low) : `${low} to ${count(high)}`;
     return low === undefined ? high !== undefined && `at most ${count(high)}` : `at least ${count(low)}`;
@@ -87,32 +94,34 @@ export function facts(schema) {
   return rows.filter(Boolean);
 }
 
-const TEXTS = {
+/** Examples of strings by their `format`. */
+const EXAMPLES = {
   email: 'ada@example.com',
   uuid: '123e4567-e89b-42d3-a456-426614174000',
   date: '2030-01-31',
   uri: 'https://example.com',
 };
-TEXTS['date-time'] = `${TEXTS.date}T12:00:00Z`;
+EXAMPLES['date-time'] = `${EXAMPLES.date}T12:00:00Z`;
 
-const needs = (kind) => read(kind).required?.length ?? 0;
-/** A value that ought to pass. A text without a format is the name of its field. */
+const requiredCount = (kind) => read(kind).required?.length ?? 0;
+
+/** Creates an example that should be valid. A string without a format is the name of its field. */
 export function sample(schema, depth = 0, name = 'text') {
   const { kinds, values, isNullable, type, properties = {}, required = [], items, ...own } = read(schema);
   const given = own.examples?.[0] ?? own.default ?? values?.[0];
   if (given !== undefined || isFile(own)) return given;
-  // A type may contain itself.
+  // The limit ends the example of a recursive type.
   if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
   if (kinds.length > 1 || isNullable)
-    return sample(depth > 2 ? kinds.toSorted((a, b) => needs(a) - needs(b))[0] : kinds[0], depth, name);
+    return sample(depth > 2 ? kinds.toSorted((a, b) => requiredCount(a) - requiredCount(b))[0] : kinds[0], depth, name);
   if (type === 'array')
     return [...Array(own.minItems || +(depth < 4))].map((_, i) =>
       sample(own.prefixItems?.[i] ?? items, depth + 1, name),
     );
-  if (type === 'string') return (TEXTS[own.format] ?? name.slice(0, own.maxLength)).padEnd(own.minLength ?? 0, 'x');
+  if (type === 'string') return (EXAMPLES[own.format] ?? name.slice(0, own.maxLength)).padEnd(own.minLength ?? 0, 'x');
   const step = own.multipleOf ?? 1;
   if (type === 'integer' || type === 'number')
-    return Math.ceil((bounding(own.minimum) ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;
+    return Math.ceil((boundOf(own.minimum) ?? (own.exclusiveMinimum ?? 0) + step) / step) * step;
   const keys = Object.keys(properties).filter((key) => depth < 2 || required.includes(key));
   return type === 'object'
     ? Object.fromEntries(keys.map((key) => [key, sample(properties[key], depth + 1, key)]))

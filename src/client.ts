@@ -1,10 +1,10 @@
-// What a front end imports: a client whose types are the controllers' own, by `import type`. Nothing is generated, and
-// nothing of the server is loaded: this is a module by itself, for browsers and for Node. At run time it knows no
-// controller: the name of an operation says what to send, and the content type of an answer how to read it.
+// The entry `gatefold/client`: a client for front ends, whose types come from the controllers by `import type`. The
+// module runs in browsers and in Node, and loads nothing of the server. At run time it does not know the controllers.
+// The operation's name decides the request, and the answer's content type decides how its body is read.
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
-import { encode, type Given, requestOf, type WireRequest } from './client/request.ts';
+import { encodeBody, type Given, requestOf, type WireRequest } from './client/request.ts';
 import type { Call, CallOptions, Client, ClientOptions } from './client/types.ts';
 
 export { ApiError, type FieldError } from './client/error.ts';
@@ -12,65 +12,66 @@ export type { ServerEvent } from './client/events.ts';
 export type * from './client/types.ts';
 
 /**
- * @param url where the service is: its base URL, with `/api` or without; '' for a page that the service's own origin
- *   serves
+ * Creates a typed client. A call sends its request at once, and returns a promise of the result. A failed call is
+ * rejected with an `ApiError`.
+ *
+ * @param url the base URL of the service, with `/api` or without; '' for a page of the service's own origin
  * @example
- * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization: `Bearer ${token}`
- * }); const user = await api.user.created({ name: 'Ada' }); const order = await api.order['GET {id}']({ path: { id: 7 }
- * });
+ * const authorization = `Bearer ${token}`;
+ * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization });
+ * const user = await api.user.created({ name: 'Ada' });
+ * const friends = await api.user['GET {id}/friends']({ path: { id: 7 } });
  */
 export function createClient<Groups>(url: string, options: ClientOptions = {}): Client<Groups> {
   const base = `${url.replace(/\/(api\/?)?$/, '')}/api/`;
   const operationsOf = (group: string) =>
     withEveryName((name) => (first: unknown, second?: object) => {
-      // A quoted route takes one object, any other operation its data and then options.
+      // A quoted route has one argument with all parts. Another operation has its data and then the options.
       const given = (splitRouteName(name) ? first : { ...second, body: first }) as Given | undefined;
       return start(options, given, () => requestOf(base + group, name, given));
     });
   return withEveryName(operationsOf) as Client<Groups>;
 }
 
-/** An object that has something under every name but `then`, for which `await` would take it for a promise. */
-function withEveryName<T>(make: (name: string) => T): object {
+/** Creates an object that has a value for every name. `then` has none: with it, `await` would treat it as a promise. */
+function withEveryName<T>(create: (name: string) => T): object {
   return new Proxy<Record<string, T>>(Object.create(null), {
-    get(made, name) {
+    get(created, name) {
       if (typeof name !== 'string' || name === 'then') return undefined;
-      made[name] ??= make(name);
-      return made[name];
+      created[name] ??= create(name);
+      return created[name];
     },
   });
 }
 
-/**
- * Sends at once. The body is read when somebody asks for the result, so that a download can be had as a stream instead.
- */
+/** Sends a request at once, and reads the body only when the result is awaited. `response` has the body as a stream. */
 function start(
   client: ClientOptions,
-  { signal, headers: own, timeout = client.timeout }: CallOptions = {},
+  { signal, headers: callHeaders, timeout = client.timeout }: CallOptions = {},
   prepare: () => WireRequest,
 ): Call<unknown> {
   const abort = new AbortController();
   const cancel = () => abort.abort(signal?.reason);
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { signal: abort.signal });
-  // Lets go of the connection, if it is still held, and of the caller's signal. A caller who reads `response` keeps
-  // both: an abort must still end the download.
+  // Closes a connection that is still open, and stops listening to the caller's signal. A caller who reads `response`
+  // keeps both, because an abort must still end the download.
   const close = () => abort.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
     const { url, verb, data } = prepare();
-    const headers = new Headers({ ...client.headers, ...own });
+    const headers = new Headers({ ...client.headers, ...callHeaders });
     const authorization =
       typeof client.authorization === 'function' ? await client.authorization() : client.authorization;
     if (authorization) headers.set('authorization', authorization);
     if (lastEventId) headers.set('last-event-id', lastEventId);
-    const body = encode(data, headers);
+    const body = encodeBody(data, headers);
     const { fetch: request = fetch } = client;
-    // Node takes a stream as a body only with `duplex`, which the type does not know.
+    // Node accepts a stream as a body only with `duplex`, which `RequestInit` lacks.
     const init = { method: verb, headers, body, signal: abort.signal, duplex: 'half' };
-    const response = await limited(request(url, init as RequestInit));
+    const response = await withTimeout(request(url, init as RequestInit));
     if (response.ok) return response;
-    throw refusalOf(response, await limited(response.text()));
+    throw createError(response, await withTimeout(response.text()));
   }
 
   async function read(response: Response): Promise<unknown> {
@@ -79,24 +80,24 @@ function start(
       return readEvents(response, prepare().verb === 'GET' ? send : undefined, abort);
     try {
       if (/[/+]json\b/.test(type))
-        return await limited(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
-      const bytes = await limited(response.blob());
-      // What has neither a type nor a byte has no body, as 204.
+        return await withTimeout(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
+      const bytes = await withTimeout(response.blob());
+      // An answer without a type and without bytes, such as a 204, has no body.
       return type || bytes.size > 0 ? bytes : undefined;
     } finally {
       close();
     }
   }
 
-  /** What goes wrong on the way, in one class. */
-  async function limited<T>(work: Promise<T>): Promise<T> {
-    const late = () => abort.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
-    const timer = timeout === undefined ? undefined : setTimeout(late, timeout);
+  /** Waits for a step of the request at most `timeout` ms, and turns every failure into an `ApiError`. */
+  async function withTimeout<T>(step: Promise<T>): Promise<T> {
+    const abortLate = () => abort.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
+    const timer = timeout === undefined ? undefined : setTimeout(abortLate, timeout);
     try {
-      return await work;
+      return await step;
     } catch (cause) {
       if (abort.signal.aborted) throw abort.signal.reason;
-      throw new ApiError(0, 'NETWORK_ERROR', 'No whole answer came from the service', { cause });
+      throw new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
     } finally {
       clearTimeout(timer);
     }
@@ -107,27 +108,27 @@ function start(
     throw error;
   });
   let result: Promise<unknown> | undefined;
-  const wait = () => {
+  const readOnce = () => {
     result ??= response.then(read);
     return result;
   };
   return {
     response,
-    // biome-ignore lint/suspicious/noThenProperty: a call is a promise whose body is read when somebody awaits it.
-    then: (done, failed) => wait().then(done, failed),
-    catch: (failed) => wait().catch(failed),
-    finally: (done) => wait().finally(done),
+    // biome-ignore lint/suspicious/noThenProperty: a call is a promise that reads its body when a caller awaits it.
+    then: (done, failed) => readOnce().then(done, failed),
+    catch: (failed) => readOnce().catch(failed),
+    finally: (done) => readOnce().finally(done),
     [Symbol.toStringTag]: 'Call',
   };
 }
 
-function refusalOf(response: Response, text: string): ApiError {
+function createError(response: Response, text: string): ApiError {
   const { status, statusText } = response;
   let envelope: { error_code?: string; message?: string; errors?: readonly FieldError[]; request_id?: string } = {};
   try {
     envelope = Object(JSON.parse(text));
   } catch {
-    // Of somebody between here and the service.
+    // The answer is not the service's: a proxy may have sent it.
   }
   const {
     error_code: code = `HTTP_${status}`,

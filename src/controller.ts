@@ -1,5 +1,5 @@
-// What the author of a controller imports: `import { HttpError, type ControllerParams } from 'gatefold'`.
-// Types, and what a controller throws and returns; nothing of the server.
+// The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
+// Its values are the errors and results of operations. It loads nothing of the server.
 import type { IncomingMessage } from 'node:http';
 
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from './base/errors.ts';
@@ -8,33 +8,33 @@ export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
 export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
 export { Reply, type ReplyHeaders } from './controller/reply.ts';
 
-/** @param fields JSON-safe facts. No secret belongs in a log. */
+/** Writes to the service's log. `fields` must be JSON-safe, and must not contain secrets. */
 export interface OperationLog {
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** The application that a request's credential belongs to. No secret is in it. */
+/** The application that a request's credential belongs to. Its fields contain no secret. */
 export interface CallingApplication {
   readonly id: string;
   readonly name: string;
   readonly description?: string;
   /** The identity that registered it: OpenID Connect `iss` and `sub`. */
   readonly owner?: { readonly issuer: string; readonly subject: string };
-  /** What it may do, as its row of the credentials table says. */
+  /** The scopes of its row in the credentials table. */
   readonly scopes?: readonly string[];
 }
 
-/** What is known of the parts of a request: `ControllerParams<{ path: { id: string } }>`. */
+/** The types of a request's path and query: `ControllerParams<{ path: { id: string } }>`. The server checks them. */
 export interface ParamsShape {
   readonly path?: object;
   readonly query?: object;
 }
 
 /**
- * The controller params: the second argument of every operation. The enumerable fields are JSON-safe;
- * `path` and what follows it are not enumerable, so an echo of the params never carries them.
+ * The second argument of every operation. The fields before `path` are enumerable and JSON-safe. `path` and the fields
+ * after it are not enumerable, so a result that contains the params does not send them.
  */
 export interface ControllerParams<Shape extends ParamsShape = object> {
   /** The handler group as the URL names it: `user` for `/api/user`. */
@@ -45,37 +45,40 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly verb: string;
   /** All path segments after the group, percent-decoded. */
   readonly slugs: string[];
-  /** The query string; a repeated key is an array. Has no prototype. */
+  /** The query string; a repeated key is an array. The object has no prototype. */
   readonly query: Shape extends { readonly query: infer Query } ? Query : Record<string, string | string[]>;
   /** The request id: the client's `X-Request-Id` when it is well formed, else a new one. */
   readonly requestId: string;
-  /** Of a request with a registered credential alone. */
+  /** The calling application. Undefined: the request has no registered credential. */
   readonly application?: CallingApplication;
-  /** What the segments named in its route are, decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
+  /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
   /**
-   * The body as it arrived, after `Content-Encoding` and before any parsing: what an HMAC is made over. Empty without a
-   * body.
+   * The bytes of the body, decompressed but not parsed. A signature (HMAC) of the body is verified with them. Empty
+   * without a body.
    */
   readonly bytes: Uint8Array;
-  /** Lines of the service's own log, with the request id, the group and the operation. */
+  /** The service's log. Each line has the request id, the group and the operation. */
   readonly log: OperationLog;
-  /** The client's address; behind `TRUSTED_PROXIES` what those say. */
+  /** The client's IP address. Behind `TRUSTED_PROXIES`, the address that these proxies report. */
   readonly address: string;
-  /** Work after the answer: a worker that ends waits for it, up to `DRAIN_TIMEOUT`; its rejection is logged. */
+  /**
+   * Registers work that continues after the answer. A worker that ends waits for the work, up to `DRAIN_TIMEOUT`. The
+   * service logs a rejection.
+   */
   readonly waitUntil: (work: PromiseLike<unknown>) => void;
-  /** Of a client that reconnects to an event stream: the `id` of the last event it has seen. */
+  /** The `id` of the last event that a client received before it reconnects to an event stream. */
   readonly lastEventId: string | undefined;
-  /** The request as Node has it. Its body has been read already. */
+  /** Node's own request object. Its body has already been read. */
   readonly request: IncomingMessage;
-  /** Aborted when the client is gone or the operation is out of time. */
+  /** Aborted when the client disconnects or the operation exceeds its time limit. */
   readonly signal: AbortSignal;
 }
 
 export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;
 
-// Plain types with a constraint, for the types of operations: TypeScript sees a string or a number, the check sees
-// more.
+// Types with a constraint, for the signatures of operations. For TypeScript they are strings and numbers; the server
+// also checks the constraint.
 
 /** A whole number, from -(2^53 - 1) to 2^53 - 1. */
 export type Int = number;

@@ -1,6 +1,5 @@
-// What the test of a controller imports: the whole service over a port of its own, in the process of the test, so that
-// breakpoints and coverage of the controllers work. No cluster, no watching: what is loaded is what was there at the
-// start.
+// The entry `gatefold/testing`: runs the complete service on a free port in the process of a test, so that breakpoints
+// and coverage work in the controllers. There is no cluster and no watching: the service loads the controllers once.
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -20,69 +19,70 @@ import { createWorkerParts, type WorkerParts } from './worker/parts.ts';
 export interface TestOptions {
   /** The folder of controllers; default: `./controllers`. */
   readonly controllers?: string;
-  /** The folder of the tables of credentials and identity providers; default: an empty one that is gone afterwards. */
+  /** The folder of the tables of credentials and identity providers; default: an empty one, removed afterwards. */
   readonly data?: string;
   /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Events of level error that the log may have: `['request-failed']`. */
+  /** The log events of level error that the test expects: `['request-failed']`. Any other one fails `close`. */
   readonly expectedErrors?: readonly string[];
 }
 
-/** A line of the service's log, all levels. `event` is a name of docs/OPERATING.md. */
+/** A line of the service's log. docs/OPERATING.md lists the events. */
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly event: string;
   readonly [field: string]: unknown;
 }
 
-/** What `fetch` takes, and `json`: a body to be sent as JSON. (`fetch` itself says `text/plain` of a string.) */
+/** The options of `fetch`, and `json`. */
 export interface TestRequest extends RequestInit {
+  /** A value to send as a JSON body, with its `Content-Type`. For a string in `body`, `fetch` sets `text/plain`. */
   readonly json?: unknown;
 }
 
-/** Who calls. */
+/** A caller of the service. */
 export interface TestCaller {
-  /** `fetch` from the service; the path may leave out `/api`. */
+  /** Sends a request to the service by the global `fetch`. The path may leave out `/api`. */
   fetch(path: string, init?: TestRequest): Promise<Response>;
-  /** The typed client: `api.client<{ book: typeof BookController }>()`. */
+  /** Creates a typed client: `api.client<{ book: typeof BookController }>()`. */
   client<Groups>(options?: ClientOptions): Client<Groups>;
 }
 
+/** A credential for a test, with the rights that a row of the credentials table would give. */
 export interface TestCredential {
-  /** What the operation sees as `params.application`. */
+  /** The fields of `params.application`; default: a generated `id`, and the name `test`. */
   readonly application: Partial<CallingApplication>;
-  /** The groups that it may call by their URLs; default: `'*'`, all. */
+  /** The groups that the credential may call by their URLs; default: `'*'`, all. */
   readonly groups?: readonly string[] | '*';
-  /** Or the one group that serves all its requests, whatever stands in the URL. */
+  /** The one group that serves all requests of the credential, whatever their URL. */
   readonly handler?: string;
-  /** The verbs it may use; default: all. */
+  /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
 }
 
-/** A caller without a credential, and what belongs to the service itself. */
+/** A running service. Its own `fetch` and `client` send no credential. */
 export interface TestApi extends TestCaller, AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** The log so far. */
+  /** The lines of the log so far, of all levels. */
   readonly lines: readonly LogLine[];
-  /** A caller with a credential that stands in no table. */
+  /** Returns a caller with a credential. No table needs to have the credential. */
   as(credential: TestCredential): TestCaller;
-  /** Events of level error that this test is about; without it, they make `close` fail. */
+  /** Adds log events of level error that the test expects. Any other one fails `close`. */
   expectErrors(...events: string[]): void;
   /**
-   * Ends the service. `await using` and `after(() => api.close())` call it.
+   * Ends the service. A test calls it by `await using` or by `after(() => api.close())`.
    *
-   * @throws Error when the log has lines of level error that nobody expected
+   * @throws Error when the log has a line of level error that the test does not expect
    */
   close(): Promise<void>;
 }
 
 /**
- * Serves a folder of controllers in this process, on a free port of loopback. A module is loaded once in a process, as
- * by any other import: what it keeps in variables, several services of one process share. The last of them that closes
- * disposes of their controllers.
+ * Serves a folder of controllers in this process, on a free port of loopback. Node loads a module once in a process,
+ * so all services of the process share its variables. The controllers are disposed of when the last service closes.
  *
- * @throws Error when a setting makes no sense, when the folder cannot be read, and when a controller does not load,
+ * @throws Error when a setting is not valid, when the folder cannot be read, and when a controller does not load,
  *   unless `group-not-loadable` is expected
  * @example
  * const api = await startTest({ controllers: './controllers' });
@@ -106,10 +106,15 @@ export async function startTest({
   const write = (line: string) => void lines.push(JSON.parse(line));
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: settings.logLevel, sink });
-  const handedOut = new Map<string, Caller>();
-  const parts = await createWorkerParts({ settings, log, sink, withCallers: (table) => amongThem(handedOut, table) });
+  const testCallers = new Map<string, Caller>();
+  const parts = await createWorkerParts({
+    settings,
+    log,
+    sink,
+    withCallers: (table) => addTestCallers(testCallers, table),
+  });
   const { server } = parts.app;
-  open.add(parts);
+  openServices.add(parts);
 
   async function close(): Promise<void> {
     for (
@@ -120,8 +125,8 @@ export async function startTest({
     parts.app.giveUpWork();
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
-    if (open.delete(parts)) undisposed.push(parts);
-    if (open.size === 0) await Promise.all(undisposed.splice(0).map(({ groups }) => groups.dispose()));
+    if (openServices.delete(parts)) undisposedServices.push(parts);
+    if (openServices.size === 0) await Promise.all(undisposedServices.splice(0).map(({ groups }) => groups.dispose()));
     parts.close();
     if (data === undefined) removeDataDir(dataDir);
     refuseErrors(lines, expected);
@@ -136,7 +141,7 @@ export async function startTest({
     await close().catch(() => {});
     throw error;
   }
-  // A test that forgets to close it ends all the same.
+  // The process of a test ends even when the test has not closed the service.
   server.unref();
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
@@ -146,9 +151,9 @@ export async function startTest({
     lines,
     ...callerOf(url),
     as({ application, handler, groups = handler === undefined ? '*' : undefined, methods }) {
-      const id = `test${String(handedOut.size + 1).padStart(8, '0')}`;
+      const id = `test${String(testCallers.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
-      handedOut.set(authorization, {
+      testCallers.set(authorization, {
         kind: 'row',
         row: {
           application: { id, name: 'test', ...application },
@@ -166,7 +171,7 @@ export async function startTest({
   };
 }
 
-/** The service would take one that is not there for empty. */
+/** The service treats a missing folder as an empty one. In a test that is a mistake. */
 function checkFolder(dir: string): void {
   try {
     listControllers(dir);
@@ -175,15 +180,15 @@ function checkFolder(dir: string): void {
   }
 }
 
+/** The open services of this process. */
+const openServices = new Set<WorkerParts>();
 /**
- * Services of this process that are open, and those that are closed whose controllers are not disposed of yet. All of
- * them share what modules hold, such as a pool of connections: so the last one that closes disposes of the controllers
- * of all.
+ * Closed services whose controllers are not disposed of. All services of the process share the variables of modules,
+ * such as a pool of connections. So the controllers are disposed of when the last service closes.
  */
-const open = new Set<WorkerParts>();
-const undisposed: WorkerParts[] = [];
+const undisposedServices: WorkerParts[] = [];
 
-/** Folders of tables that tests did without. One that is never closed, or does not start, leaves none behind either. */
+/** The data folders that this module has created. At its exit the process removes those of services without `close`. */
 const dataDirs = new Set<string>();
 process.once('exit', () => dataDirs.forEach(removeDataDir));
 
@@ -198,9 +203,9 @@ function removeDataDir(dir: string): void {
   dataDirs.delete(dir);
 }
 
-/** Credentials of the test come first; any other header is for the table. */
-function amongThem(handedOut: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
-  return { ...table, identify: (authorization) => handedOut.get(authorization) ?? table.identify(authorization) };
+/** Returns a table that looks for a credential of the test before the credentials of the table. */
+function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
+  return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
 function callerOf(url: string, authorization?: string): TestCaller {
@@ -212,41 +217,43 @@ function callerOf(url: string, authorization?: string): TestCaller {
         headers.set('content-type', 'application/json');
       }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
-      const below = path.replace(/^(?:\/?api(?![^/?]))?\/?/, '');
-      return fetch(`${url}/api/${below}`, { ...init, headers });
+      const apiPath = path.replace(/^(?:\/?api(?![^/?]))?\/?/, '');
+      return fetch(`${url}/api/${apiPath}`, { ...init, headers });
     },
     client: (options) => createClient(url, { authorization, ...options }),
   };
 }
 
+/** @throws Error when the log has a line of level error that the test does not expect */
 function refuseErrors(lines: readonly LogLine[], expected: ReadonlySet<string>): void {
-  const surprises = lines.filter(({ level, event }) => level === 'error' && !expected.has(event));
-  if (surprises.length === 0) return;
-  const told = surprises.map(
-    ({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indented(stack)}`,
+  const unexpected = lines.filter(({ level, event }) => level === 'error' && !expected.has(event));
+  if (unexpected.length === 0) return;
+  const descriptions = unexpected.map(
+    ({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indent(stack)}`,
   );
   throw new Error(
-    `The log has errors that the test does not expect (expectErrors names those it does):${told.join('')}`,
+    `The log has errors that the test does not expect (call expectErrors with those it does):${descriptions.join('')}`,
   );
 }
 
-function indented(stack: unknown): string {
+function indent(stack: unknown): string {
   return typeof stack === 'string' ? `\n    ${stack.replaceAll('\n', '\n    ')}` : '';
 }
 
-/** What an echo of the params has; all else is there and not enumerable. */
-const ECHOED = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
+/** The enumerable fields of the params. A result that contains the params sends only these. */
+const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
 
 /**
- * The second argument of an operation, for calling one as a function: `new BookController().index({}, createParams())`.
+ * Creates the second argument of an operation, for a test that calls the operation as a function:
+ * `new BookController().index({}, createParams())`.
  *
- * @param given what the operation reads; all else is as for `GET /api/test`
+ * @param given the fields that the operation reads; the others are those of `GET /api/test`
  */
 export function createParams<
   Path extends object = Readonly<Record<string, string>>,
   Query extends object = Record<string, string | string[]>,
 >(given: GivenParams<Path, Query> = {}): ControllerParams<{ path: Path; query: Query }> {
-  const usual = {
+  const defaults = {
     ...{
       page: 'test',
       method: 'index',
@@ -260,13 +267,14 @@ export function createParams<
     ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
     ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {} },
   };
-  const fields = Object.entries({ ...usual, ...given }).map(([name, value]) => [
+  const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
     name,
-    { value, enumerable: ECHOED.has(name) },
+    { value, enumerable: ENUMERABLE.has(name) },
   ]);
   return Object.defineProperties({}, Object.fromEntries(fields)) as ControllerParams<{ path: Path; query: Query }>;
 }
 
+/** Any fields of the params, with a path and a query of the operation's types. */
 export interface GivenParams<Path, Query> extends Partial<Omit<ControllerParams, 'path' | 'query'>> {
   readonly path?: Path;
   readonly query?: Query;

@@ -1,9 +1,12 @@
-// The one class that a call of the client is rejected with. It knows the service's envelope and nothing of fetch.
+// The error of the client's calls. This file knows the service's error envelope, and does not know `fetch`.
 
-/** One wrong field. `pointer` is a JSON pointer (RFC 6901): `/items/0/price`. */
+/** One wrong field of a request. */
 export interface FieldError {
+  /** The part of the request that has the field. Undefined: the controller named none. */
   readonly in?: 'body' | 'query' | 'path';
+  /** A JSON pointer (RFC 6901) into that part: `/items/0/price`; empty: the part itself. */
   readonly pointer: string;
+  /** `must be a number`, `is missing`. */
   readonly message: string;
 }
 
@@ -14,20 +17,20 @@ export interface ApiErrorDetails {
   readonly cause?: unknown;
 }
 
-/** What a call is rejected with. Only a call whose own `signal` was aborted is rejected with the signal's reason. */
+/** The error of a failed call. A call whose own `signal` is aborted is rejected with the signal's reason instead. */
 export class ApiError extends Error {
-  /** The HTTP status; 0: no answer came. */
+  /** The HTTP status; 0: no complete answer came. */
   readonly status: number;
   /**
-   * `error_code` of the answer. Without an answer `NETWORK_ERROR` or `TIMEOUT`; `HTTP_502` of a proxy that sent no
-   * envelope.
+   * The `error_code` of the answer. `HTTP_502` and the like: the answer, from a proxy for example, has no `error_code`.
+   * `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
    */
   readonly code: string;
-  /** Each wrong field, of `INVALID_DATA` and of errors that the controller gave details. */
+  /** The wrong fields: of `INVALID_DATA`, and of an error to which the controller added details. */
   readonly errors: readonly FieldError[];
-  /** To be looked for in the service's log. */
+  /** The id of the request in the service's log. */
   readonly requestId: string | undefined;
-  /** For its headers: the body has been read. */
+  /** The answer, for its headers. Its body has been read. */
   readonly response: Response | undefined;
 
   constructor(

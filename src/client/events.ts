@@ -1,26 +1,26 @@
-// Server-sent events (HTML standard, 9.2) as an async iterable. A stream that breaks off, or that the service ends
-// because its code is replaced, is asked for again with the last id. One that has come to its end says so in a last
-// comment, `: end`.
+// Reads server-sent events (HTML standard, 9.2) as an async iterable. When a stream breaks off, or the service ends the
+// stream to replace its code, the reader requests the stream again with the last id. A stream that is complete ends
+// with the comment `: end`, and is not requested again.
 import { ApiError } from './error.ts';
 
 /** One server-sent event. */
 export interface ServerEvent<T = unknown> {
-  /** `message` unless the controller named it. */
+  /** The type that the controller gave the event; else `message`. */
   readonly event: string;
-  /** The last one that was sent; '' before the first. */
+  /** The id of this event, or of the last event that had one; '' when none had one. */
   readonly id: string;
   readonly data: T;
 }
 
-/** Asks for the stream once more, from behind this id on. */
+/** Requests the stream again, with the events after this id. */
 export type Resume = (lastId: string) => Promise<Response>;
 
-/** Milliseconds before a stream that broke off is asked for again, until the service says otherwise. */
+/** Milliseconds before a stream that broke off is requested again. The service may send another value. */
 const RETRY = 1000;
 
 /**
- * @param resume undefined: the stream cannot be asked for twice
- * @param abort of the connection, which is let go of when the reader has had enough, too
+ * @param resume undefined: the request must not be repeated, so the first stream is the only one
+ * @param abort closes the connection, also when the reader stops early
  */
 export async function* readEvents(
   first: Response,
@@ -33,12 +33,12 @@ export async function* readEvents(
     while (!stream.isAtEnd) {
       try {
         response ??= await (resume as Resume)(stream.lastId);
-        // Where HTTP says that there is nothing more (204), there is not.
+        // A 204 has no stream: the HTML standard ends the reconnecting here.
         if (response.status !== 200) return;
-        yield* eventsOf(response, stream);
+        yield* parseEvents(response, stream);
       } catch (error) {
         if (abort.signal.aborted) throw abort.signal.reason;
-        if (resume === undefined || !isPassing(error)) throw error;
+        if (resume === undefined || !isTemporary(error)) throw error;
       }
       if (resume === undefined) return;
       response = undefined;
@@ -56,19 +56,19 @@ function pause(ms: number, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** No answer, or one of a service that is being restarted. */
-function isPassing(error: unknown): boolean {
+/** Whether a later request may succeed: no answer came, or the service is being restarted. */
+function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }
 
-async function* eventsOf(
+async function* parseEvents(
   response: Response,
   stream: { lastId: string; retry: number; isAtEnd: boolean },
 ): AsyncGenerator<ServerEvent, void> {
   let event = '';
   let data: string[] = [];
   let id = stream.lastId;
-  for await (const line of linesOf(response)) {
+  for await (const line of readLines(response)) {
     if (line === '') {
       stream.lastId = id;
       if (data.length > 0) yield { event: event || 'message', id, data: parseData(data.join('\n')) };
@@ -86,7 +86,7 @@ async function* eventsOf(
   }
 }
 
-async function* linesOf({ body }: Response): AsyncGenerator<string, void> {
+async function* readLines({ body }: Response): AsyncGenerator<string, void> {
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let text = '';
@@ -94,7 +94,7 @@ async function* linesOf({ body }: Response): AsyncGenerator<string, void> {
     for (;;) {
       const { done, value } = await reader.read();
       text += done ? decoder.decode() : decoder.decode(value, { stream: true });
-      // A CR at the very end may be half of a CRLF.
+      // A CR at the end of a chunk may be the first half of a CRLF.
       const lines = text.split(done ? /\r\n|\n|\r/ : /\r\n|\n|\r(?!$)/);
       text = lines.pop() ?? '';
       yield* lines;
@@ -105,7 +105,7 @@ async function* linesOf({ body }: Response): AsyncGenerator<string, void> {
   }
 }
 
-/** A controller's value comes as JSON; its own text as it is. */
+/** Parses the data of an event. A text that is not JSON stays a text. */
 function parseData(data: string): unknown {
   try {
     return JSON.parse(data);

@@ -1,37 +1,41 @@
-// The types of the client, made from those of the controllers: what a call takes is what JSON, a form or a URL can
-// carry of the operation's annotations, what it gives is what JSON leaves of the result. Types alone.
+// The types of the client, derived from the types of the controllers. A call takes the operation's types as JSON, a
+// form or a URL can carry them. It returns the result's type as JSON leaves it. This file has only types.
 import type { Verb } from '../base/route-name.ts';
 import type { EventStream } from '../controller/event-stream.ts';
 import type { Reply } from '../controller/reply.ts';
 import type { ServerEvent } from './events.ts';
 
 export interface ClientOptions {
-  /** The value of `Authorization`, or what each request gets it from: `Bearer gfk_…`. */
+  /** The value of the header `Authorization`: `Bearer gfk_…`. A function is called for each request. */
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
-  /** Go with every request. */
+  /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Milliseconds to wait for the head of an answer, and again for its body; default: no limit. Events may take their
-   * time.
+   * Milliseconds to wait for the head of an answer, and again for its body; default: no limit. The body of an event
+   * stream has no limit.
    */
   readonly timeout?: number | undefined;
-  /** In the place of the global `fetch`. */
+  /** A function to use instead of the global `fetch`. */
   readonly fetch?: typeof fetch | undefined;
 }
 
-/** Of one call. */
+/** The options of one call. */
 export interface CallOptions {
+  /** Aborts the call, which is then rejected with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+  /** Milliseconds, instead of `timeout` of the client. */
   readonly timeout?: number | undefined;
+  /** Headers of this request. A header replaces the client's header of the same name. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The result. `response` is the answer with its body unread: for its headers, or for a download as a stream. */
+/** The result of a call. A failed call is rejected with an `ApiError`. */
 export interface Call<T> extends Promise<T> {
+  /** The answer with its body unread: for its headers, or for a download as a stream. */
   readonly response: Promise<Response>;
 }
 
-/** Page → group: `{ user: typeof UserController }`. */
+/** The client of a service. `Groups` has each group by its name in the URL: `{ user: typeof UserController }`. */
 export type Client<Groups> = { readonly [Page in keyof Groups]: GroupClient<InstanceOf<Groups[Page]>> };
 
 type InstanceOf<Controller> = Controller extends new (...args: never[]) => infer Instance ? Instance : Controller;
@@ -55,7 +59,7 @@ type OperationName<Name, Member> = Name extends `_${string}`
 type Method = (...args: never[]) => unknown;
 type Bodiless = 'GET' | 'HEAD' | 'DELETE';
 type Nothing = Record<never, never>;
-/** One object, or none where nothing in it is needed. */
+/** One argument, which is optional if all its fields are. */
 type Optional<T> = Nothing extends T ? [options?: T] : [options: T];
 
 /** `'GET {id}'` → its method and `{id}`; `'PUT'` has no pattern. */
@@ -77,9 +81,12 @@ type ArgumentsOf<Name, Data, Params> =
     : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
 
 interface NamedOptions extends CallOptions {
-  /** Further segments of the path, `params.slugs` of the operation. */
+  /** Further segments of the path. The operation gets them as `params.slugs`. */
   readonly slugs?: readonly (string | number)[] | undefined;
-  /** How an operation is called that is not in the verb table; default: POST. With GET its data is the query. */
+  /**
+   * The HTTP method of an operation that is not a verb operation; default: POST. With GET, HEAD and DELETE its data is
+   * the query.
+   */
   readonly method?: Verb | undefined;
 }
 
@@ -115,7 +122,7 @@ type PathValue<Name, Params> = Params extends { path: infer Path }
 type Text = string | number | boolean | Date;
 type SentText<T> = string extends T ? Text : Sent<T>;
 
-/** What a caller may give for what an operation takes. */
+/** The type that a caller gives for an operation's type: for a `Date` also its text, for an object of files a form. */
 export type Sent<T> = unknown extends T
   ? T
   : T extends Scalar
@@ -136,7 +143,7 @@ interface NodeReadable {
   read: Method;
 }
 
-/** What the service answers for a result: as it is when it is an object or a list, wrapped when it is not. */
+/** The type of the answer for a result. An object or a list is sent as it is; `7` is sent as `{ data: 7 }`. */
 export type Answer<Result> = unknown extends Result
   ? Result
   : // biome-ignore lint/suspicious/noConfusingVoidType: it is what an operation without `return` gives.
@@ -154,14 +161,14 @@ export type Answer<Result> = unknown extends Result
               ? Blob
               : Json<Result>;
 
-/** A `Reply` without a body has none, whatever its status. */
+/** The answer of a `Reply`. Undefined for one without a body, and for a status that never has one. */
 type AnswerOfReply<Status, Body> = Status extends 204 | 205 | 304
   ? undefined
   : Body extends undefined
     ? undefined
     : Answer<Body>;
 
-/** The answer of an operation that gave no value. */
+/** The answer of an operation that returns undefined, null or true. */
 export interface Done {
   status: 'success';
   message: string;
@@ -169,7 +176,7 @@ export interface Done {
   timestamp: number;
 }
 
-/** What JSON leaves of a type: a `Date` comes as a text, a method not at all. */
+/** A type as JSON leaves it: a `Date` becomes a text, and a method is removed. */
 export type Json<T> = unknown extends T
   ? T
   : T extends Scalar

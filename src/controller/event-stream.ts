@@ -1,14 +1,14 @@
-// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. What is sent, and when, is
-// http/answer/event-stream.ts.
+// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. http/answer/event-stream.ts sends them.
 
-/** One event. `data` is sent as JSON, so that a client can always parse it. */
+/** One server-sent event. */
 export interface ServerEvent<Data = unknown> {
+  /** Sent as JSON, so that every client can parse it. */
   readonly data: Data;
   /** The type that a client listens to; default: `message`. */
   readonly event?: string;
-  /** Comes back as `params.lastEventId` when the client reconnects. */
+  /** The id that a client sends back when it reconnects. The operation then gets it as `params.lastEventId`. */
   readonly id?: string;
-  /** Milliseconds that the client waits before it reconnects, from now on. */
+  /** Milliseconds that the client waits before each later reconnection. */
   readonly retry?: number;
 }
 
@@ -31,12 +31,13 @@ export class EventStream<Data = unknown> {
 Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 
 /**
- * Returned by an operation, it answers with an event for each item of `source`. An item is a value, or `{ data, event?,
- * id?, retry? }`. The stream ends with its source, and when the client leaves. The service ends the stream when the
- * credential is revoked or expires, and when the worker makes room for new code. The client then reconnects by itself,
- * and `params.lastEventId` says where it was. `params.signal` is aborted in all these cases.
+ * Creates a result that sends one event for each item of `source`. An item is a value, or
+ * `{ data, event?, id?, retry? }`. The stream ends with its source, and when the client disconnects. The service also
+ * ends the stream when the credential is revoked or expires, and when new code replaces the worker. The client then
+ * reconnects, and `params.lastEventId` is the id of the last event that it has received. When a stream ends early,
+ * `params.signal` is aborted.
  *
- * @throws TypeError when `source` is no async iterable, or `retry` no number of milliseconds
+ * @throws TypeError when `source` is not an async iterable, or `retry` is not a number of milliseconds
  */
 export function eventStream<Data>(
   source: AsyncIterable<ServerEvent<Data> | Data>,
@@ -49,7 +50,7 @@ export function eventStream<Data>(
   return new EventStream(source, options);
 }
 
-/** The longest time that a client's timer takes. A longer one would end at once. */
+/** The longest timer of JavaScript, in ms. A longer one would fire at once. */
 const LONGEST_RETRY = 2 ** 31 - 1;
 
 /** Checks a number of milliseconds. @throws TypeError */

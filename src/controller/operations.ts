@@ -1,8 +1,8 @@
-// What a controller says about its operations beside the code: `static operations`. Types alone; what is read of it at
-// load, and refused, is groups/operation-settings.ts.
+// The types of `static operations`, the settings that a controller declares for its operations. This file has only
+// types. groups/operation-settings.ts reads the settings, and refuses wrong ones.
 import type { Reply } from './reply.ts';
 
-/** Any schema object of the Standard Schema convention (zod, valibot, arktype, …); https://standardschema.dev. */
+/** A schema object of zod, valibot, arktype, … by the interface of https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1;
@@ -12,42 +12,40 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** Who may call: anybody, any live credential (else 401), or a credential with the scope (else 403). */
+/**
+ * The callers that an operation accepts: `'anyone'`; `'application'`, a valid credential (else 401); `{ scope }`, a
+ * credential with that scope (else 403).
+ */
 export type Access = 'anyone' | 'application' | { readonly scope: string };
 
-/** `Data`, `Query` and `Result` are what the operation takes and answers: a schema for one of them must make that. */
+/** The settings of one operation. `Data`, `Query` and `Result` are its own types, which its schemas must produce. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
-  /** Media types or ranges (`image/*`) let in beside JSON, forms and text; their `data` is a `Blob`. */
+  /** Media types or ranges (`image/*`) that are accepted beside JSON, forms and text. Their `data` is a `Blob`. */
   readonly accepts?: readonly string[];
-  /** Bytes, counted after inflating; default: the service's `BODY_LIMIT`. */
+  /** The longest body in bytes, after decompression; default: the service's `BODY_LIMIT`. */
   readonly bodyLimit?: number;
-  /** Milliseconds; default: the service's `OPERATION_TIMEOUT`. */
+  /** The longest run time in milliseconds; default: the service's `OPERATION_TIMEOUT`. */
   readonly timeout?: number;
-  /** Default: `'anyone'`. */
+  /** The callers that may call the operation (else 401 or 403); default: `'anyone'`. */
   readonly access?: Access;
   /**
-   * How often one caller may call it, by credential, else by address: `100/s`, `5000/h burst 200`; more get 429
-   * `RATE_LIMITED`.
+   * The rate limit of each caller, by credential or else by address: `100/s`, `5000/h burst 200`. A call above it gets
+   * 429 `RATE_LIMITED`.
    */
   readonly limit?: string;
-  /**
-   * A schema for the body; or `'stream'`: `data` is a `ReadableStream` of its bytes, which are never held in memory.
-   */
+  /** A schema for the body. Or `'stream'`: `data` is a `ReadableStream` of the bytes, which are not buffered. */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
-  /** A schema for the query: `params.query`, and `data` where the data is the query. */
+  /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
-  /** A schema for the result: it documents. A `Date` may stand in it as the text that it is sent as. */
+  /** A schema for the result, for the document only. The schema may declare a `Date` as its text. */
   readonly result?: StandardSchema<unknown, Result>;
-  /** Of an answer that is no `Reply`: 200 to 299, without 204 and 205, which have no body. Default: 200. */
+  /** The status of a result that is not a `Reply`: 200 to 299, except 204 and 205, which have no body; default: 200. */
   readonly status?: number;
-  /**
-   * `true` says aloud that the types of this operation's request are not checked. Schemas still check it. Default:
-   * `false`.
-   */
+  /** Whether the types of the request are ignored. Schemas still check the request; default: `false`. */
   readonly unchecked?: boolean;
-  /** One line for the document. */
+  /** One line for the document, instead of the first line of the doc comment. */
   readonly summary?: string;
-  /** Not in the document. */
+  /** Whether the document leaves the operation out; default: `false`. */
   readonly hidden?: boolean;
 }
 
@@ -58,15 +56,20 @@ export type OperationName<Controller> = {
   string;
 
 /**
- * `static operations: Operations<UserController> = { created: { access: 'application' }, '*': { timeout: 5000 } }`: for
- * one operation, or `'*'` for all. What one operation says wins over `'*'`; what an ancestor says holds until a class
- * says otherwise.
+ * The settings of a controller, for one operation by its name, or for all by `'*'`. A setting of one operation wins
+ * over `'*'`. A class inherits the settings of its ancestors, and its own settings win.
+ *
+ * @example
+ * static operations: Operations<UserController> = { created: { access: 'application' }, '*': { timeout: 5000 } };
  */
 export type Operations<Controller> = {
   readonly [Name in OperationName<Controller>]?: SettingsOf<Name, Controller[Name]>;
 } & { readonly '*'?: OperationSettings };
 
-/** Of these `data` is the query, of those the body; of an operation with a name of its own it is what there is. */
+/**
+ * Operations whose `data` is the query, and operations whose `data` is the body. For any other operation, `data` is the
+ * body if the request has one, and else the query.
+ */
 type QueryIsData = 'index' | 'deleted' | `${'GET' | 'HEAD' | 'DELETE'} ${string}`;
 type BodyIsData = 'created' | 'red' | 'patch' | `${'POST' | 'PUT' | 'PATCH'} ${string}`;
 
@@ -80,14 +83,14 @@ type SettingsOf<Name, Method> = Name extends QueryIsData
             readonly body?: undefined;
           });
 
-/** What its first parameter is; anything, when it has none. */
+/** The type of a method's first parameter; `unknown` without one. */
 type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknown
   ? Parameters extends [(infer Data)?, ...unknown[]]
     ? Data
     : unknown
   : unknown;
 
-/** What the params say of their query; anything, when it takes none. */
+/** The type of `params.query` in a method's second parameter; `unknown` without one. */
 type QueryOf<Method> = Method extends (...parameters: infer Parameters) => unknown
   ? Parameters extends [unknown?, (infer Params)?, ...unknown[]]
     ? Params extends { readonly query: infer Query }
@@ -102,7 +105,7 @@ type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result
 
 type BodyOf<Result> = Result extends Reply<number, infer Body> ? Body : Result;
 
-/** As it may be written down: a `Date` as itself or as its text. */
+/** A type as a result schema may declare it: a `Date` as itself or as its text. */
 type Sent<T> = unknown extends T
   ? unknown
   : T extends { toJSON(...parameters: never[]): infer Text }

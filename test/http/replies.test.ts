@@ -296,7 +296,7 @@ describe('what is refused', () => {
     detached: ['UNENCODABLE_RESULT', /bytes that have been transferred: return a copy/],
     headersText: ['UNENCODABLE_RESULT', /headers are a string/],
     notAwaited: ['UNENCODABLE_RESULT', /class Promise: await it/],
-    status99: ['INTERNAL_ERROR', /the status is 99, it must be a whole number from 200 to 399/],
+    status99: ['INTERNAL_ERROR', /the status is 99, but it must be a whole number from 200 to 399/],
     status404: ['INTERNAL_ERROR', /throw an HttpError to refuse/],
     forgedStatus: ['UNENCODABLE_RESULT', /a Reply whose status is 99/],
     error: ['UNENCODABLE_RESULT', /class Error: throw it instead/],
@@ -317,7 +317,7 @@ describe('what is refused', () => {
     destroyed: ['INTERNAL_ERROR', /destroyed|closed/],
     used: ['UNENCODABLE_RESULT', /whose body has been read/],
     locked: ['INTERNAL_ERROR', /locked/],
-    badTag: ['INTERNAL_ERROR', /"v1" is no entity tag/],
+    badTag: ['INTERNAL_ERROR', /"v1" is not an entity tag/],
     badDetails: ['INTERNAL_ERROR', /details must be a list/],
   };
   for (const [operation, [code, cause]] of Object.entries(rows)) {

@@ -1,7 +1,7 @@
 // What the doctor says of HTTPS: the certificate that a start would serve with, read by the code that serves it.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
-import { warningTime } from '../https/acme/renewal.ts';
+import { warningPeriod } from '../https/acme/renewal.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
 import type { Installation, Report } from './doctor.ts';
@@ -56,7 +56,7 @@ function reportPair(
       );
     else if (now >= notAfter) report('wrong', `certificate ${about}: expired on ${end}`, path);
     else {
-      const isSoon = notAfter - now <= warningTime(facts);
+      const isSoon = notAfter - now <= warningPeriod(facts);
       report(
         isSoon ? 'warning' : 'note',
         `certificate ${about}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`,

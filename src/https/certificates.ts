@@ -1,5 +1,6 @@
-// The supervisor's half of HTTPS: where the certificate comes from (TLS_CERT and TLS_KEY, or DOMAINS), what the workers
-// are given to serve with, the key of their session tickets, and the warning before a certificate ends.
+// The supervisor's half of HTTPS: gets the certificate (from TLS_CERT and TLS_KEY, or by ACME for DOMAINS), replaces the
+// key of session tickets, and gives both to the workers as one `SecureState`. Logs a warning before a certificate
+// expires. serve/ holds the workers' half, acme/ the orders.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -7,7 +8,7 @@ import type { Settings } from '../base/settings.ts';
 import { createChallenges } from './acme/challenges.ts';
 import { createAcmeClient } from './acme/client.ts';
 import type { TryLock } from './acme/order-lock.ts';
-import { warningTime } from './acme/renewal.ts';
+import { warningPeriod } from './acme/renewal.ts';
 import { createRenewals, type Renewals } from './acme/renewals.ts';
 import { createSend } from './acme/request.ts';
 import { createTlsFolder } from './acme/tls-folder.ts';
@@ -23,26 +24,27 @@ export interface CertificateStatus {
   /** Unix milliseconds. */
   readonly notAfter: number;
   readonly reloads: number;
-  /** Reloads and orders. */
+  /** Failed reloads and failed orders since the start. */
   readonly failures: number;
-  /** One line: why the files as they stand are not live, or why the last order failed. */
+  /** One line: why the current files are not in use, or why the last order failed. */
   readonly lastFailure: string | undefined;
 }
 
 export interface Certificates {
   /**
-   * Resolves as soon as there is a certificate to serve with, however long that takes. PORT must be free until then.
+   * Resolves when there is a certificate. A first order can take any time. Its challenge may need PORT, so nothing
+   * else may listen on PORT before that.
    *
-   * @throws Error one line, when what is set cannot serve
+   * @throws Error one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
-  /** Workers hold the port from now on. @param onChange is called whenever they need something else to serve with */
-  serving(port: number, onChange: () => void): void;
-  /** What a worker needs. @throws Error before `start` has resolved */
+  /** Leaves PORT to the workers. @param onChange is called whenever `state` returns something new for them */
+  handOverPort(port: number, onChange: () => void): void;
+  /** The certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
   status(): CertificateStatus | undefined;
-  /** An order that failed is made again now. */
-  hurry(): void;
+  /** Repeats a failed order now, without waiting for the end of its pause. */
+  retryNow(): void;
   close(): void;
 }
 
@@ -54,15 +56,16 @@ export interface CertificatesOptions {
   readonly version: string;
   readonly log: Log;
   readonly tryLock: TryLock;
-  /** PEM, for tests: trusted by the ACME client alone. */
+  /** PEM, for tests: the only root that the ACME client trusts. */
   readonly ca?: string;
   /** Unix milliseconds. */
   readonly now?: () => number;
 }
 
-const TICK = 30_000;
+/** Milliseconds between two checks of what is due. */
+const CHECK_INTERVAL = 30_000;
 const DAY = 86_400_000;
-/** The one before opens its tickets for as long again, which is longer than any of them is good for. */
+/** The previous key stays for one more such period. No ticket is valid that long, so each can still be opened. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates({
@@ -74,7 +77,7 @@ export function createCertificates({
   now = Date.now,
 }: CertificatesOptions): Certificates {
   const { tlsCert, tlsKey, domains, dataDir, host } = settings;
-  const isOrdered = domains.length > 0;
+  const usesAcme = domains.length > 0;
   const folder = createTlsFolder(dataDir);
   const timers: NodeJS.Timeout[] = [];
   let live: LivePair | undefined;
@@ -82,10 +85,10 @@ export function createCertificates({
   let ticketKeys: readonly string[] = [newTicketKey()];
   let challenge: SecureChallenge | undefined;
   let onChange: (() => void) | undefined;
-  let onFirst: (() => void) | undefined;
+  let resolveFirst: (() => void) | undefined;
   let httpsPort = settings.port;
   let warnedAt = 0;
-  const isServed = (host: string) => (isOrdered ? domains.includes(host) : live?.current()?.isFor(host) === true);
+  const isServed = (host: string) => (usesAcme ? domains.includes(host) : live?.current()?.isFor(host) === true);
   const httpPort =
     settings.httpPort === undefined
       ? undefined
@@ -93,30 +96,30 @@ export function createCertificates({
 
   return {
     async start() {
-      const [certPath, keyPath] = isOrdered
+      const [certPath, keyPath] = usesAcme
         ? [folder.certificatePath, folder.certificatePath]
         : [tlsCert ?? '', tlsKey ?? ''];
-      live = createLivePair({ certPath, keyPath, mayComeLater: isOrdered, log, onPair });
+      live = createLivePair({ certPath, keyPath, mayComeLater: usesAcme, log, onPair });
       await listenHttp();
-      if (isOrdered) renewals = startRenewals();
-      timers.push(setInterval(tick, TICK), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
+      if (usesAcme) renewals = startRenewals();
+      timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       if (live.current() === undefined) {
-        const where =
+        const challenge =
           settings.httpPort === undefined
             ? `tls-alpn-01 on port ${settings.port}`
             : `http-01 on port ${settings.httpPort}`;
         log.warn('certificate-awaited', {
           domains,
           directory: settings.acmeDirectory,
-          challenge: where,
-          effect: 'nothing is served until there is one',
+          challenge,
+          effect: 'no request is served until there is a certificate',
         });
       }
-      const first = live.current() === undefined ? new Promise<void>((resolve) => (onFirst = resolve)) : undefined;
-      tick();
+      const first = live.current() === undefined ? new Promise<void>((resolve) => (resolveFirst = resolve)) : undefined;
+      checkDue();
       await first;
     },
-    serving(port, changed) {
+    handOverPort(port, changed) {
       httpsPort = port;
       onChange = changed;
     },
@@ -132,7 +135,7 @@ export function createCertificates({
       const { reloads, reloadFailures, lastFailure = renewals?.lastFailure() } = live.status();
       return { names, issuer, notAfter, reloads, failures: reloadFailures + (renewals?.failures ?? 0), lastFailure };
     },
-    hurry: () => renewals?.hurry(),
+    retryNow: () => renewals?.retryNow(),
     close() {
       for (const timer of timers) clearInterval(timer);
       live?.close();
@@ -177,21 +180,21 @@ export function createCertificates({
 
   function onPair(pair: CertificatePair): void {
     warnedAt = 0;
-    warn(pair.facts);
+    warnOfExpiry(pair.facts);
     onChange?.();
-    onFirst?.();
-    onFirst = undefined;
+    resolveFirst?.();
+    resolveFirst = undefined;
   }
 
-  function tick(): void {
+  function checkDue(): void {
     const facts = live?.current()?.facts;
-    if (facts !== undefined) warn(facts);
-    renewals?.tick();
+    if (facts !== undefined) warnOfExpiry(facts);
+    renewals?.checkDue();
   }
 
-  /** Once a day: what ends soon, has ended, or is not valid yet by this machine's clock. */
-  function warn({ names, notBefore, notAfter }: CertificateFacts): void {
-    const left = notAfter - now();
+  /** Logs, once a day, that a certificate expires soon, has expired, or is not valid yet by this machine's clock. */
+  function warnOfExpiry({ names, notBefore, notAfter }: CertificateFacts): void {
+    const remaining = notAfter - now();
     if (now() - warnedAt < DAY) return;
     if (now() < notBefore) {
       log.error('clock-wrong', {
@@ -199,12 +202,12 @@ export function createCertificates({
         valid_from: new Date(notBefore).toISOString(),
         to_do: 'set the clock of this machine: the certificate is not valid yet',
       });
-    } else if (left <= warningTime({ notBefore, notAfter })) {
-      const facts = { names, expires: new Date(notAfter).toISOString(), days_left: Math.floor(left / DAY) };
-      const to_do = isOrdered
+    } else if (remaining <= warningPeriod({ notBefore, notAfter })) {
+      const facts = { names, expires: new Date(notAfter).toISOString(), days_left: Math.floor(remaining / DAY) };
+      const to_do = usesAcme
         ? 'see certificate-order-failed, and docs/OPERATING.md'
         : 'put a renewed certificate into TLS_CERT and TLS_KEY';
-      if (left <= 0) log.error('certificate-expired', { ...facts, to_do });
+      if (remaining <= 0) log.error('certificate-expired', { ...facts, to_do });
       else log.warn('certificate-expires-soon', { ...facts, to_do });
     } else return;
     warnedAt = now();

@@ -1,5 +1,5 @@
-// A certificate and its private key, as PEM texts: whether they can be served, and what is known of them. Nothing it
-// says holds a byte of the key.
+// Checks that a certificate and its private key, both PEM texts, can be served, and reads the certificate's facts. No
+// error and no fact contains a byte of the key.
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
@@ -15,11 +15,9 @@ export interface CertificateFacts {
   readonly notAfter: number;
   /** Hexadecimal. */
   readonly serial: string;
-  /** SHA-256, hexadecimal: equal exactly when the certificate is. */
+  /** SHA-256 of the certificate, hexadecimal. */
   readonly fingerprint: string;
-  /**
-   * What the directory's renewal information calls it (RFC 9773, section 4.1); undefined when it names no issuer's key.
-   */
+  /** Its name in the directory's renewal information (RFC 9773, section 4.1); undefined without an issuer's key id. */
   readonly renewalId: string | undefined;
 }
 
@@ -29,31 +27,32 @@ export interface CertificatePair {
   /** PEM. */
   readonly key: string;
   readonly facts: CertificateFacts;
-  /** Whether it is good for this host, as clients see it: a name, or an address as it stands in a URL. */
+  /** Whether clients accept the certificate for this host: a name, or an address as URLs write it. */
   isFor(host: string): boolean;
 }
 
 /**
  * @throws Error one line, when the two cannot be served: not PEM, a key for another certificate, a key with a
- *   passphrase, a chain
- * that OpenSSL refuses
+ *   passphrase, a chain that OpenSSL refuses
  */
 export function readPair(certText: string, keyText: string): CertificatePair {
   const leaf = readCertificate(certText);
   const key = readPrivateKey(keyText);
   if (!leaf.checkPrivateKey(key)) throw new Error('the key does not belong to the certificate');
-  // What only OpenSSL knows: a key that is too short, a torn certificate further down the chain.
+  // Only OpenSSL finds some faults: a key that is too short, a damaged certificate further down the chain.
   try {
     tls().createSecureContext({ cert: certText, key: keyText, minVersion: 'TLSv1.2', ca: [] });
   } catch (error) {
-    throw new Error(`OpenSSL refuses them (${(error as NodeJS.ErrnoException).code ?? 'no code'})`);
+    throw new Error(
+      `OpenSSL refuses the certificate or its key (${(error as NodeJS.ErrnoException).code ?? 'no code'})`,
+    );
   }
-  return { cert: certText, key: keyText, facts: factsOf(leaf), isFor: (host) => isFor(leaf, host) };
+  return { cert: certText, key: keyText, facts: readFacts(leaf), isFor: (host) => isFor(leaf, host) };
 }
 
 /** @throws Error one line, when the text does not begin with a certificate */
 export function readCertificate(certText: string): X509Certificate {
-  if (!certText.includes('-----BEGIN CERTIFICATE-----')) throw new Error('there is no certificate in PEM form in it');
+  if (!certText.includes('-----BEGIN CERTIFICATE-----')) throw new Error('the file has no certificate in PEM form');
   try {
     return new (crypto().X509Certificate)(certText);
   } catch {
@@ -62,7 +61,7 @@ export function readCertificate(certText: string): X509Certificate {
 }
 
 function readPrivateKey(keyText: string): KeyObject {
-  if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(keyText)) throw new Error('there is no private key in PEM form in it');
+  if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(keyText)) throw new Error('the file has no private key in PEM form');
   if (/-----BEGIN ENCRYPTED |^Proc-Type:.*ENCRYPTED/m.test(keyText))
     throw new Error('the private key has a passphrase');
   try {
@@ -72,42 +71,43 @@ function readPrivateKey(keyText: string): KeyObject {
   }
 }
 
-export function factsOf(leaf: X509Certificate): CertificateFacts {
+export function readFacts(leaf: X509Certificate): CertificateFacts {
   return {
-    subject: oneLine(leaf.subject),
-    names: namesOf(leaf.subjectAltName),
-    issuer: oneLine(leaf.issuer),
+    subject: joinAttributes(leaf.subject),
+    names: parseNames(leaf.subjectAltName),
+    issuer: joinAttributes(leaf.issuer),
     notBefore: Date.parse(leaf.validFrom),
     notAfter: Date.parse(leaf.validTo),
     serial: leaf.serialNumber.toLowerCase(),
     fingerprint: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
-    renewalId: renewalIdOf(leaf),
+    renewalId: readRenewalId(leaf),
   };
 }
 
 function isFor(leaf: X509Certificate, host: string): boolean {
   const address = host.replace(/^\[(.*)\]$/, '$1');
   if (isIP(address) !== 0) return leaf.checkIP(address) !== undefined;
-  // OpenSSL takes a leading dot for any name below.
+  // OpenSSL matches a leading dot with every name below that domain.
   return !host.startsWith('.') && leaf.checkHost(host) !== undefined;
 }
 
-/** Node gives a line an attribute. */
-function oneLine(name: string | undefined): string {
+/** Node separates the attributes of a name by line ends. */
+function joinAttributes(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }
 
-function namesOf(subjectAltName: string | undefined): string[] {
+function parseNames(subjectAltName: string | undefined): string[] {
   const names = (subjectAltName ?? '')
     .split(', ')
     .map((name) => /^(?:DNS|IP Address):(.+)$/.exec(name)?.[1]?.toLowerCase());
   return names.filter((name) => name !== undefined);
 }
 
+/** The extension's object identifier, 2.5.29.35, in DER. */
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23]);
 
-/** The issuer's key identifier and the serial number, each in base64url: neither is had from Node's own reading. */
-function renewalIdOf(leaf: X509Certificate): string | undefined {
+/** The issuer's key identifier and the serial number, both base64url. Node does not expose the first, so DER is read. */
+function readRenewalId(leaf: X509Certificate): string | undefined {
   try {
     const [certificate] = readElements(leaf.raw);
     const [content] = readElements(certificate?.content ?? Buffer.of());
@@ -125,7 +125,7 @@ function renewalIdOf(leaf: X509Certificate): string | undefined {
         return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
   } catch {
-    // A certificate that Node reads and this does not is renewed by its age.
+    // Node reads this certificate, but the DER reader does not: without the id, its age alone decides when it is renewed.
   }
   return undefined;
 }

@@ -70,7 +70,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   process.on('SIGHUP', (signal) => {
     // Its terminal was closed: nobody sees it any more, and it would hold the port.
     if (isOnTerminal && !isatty(2)) return stop(signal);
-    certificates?.hurry();
+    certificates?.retryNow();
     supervisor?.renew();
   });
   // A mistake of ours, or a reader of the output that went away, must not take down the service: the workers are fine.
@@ -112,7 +112,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
     });
-    certificates?.serving(port.number, supervisor.secure);
+    certificates?.handOverPort(port.number, supervisor.secure);
     await supervisor.start();
     isServing = true;
     if (stopping) return;

@@ -128,13 +128,13 @@ describe('the ACME client', () => {
     [
       'goes to no address without TLS',
       { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: 'http://ca.example.com/account' }) },
-      /has no address of newAccount$/,
+      /has no https address in "newAccount"$/,
       0,
     ],
     [
       'goes to none that is no text',
       { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: [`${AT}/account`] }) },
-      /no address of newAccount$/,
+      /no https address in "newAccount"$/,
       0,
     ],
     ['believes no account that is not valid', { '/account': body({ status: 'revoked' }) }, /the account is revoked/, 0],
@@ -144,7 +144,12 @@ describe('the ACME client', () => {
       /^slow down$/,
       0,
     ],
-    ['takes no nonce that is none', { '/nonce': [{ headers: { 'replay-nonce': 'a b' } }] }, /^it gives no nonce$/, 0],
+    [
+      'takes no nonce that is none',
+      { '/nonce': [{ headers: { 'replay-nonce': 'a b' } }] },
+      /^the directory sent no nonce$/,
+      0,
+    ],
     [
       'passes on why an order came to nothing',
       { '/order': body({ status: 'invalid', error: problem('caa', 'not by us') }) },
@@ -213,7 +218,7 @@ describe('the ACME client', () => {
     let time = 0;
     test.mock.method(performance, 'now', () => (time += 10_000));
     const { error } = await order({ '/order': body({ status: 'pending' }) });
-    assert.equal(error, 'it is still pending after 180 s');
+    assert.equal(error, 'the directory still reports pending after 180 s');
   });
 
   test('tells an account its addresses only where they differ', async () => {
@@ -285,7 +290,7 @@ describe('a request to an ACME server', () => {
       more();
     });
     const send = createSend({ userAgent: 'test', ca: cert });
-    await assert.rejects(send({ method: 'GET', url: url.replace('https', 'http') }), /its address is not https/);
+    await assert.rejects(send({ method: 'GET', url: url.replace('https', 'http') }), /the address is not https/);
     await assert.rejects(send({ method: 'GET', url }), /the answer is longer than 524288 bytes/);
   });
 

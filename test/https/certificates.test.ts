@@ -99,7 +99,7 @@ test('keys of session tickets change every twelve hours, for all workers: nobody
       return (server.address() as AddressInfo).port;
     }),
   );
-  certificates.serving(0, tellAll);
+  certificates.handOverPort(0, tellAll);
 
   async function visit(worker: 0 | 1, session?: Buffer): Promise<{ resumed: boolean; ticket: Buffer }> {
     const socket = connect({ port: ports[worker] as number, host: '127.0.0.1', rejectUnauthorized: false, session });

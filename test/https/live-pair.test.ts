@@ -108,7 +108,7 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
       (at) => writeFileSync(join(at, 'cert.pem'), anew.cert.slice(0, 200)),
       /the certificate is damaged or incomplete$/,
     ],
-    ['an empty file', (at) => writeFileSync(join(at, 'key.pem'), ''), /there is no private key in PEM form in it$/],
+    ['an empty file', (at) => writeFileSync(join(at, 'key.pem'), ''), /the file has no private key in PEM form$/],
     ['a file that is gone', (at) => rmSync(join(at, 'key.pem')), /there is no such file$/],
     [
       'a folder in its place',

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createKeyPair } from '../../src/https/acme/certificate-writer.ts';
-import { type CertificateFacts, factsOf, readPair } from '../../src/https/pair.ts';
+import { type CertificateFacts, readFacts, readPair } from '../../src/https/pair.ts';
 import { makePair } from '../support/tls.ts';
 
 const DAY = 86_400_000;
@@ -41,13 +41,13 @@ describe('readPair', () => {
   });
 
   test('knows by which name renewal information is asked for: the example of RFC 9773, appendix A', () => {
-    assert.equal(factsOf(new X509Certificate(RFC_9773)).renewalId, 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE');
+    assert.equal(readFacts(new X509Certificate(RFC_9773)).renewalId, 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE');
   });
 
   const rows: [what: string, cert: string, key: string, reason: RegExp][] = [
-    ['nothing', '', '', /^there is no certificate in PEM form in it$/],
+    ['nothing', '', '', /^the file has no certificate in PEM form$/],
     ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
-    ['no key', pair.cert, pair.cert, /^there is no private key in PEM form in it$/],
+    ['no key', pair.cert, pair.cert, /^the file has no private key in PEM form$/],
     ['a torn key', pair.cert, pair.key.slice(0, 100), /^the private key is damaged or incomplete$/],
     [
       'a key with a passphrase, as OpenSSL wrote it once',
@@ -66,7 +66,7 @@ describe('readPair', () => {
       'a torn certificate behind the first',
       `${pair.cert}${pair.cert.slice(0, 200)}`,
       pair.key,
-      /^OpenSSL refuses them \(\w+\)$/,
+      /^OpenSSL refuses the certificate or its key \(\w+\)$/,
     ],
   ];
   for (const [what, cert, key, reason] of rows) {

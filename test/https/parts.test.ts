@@ -16,8 +16,8 @@ import {
 } from '../../src/https/acme/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/acme/der.ts';
 import { createTryLock } from '../../src/https/acme/order-lock.ts';
-import { adviceInterval, adviceTime, renewalTime, retryPause, warningTime } from '../../src/https/acme/renewal.ts';
-import { AcmeError, errorOf, parseRetryAfter } from '../../src/https/acme/request.ts';
+import { adviceInterval, adviceTime, renewalTime, retryPause, warningPeriod } from '../../src/https/acme/renewal.ts';
+import { AcmeError, parseRetryAfter, readError } from '../../src/https/acme/request.ts';
 import { createTlsFolder } from '../../src/https/acme/tls-folder.ts';
 import { readPair } from '../../src/https/pair.ts';
 import { makePair } from '../support/tls.ts';
@@ -55,7 +55,7 @@ describe('DER', () => {
 
   test('what is cut short is an error', () => {
     for (const bytes of ['30', '3005', '3081', '308201', '3080', '30850100000000']) {
-      assert.throws(() => readElements(Buffer.from(bytes, 'hex')), /it is not DER/, bytes);
+      assert.throws(() => readElements(Buffer.from(bytes, 'hex')), /the bytes are not DER/, bytes);
     }
   });
 });
@@ -102,8 +102,8 @@ describe('when', () => {
   });
 
   test('a warning comes 14 days before the end, and later for one that lives days alone', () => {
-    assert.equal(warningTime(of(90)), 14 * DAY);
-    assert.ok(warningTime(of(6)) < 2 * DAY);
+    assert.equal(warningPeriod(of(90)), 14 * DAY);
+    assert.ok(warningPeriod(of(6)) < 2 * DAY);
   });
 
   test('a failed order is made again after growing pauses, four times in the first hour, and never before the server allows it', () => {
@@ -132,7 +132,7 @@ describe('when', () => {
 });
 
 test('a refusal is one line with its type, the time to wait, and what to do', () => {
-  const error = errorOf(
+  const error = readError(
     {
       status: 429,
       headers: { 'retry-after': '60' },
@@ -149,11 +149,11 @@ test('a refusal is one line with its type, the time to wait, and what to do', ()
     { type: 'urn:ietf:params:acme:error:dns', detail: 'no record' },
   ];
   const compound = { type: 'urn:ietf:params:acme:error:compound', detail: 'two errors', subproblems };
-  const many = errorOf({ status: 400, headers: {}, text: JSON.stringify(compound) }, 'https://ca.example.com/order');
+  const many = readError({ status: 400, headers: {}, text: JSON.stringify(compound) }, 'https://ca.example.com/order');
   assert.deepEqual([many.type, many.message], ['caa', 'two errors; the record forbids it; no record']);
   const long = JSON.stringify({ type: 'urn:ietf:params:acme:error:dns', detail: 'x'.repeat(100_000) });
-  assert.equal(errorOf({ status: 400, headers: {}, text: long }, 'https://ca.example.com/order').message.length, 600);
-  const page = errorOf({ status: 502, headers: {}, text: '<html>' }, 'https://ca.example.com/order');
+  assert.equal(readError({ status: 400, headers: {}, text: long }, 'https://ca.example.com/order').message.length, 600);
+  const page = readError({ status: 502, headers: {}, text: '<html>' }, 'https://ca.example.com/order');
   assert.equal(page.message, 'ca.example.com answers with status 502');
 });
 
@@ -181,7 +181,7 @@ describe('the files of DATA_DIR/tls', () => {
   test('an account key that is damaged stops the order with a line that says what helps', () => {
     const folder = createTlsFolder(dir);
     writeFileSync(join(folder.path, 'account.key'), 'torn');
-    assert.throws(() => folder.accountKey(false), /account\.key: it is no private key in PEM form; without the file/);
+    assert.throws(() => folder.accountKey(false), /account\.key: it is not a private key in PEM form\. Remove it/);
     assert.equal(readFileSync(join(folder.path, 'account.key'), 'utf8'), 'torn');
   });
 

@@ -14,7 +14,7 @@ const DAY = 24 * HOUR;
 
 describe('an order is made', () => {
   const rows: [what: string, bench: () => Bench, reason: RegExp | undefined][] = [
-    ['where there is no certificate', () => createBench(), /^there is none$/],
+    ['where there is no certificate', () => createBench(), /^there is no certificate yet$/],
     ['not where there is a young one', () => createBench({ stored: ONE }), undefined],
     [
       'where it is damaged',
@@ -23,7 +23,7 @@ describe('an order is made', () => {
         writeFileSync(bench.folder.certificatePath, 'torn');
         return bench;
       },
-      /^there is none$/,
+      /^there is no certificate yet$/,
     ],
     [
       'not where somebody has put one there who names no directory',
@@ -121,7 +121,7 @@ describe('after a refusal', () => {
   test('hurry does not wait', async () => {
     const bench = createBench();
     await bench.tick();
-    bench.renewals.hurry();
+    bench.renewals.retryNow();
     await bench.tick();
     assert.equal(bench.orders.length, 2);
   });
@@ -131,7 +131,7 @@ describe('after a refusal', () => {
     bench.skew = -2 * HOUR;
     for (const outcome of [bench.outcome, issue]) {
       bench.outcome = outcome;
-      bench.renewals.hurry();
+      bench.renewals.retryNow();
       await bench.tick();
       const line = bench.events.find(({ event }) => event === 'clock-wrong');
       assert.deepEqual([line?.level, line?.seconds], ['error', -7200]);

@@ -100,7 +100,7 @@ export function createBench({ domains = ONE, directory = DIRECTORY, stored = [] 
     onLock: () => {},
     held: 0,
     async tick() {
-      renewals.tick();
+      renewals.checkDue();
       // Everything that it waits for is resolved.
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
     },

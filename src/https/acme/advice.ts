@@ -1,4 +1,4 @@
-// What to do about a refusal, for the log: a row a type of RFC 8555, section 6.7.
+// Advises the operator, in the log, what to do about a failed order: a row for each error type of RFC 8555, section 6.7.
 import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
@@ -21,12 +21,13 @@ const ADVICE: Readonly<Record<string, string>> = {
   userActionRequired: 'read the terms that the directory names',
 };
 
-const NETWORK =
+/** For an error without a type: the request got no answer, or one that describes nothing. */
+const NO_ANSWER =
   'check that this machine reaches ACME_DIRECTORY (network, DNS, clock) and trusts its certificate (NODE_EXTRA_CA_CERTS)';
-const OTHERWISE = 'read what the directory says; docs/OPERATING.md, "A certificate is not renewed", has the steps';
+const OTHER_TYPE = 'read the error of the directory; docs/OPERATING.md, "A certificate is not renewed", has the steps';
 
 export function adviceFor(error: unknown): string {
   if (!(error instanceof AcmeError))
     return 'correct what the error says: the files in DATA_DIR/tls must be readable and writable';
-  return error.type === undefined ? NETWORK : (ADVICE[error.type] ?? OTHERWISE);
+  return error.type === undefined ? NO_ANSWER : (ADVICE[error.type] ?? OTHER_TYPE);
 }

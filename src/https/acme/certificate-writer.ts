@@ -1,6 +1,6 @@
-// The two signed documents that getting a certificate takes: the request for it (PKCS #10, RFC 2986), and the
-// self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737). Both are for P-256 keys, and name hosts in
-// one extension.
+// Creates the two signed documents that an order needs: the certificate request (PKCS #10, RFC 2986), and the
+// self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737). Both use P-256 keys and name their hosts in
+// the extension subjectAltName. The encoding is der.ts.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
 import {
@@ -38,7 +38,7 @@ export function publicKeyOf(privateKey: KeyObject): KeyObject {
   return crypto().createPublicKey(privateKey);
 }
 
-/** @returns DER. The subject is empty: the names stand in the extension, where alone they count. */
+/** @returns DER. The subject is empty, because only the names in the extension count. */
 export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
   const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
   return signed(sequence(integer(Buffer.of(0)), sequence(), spki(publicKey), explicit(0, extensions)), privateKey);
@@ -51,7 +51,7 @@ export interface ChallengeCertificate {
   readonly key: string;
 }
 
-/** @param keyAuthorization of the challenge; the certificate proves that whoever answers for `domain` knows it */
+/** @param keyAuthorization of the challenge; its digest in the certificate proves that `domain` is served from here */
 export function createChallengeCertificate(
   domain: string,
   keyAuthorization: string,
@@ -64,17 +64,17 @@ export function createChallengeCertificate(
 
 export interface SelfSigned {
   readonly domains: readonly string[];
-  /** DER, further ones beside the names. */
+  /** DER, added to the names. */
   readonly extensions?: readonly Uint8Array[];
   readonly keys: KeyPair;
-  /** Unix milliseconds. It is valid a day before that already, for clocks that differ. */
+  /** Unix milliseconds. The certificate is valid from a day before, because clocks differ. */
   readonly now: number;
   readonly days: number;
 }
 
 export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
   const serial = crypto().randomBytes(16);
-  // Two that are trusted side by side are told apart by their names.
+  // Programs that trust two such certificates distinguish them by their names.
   const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
   const certificate = signed(
     sequence(

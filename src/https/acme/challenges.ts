@@ -1,5 +1,6 @@
-// Where the answers to the directory's challenges are shown: http-01 on HTTP_PORT; tls-alpn-01 on PORT, by the workers
-// once they serve, and by this process as long as there is no certificate that they could serve with.
+// Publishes the answers to the directory's challenges, by which it checks who controls a name: http-01 on HTTP_PORT,
+// tls-alpn-01 on PORT. The workers serve the latter. Before the first certificate they do not run, so this process
+// listens on PORT itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
 import { mostSideConnections } from '../../base/descriptors.ts';
@@ -11,25 +12,25 @@ import { createChallengeCertificate } from './certificate-writer.ts';
 import type { ChallengeType, PresentChallenge } from './client.ts';
 
 export interface Challenges {
-  /** That which comes first is tried first. */
+  /** In order of preference. */
   readonly types: readonly ChallengeType[];
   readonly present: PresentChallenge;
 }
 
 export interface ChallengesOptions {
   readonly httpPort: HttpPort | undefined;
-  /** Of PORT. */
+  /** PORT, where tls-alpn-01 is answered. */
   readonly port: number;
   readonly host: string | undefined;
-  /** Workers hold the port. */
+  /** Whether workers listen on PORT. */
   readonly isServing: () => boolean;
-  /** Gives it to every worker. */
+  /** Sends the answer to every worker; undefined withdraws it. */
   readonly publish: (challenge: SecureChallenge | undefined) => void;
 }
 
-/** Milliseconds that a message to a busy worker may take. */
-const SPREAD = 500;
-/** Of the port before there is a certificate. A directory looks from a handful of places. */
+/** Milliseconds in which even a busy worker receives the published answer. */
+const PUBLISH_MS = 500;
+/** For PORT before the first certificate. A directory checks from a handful of places. */
 const MOST_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {
@@ -41,16 +42,20 @@ export function createChallenges({ httpPort, port, host, isServing, publish }: C
         domain: challenge.domain,
         ...createChallengeCertificate(challenge.domain, challenge.keyAuthorization),
       };
-      if (!isServing()) return listenFor(answer, port, host);
+      if (!isServing()) return serveAnswer(answer, port, host);
       publish(answer);
-      await sleep(SPREAD);
+      await sleep(PUBLISH_MS);
       return () => publish(undefined);
     },
   };
 }
 
-/** It speaks with nobody but the directory. */
-async function listenFor({ cert, key }: SecureChallenge, port: number, host: string | undefined): Promise<() => void> {
+/** Listens on PORT until the returned function is called. Connections end after the handshake: it is the answer. */
+async function serveAnswer(
+  { cert, key }: SecureChallenge,
+  port: number,
+  host: string | undefined,
+): Promise<() => void> {
   const server = tls().createServer(
     { cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 },
     (socket) => {

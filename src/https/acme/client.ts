@@ -1,15 +1,16 @@
-// The ACME protocol (RFC 8555) from an account's key to a certificate: directory, nonces, account, order, challenges,
-// finalize, download; and renewal information (RFC 9773). It keeps no files and decides nothing about when.
+// Speaks the ACME protocol (RFC 8555): from an account's key to a certificate by directory, nonces, account, order,
+// challenges, finalization and download. Also reads renewal information (RFC 9773). Files are tls-folder.ts, the time
+// of an order is renewals.ts.
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { keyAuthorizationOf, signMessage } from './jws.ts';
+import { createKeyAuthorization, signMessage } from './jws.ts';
 import {
   AcmeError,
   type AcmeResponse,
-  errorOf,
   parseObject,
   parseRetryAfter,
-  problemError,
+  readError,
+  readProblem,
   type Send,
 } from './request.ts';
 
@@ -22,7 +23,7 @@ export interface Challenge {
   readonly keyAuthorization: string;
 }
 
-/** Shows the world a challenge's answer; what it returns takes the answer away again. */
+/** Publishes a challenge's answer. The returned function withdraws it. */
 export type PresentChallenge = (challenge: Challenge) => Promise<() => void>;
 
 export interface CertificateOrder {
@@ -31,24 +32,24 @@ export interface CertificateOrder {
   readonly present: PresentChallenge;
   /** DER. */
   readonly request: Buffer;
-  /** The renewal id of the certificate that this one is to replace. */
+  /** The renewal id of the certificate that this one replaces. */
   readonly replaces?: string | undefined;
 }
 
 export interface RenewalInfo {
-  /** Unix milliseconds: renew at some moment in here. */
+  /** Unix milliseconds. The directory advises to renew between `start` and `end`. */
   readonly start: number;
   readonly end: number;
-  /** Milliseconds until it should be asked again. */
+  /** Milliseconds until the next request for advice, as the server asks. */
   readonly retryAfter: number | undefined;
 }
 
 export interface AcmeClient {
-  /** @returns the chain, PEM. @throws AcmeError */
+  /** Orders a certificate. @returns its chain, PEM. @throws AcmeError */
   order(order: CertificateOrder): Promise<string>;
-  /** Undefined where the directory has none. @throws AcmeError */
+  /** Reads the advice for a certificate; undefined from a directory without renewal information. @throws AcmeError */
   renewalInfo(renewalId: string): Promise<RenewalInfo | undefined>;
-  /** Milliseconds that the directory's clock was ahead of ours at its last answer. */
+  /** Milliseconds by which the directory's clock was ahead of this machine's at its last answer. */
   clockSkew(): number;
 }
 
@@ -56,22 +57,22 @@ export interface AcmeClientOptions {
   readonly directory: string;
   /** `mailto:` addresses. */
   readonly contact: readonly string[];
-  /** The account's; a new one after the directory has closed the account. */
+  /** Returns the account's key. `renew` creates a new one, after the directory has closed the account. */
   readonly accountKey: (renew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
-  /** Milliseconds between two looks at something that is being worked on, unless the server says otherwise. */
+  /** Milliseconds between two requests for the state of an order, unless the server asks for other ones. */
   readonly pollInterval?: number;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A server may refuse many good nonces in a row when several machines answer for it. */
+/** A server of several machines may refuse many good nonces in a row. */
 const NONCE_ATTEMPTS = 40;
 const POLL_INTERVAL = 1000;
 const LONGEST_POLL = 15_000;
-/** What a validation or a signature may take. */
-const PATIENCE = 180_000;
+/** Milliseconds that a validation or a signature may take. */
+const LONGEST_WAIT = 180_000;
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   const { send, accountKey, now = Date.now, pollInterval = POLL_INTERVAL } = options;
@@ -82,7 +83,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
 
   return {
     async order(order) {
-      // It may have moved its addresses, or forgotten the account, since the last time.
+      // Since the last order, the directory may have changed its addresses or closed the account.
       directory = account = nonce = undefined;
       try {
         account = await openAccount(false);
@@ -90,7 +91,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
         if (!isClosedAccount(error)) throw error;
         account = await openAccount(true);
       }
-      return run(order);
+      return fulfil(order);
     },
     async renewalInfo(renewalId) {
       directory = undefined;
@@ -98,61 +99,62 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       if (typeof base !== 'string') return undefined;
       const url = `${base.replace(/\/$/, '')}/${renewalId}`;
       const response = await send({ method: 'GET', url });
-      if (response.status !== 200) throw errorOf(response, url);
+      if (response.status !== 200) throw readError(response, url);
       const window = (parseObject(response.text)?.suggestedWindow ?? {}) as Fields;
       const start = Date.parse(String(window.start));
       const end = Date.parse(String(window.end));
-      if (!(start <= end)) throw new AcmeError('its renewal information is not what RFC 9773 says');
+      if (!(start <= end))
+        throw new AcmeError('the directory sent renewal information that is not in the form of RFC 9773');
       return { start, end, retryAfter: parseRetryAfter(response.headers['retry-after'], now()) };
     },
     clockSkew: () => skew,
   };
 
-  async function run({ domains, challengeType, present, request, replaces }: CertificateOrder): Promise<string> {
+  async function fulfil({ domains, challengeType, present, request, replaces }: CertificateOrder): Promise<string> {
     const identifiers = domains.map((value) => ({ type: 'dns', value }));
     const created = await post(
-      await addressOf('newOrder'),
+      await findAddress('newOrder'),
       replaces !== undefined && typeof directory?.renewalInfo === 'string'
         ? { identifiers, replaces }
         : { identifiers },
     ).catch((error: unknown) => {
-      // The certificate that was to be replaced is not the server's, or has been replaced already.
+      // The server did not issue the certificate to replace, or it has been replaced already: order without it.
       if (replaces === undefined || !(error instanceof AcmeError) || !REPLACES_REFUSED.has(error.type ?? ''))
         throw error;
-      return addressOf('newOrder').then((url) => post(url, { identifiers }));
+      return findAddress('newOrder').then((url) => post(url, { identifiers }));
     });
-    const orderUrl = locationOf(created);
-    let order = objectOf(created);
-    for (const url of stringsOf(order.authorizations)) await authorize(url, challengeType, present);
-    order = await settled(orderUrl, ['pending']);
+    const orderUrl = readLocation(created);
+    let order = parseFields(created);
+    for (const url of selectStrings(order.authorizations)) await authorize(url, challengeType, present);
+    order = await waitWhile(['pending'], orderUrl);
     if (order.status === 'ready') {
-      objectOf(await post(addressIn(order, 'finalize'), { csr: request.toString('base64url') }));
-      order = await settled(orderUrl, ['pending', 'ready', 'processing']);
+      parseFields(await post(readAddress(order, 'finalize'), { csr: request.toString('base64url') }));
+      order = await waitWhile(['pending', 'ready', 'processing'], orderUrl);
     }
-    if (order.status !== 'valid') throw refusedBy(order, `the order is ${String(order.status)}`);
-    return (await post(addressIn(order, 'certificate'), '', 'application/pem-certificate-chain')).text;
+    if (order.status !== 'valid') throw readRefusal(order, `the order is ${String(order.status)}`);
+    return (await post(readAddress(order, 'certificate'), '', 'application/pem-certificate-chain')).text;
   }
 
   async function authorize(url: string, type: ChallengeType, present: PresentChallenge): Promise<void> {
-    const authorization = objectOf(await post(url, ''));
+    const authorization = parseFields(await post(url, ''));
     if (authorization.status === 'valid') return;
     const domain = String((authorization.identifier as Fields | undefined)?.value);
     const challenges = (Array.isArray(authorization.challenges) ? authorization.challenges : []) as Fields[];
     const challenge = challenges.find((candidate) => candidate.type === type);
-    // Whoever chooses the token must not choose a path or a header by it (RFC 8555, section 8.1).
+    // The token becomes part of a path, so only these characters are accepted (RFC 8555, section 8.1).
     if (challenge === undefined || !/^[A-Za-z0-9_-]{1,256}$/.test(String(challenge.token))) {
-      throw new AcmeError(`it offers no ${type} challenge for ${domain}`, { type: 'noChallenge' });
+      throw new AcmeError(`the directory offers no ${type} challenge for ${domain}`, { type: 'noChallenge' });
     }
     const token = String(challenge.token);
     const { key } = account as { key: KeyObject };
-    const withdraw = await present({ type, domain, token, keyAuthorization: keyAuthorizationOf(token, key) });
+    const withdraw = await present({ type, domain, token, keyAuthorization: createKeyAuthorization(token, key) });
     try {
-      await post(addressIn(challenge, 'url'), {});
-      const outcome = await settled(url, ['pending']);
+      await post(readAddress(challenge, 'url'), {});
+      const outcome = await waitWhile(['pending'], url);
       if (outcome.status === 'valid') return;
-      const tried = (Array.isArray(outcome.challenges) ? outcome.challenges : []) as Fields[];
-      throw refusedBy(
-        tried.find((candidate) => candidate.error !== undefined) ?? outcome,
+      const attempted = (Array.isArray(outcome.challenges) ? outcome.challenges : []) as Fields[];
+      throw readRefusal(
+        attempted.find((candidate) => candidate.error !== undefined) ?? outcome,
         `the authorization is ${String(outcome.status)}`,
         domain,
       );
@@ -161,16 +163,16 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /** An object once it has none of these states any more. */
-  async function settled(url: string, states: readonly string[]): Promise<Fields> {
+  /** Polls an order or an authorization while it is in one of these states. @returns the object in another state */
+  async function waitWhile(states: readonly string[], url: string): Promise<Fields> {
     const begun = performance.now();
     for (;;) {
       const response = await post(url, '');
-      const object = objectOf(response);
-      // An order stays `pending` for a moment after its last authorization; one that waits for us is `ready`.
+      const object = parseFields(response);
+      // An order stays `pending` for a moment after its last authorization, before it is `ready`.
       if (!states.includes(String(object.status))) return object;
-      if (performance.now() - begun > PATIENCE)
-        throw new AcmeError(`it is still ${String(object.status)} after ${PATIENCE / 1000} s`);
+      if (performance.now() - begun > LONGEST_WAIT)
+        throw new AcmeError(`the directory still reports ${String(object.status)} after ${LONGEST_WAIT / 1000} s`);
       await sleep(
         Math.min(
           parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval,
@@ -181,18 +183,17 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /** With a key that the directory knows it answers with that account, and makes none. */
+  /** Creates the account. For a key that has one already, the directory returns that account. */
   async function openAccount(renew: boolean): Promise<{ key: KeyObject; kid: string }> {
     const key = await accountKey(renew);
     const { contact } = options;
     const terms = { termsOfServiceAgreed: true, ...(contact.length > 0 ? { contact } : {}) };
-    const response = await postAs(key, undefined, await addressOf('newAccount'), terms);
-    const opened = objectOf(response);
-    const { status } = opened;
+    const response = await postAs(key, undefined, await findAddress('newAccount'), terms);
+    const { status, contact: currentContact } = parseFields(response);
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
-    const kid = locationOf(response);
-    // One that was there before has the addresses that it was made with (RFC 8555, section 7.3.2).
-    if (response.status === 200 && stringsOf(opened.contact).join() !== contact.join())
+    const kid = readLocation(response);
+    // An account that existed before has the contacts of its creation (RFC 8555, section 7.3.2).
+    if (response.status === 200 && selectStrings(currentContact).join() !== contact.join())
       await postAs(key, kid, kid, { contact });
     return { key, kid };
   }
@@ -212,28 +213,28 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     for (let attempt = 1; ; attempt++) {
       const body = signMessage(payload, { url, kid, nonce: await takeNonce() }, key);
       const response = await send({ method: 'POST', url, body, ...(accept === undefined ? {} : { accept }) });
-      noteHeaders(response);
+      recordHeaders(response);
       if (response.status >= 200 && response.status < 300) return response;
-      const error = errorOf(response, url);
+      const error = readError(response, url);
       if (error.type !== 'badNonce' || attempt >= NONCE_ATTEMPTS) throw error;
     }
   }
 
-  /** Each is good for one message; every answer brings the next. */
+  /** Takes the nonce of the last answer, or requests one. A nonce is valid for one message. */
   async function takeNonce(): Promise<string> {
     if (nonce === undefined) {
-      const url = await addressOf('newNonce');
+      const url = await findAddress('newNonce');
       const response = await send({ method: 'HEAD', url });
-      if (response.status >= 400) throw errorOf(response, url);
-      noteHeaders(response);
+      if (response.status >= 400) throw readError(response, url);
+      recordHeaders(response);
     }
-    const taken = nonce;
+    const current = nonce;
     nonce = undefined;
-    if (taken === undefined) throw new AcmeError('it gives no nonce');
-    return taken;
+    if (current === undefined) throw new AcmeError('the directory sent no nonce');
+    return current;
   }
 
-  function noteHeaders({ headers }: AcmeResponse): void {
+  function recordHeaders({ headers }: AcmeResponse): void {
     const next = headers['replay-nonce'];
     nonce = typeof next === 'string' && /^[A-Za-z0-9_-]+$/.test(next) ? next : undefined;
     const date = Date.parse(headers.date ?? '');
@@ -243,14 +244,14 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   async function readDirectory(): Promise<Fields> {
     if (directory !== undefined) return directory;
     const response = await send({ method: 'GET', url: options.directory });
-    noteHeaders(response);
-    if (response.status !== 200) throw errorOf(response, options.directory);
-    directory = objectOf(response);
+    recordHeaders(response);
+    if (response.status !== 200) throw readError(response, options.directory);
+    directory = parseFields(response);
     return directory;
   }
 
-  async function addressOf(resource: string): Promise<string> {
-    return addressIn(await readDirectory(), resource);
+  async function findAddress(resource: string): Promise<string> {
+    return readAddress(await readDirectory(), resource);
   }
 }
 
@@ -262,34 +263,35 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'unauthorized',
 ]);
 
-/** Closed by the directory, or under another key: what is left is a new account. */
+/** Whether the directory has closed the account or gave it another key: then only a new account helps. */
 function isClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }
 
-function refusedBy(object: Fields, otherwise: string, domain?: string): AcmeError {
-  const error = problemError(object.error as Fields | undefined) ?? new AcmeError(otherwise);
+/** The error in an order, an authorization or a challenge that failed. */
+function readRefusal(object: Fields, otherwise: string, domain?: string): AcmeError {
+  const error = readProblem(object.error as Fields | undefined) ?? new AcmeError(otherwise);
   return domain === undefined ? error : new AcmeError(`${domain}: ${error.message}`, error);
 }
 
-function objectOf({ text }: AcmeResponse): Fields {
+function parseFields({ text }: AcmeResponse): Fields {
   const object = parseObject(text);
-  if (object === undefined) throw new AcmeError('its answer is no JSON object');
+  if (object === undefined) throw new AcmeError('the answer of the directory is not a JSON object');
   return object;
 }
 
-function addressIn(object: Fields, name: string): string {
+function readAddress(object: Fields, name: string): string {
   const value = object[name];
   if (typeof value !== 'string' || !value.startsWith('https://'))
-    throw new AcmeError(`its answer has no address of ${name}`);
+    throw new AcmeError(`the answer of the directory has no https address in "${name}"`);
   return value;
 }
 
-function locationOf({ headers }: AcmeResponse): string {
-  if (headers.location === undefined) throw new AcmeError('its answer has no Location');
+function readLocation({ headers }: AcmeResponse): string {
+  if (headers.location === undefined) throw new AcmeError('the answer of the directory has no Location header');
   return headers.location;
 }
 
-function stringsOf(value: unknown): string[] {
+function selectStrings(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

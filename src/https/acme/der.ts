@@ -1,5 +1,5 @@
-// DER, the encoding of certificates and certificate requests (X.690): the few types that are written here, and just
-// enough reading to find one element. It does not know what the elements mean.
+// DER, the encoding of certificates and certificate requests (X.690): writes the few types that they need, and reads
+// a sequence of elements. Their meaning is certificate-writer.ts and pair.ts.
 
 const TAGS = {
   integer: 0x02,
@@ -11,7 +11,7 @@ const TAGS = {
   set: 0x31,
 } as const;
 
-/** One element: tag, length, content. */
+/** Encodes one element: tag, length, content. */
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   if (body.length < 0x80) return Buffer.concat([Buffer.of(tag, body.length), body]);
@@ -28,11 +28,11 @@ export function set(...items: readonly Uint8Array[]): Buffer {
   return element(TAGS.set, ...items);
 }
 
-/** A number that is not negative, from its bytes. */
+/** Encodes a number that is not negative, from its big-endian bytes. */
 export function integer(bytes: Uint8Array): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const digits = first < 0 ? Buffer.of(0) : bytes.subarray(first);
-  // A leading 1 bit would be a sign.
+  // A leading 1 bit would mean a negative number.
   return (digits[0] as number) >= 0x80 ? element(TAGS.integer, Buffer.of(0), digits) : element(TAGS.integer, digits);
 }
 
@@ -52,7 +52,7 @@ export function boolean(value: boolean): Buffer {
   return Buffer.of(0x01, 0x01, value ? 0xff : 0x00);
 }
 
-/** In dotted form. */
+/** Encodes an object identifier. @param dotted for example 2.5.29.17 */
 export function oid(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
   const bytes = [first * 40 + second];
@@ -64,7 +64,7 @@ export function oid(dotted: string): Buffer {
   return element(TAGS.oid, Buffer.from(bytes));
 }
 
-/** UTCTime up to 2049, GeneralizedTime after (RFC 5280, section 4.1.2.5). */
+/** Encodes a time: UTCTime up to 2049, GeneralizedTime after (RFC 5280, section 4.1.2.5). */
 export function time(date: Date): Buffer {
   const digits = date.toISOString().replace(/[-:T]|\.\d+/g, '');
   return date.getUTCFullYear() < 2050
@@ -72,12 +72,12 @@ export function time(date: Date): Buffer {
     : element(0x18, Buffer.from(digits));
 }
 
-/** `[n]` with further elements in it. */
+/** Encodes `[n] EXPLICIT`: a tag around whole elements. */
 export function explicit(number: number, ...items: readonly Uint8Array[]): Buffer {
   return element(0xa0 | number, ...items);
 }
 
-/** `[n]` in the place of a primitive type's own tag. */
+/** Encodes `[n] IMPLICIT`: a tag that replaces the own tag of a primitive type. */
 export function implicit(number: number, bytes: Uint8Array): Buffer {
   return element(0x80 | number, bytes);
 }
@@ -87,21 +87,21 @@ export interface Element {
   readonly content: Buffer;
 }
 
-/** @throws Error when the bytes are no sequence of whole elements */
+/** Reads elements one behind the other. @throws Error when the last one is incomplete */
 export function readElements(bytes: Buffer): Element[] {
   const elements: Element[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const tag = bytes[at++] as number;
-    let length = bytes[at++] ?? Number.NaN;
+  for (let offset = 0; offset < bytes.length; ) {
+    const tag = bytes[offset++] as number;
+    let length = bytes[offset++] ?? Number.NaN;
     if (length >= 0x80) {
       const digits = length & 0x7f;
-      if (digits === 0 || digits > 4 || at + digits > bytes.length) throw new Error('it is not DER');
-      length = bytes.readUIntBE(at, digits);
-      at += digits;
+      if (digits === 0 || digits > 4 || offset + digits > bytes.length) throw new Error('the bytes are not DER');
+      length = bytes.readUIntBE(offset, digits);
+      offset += digits;
     }
-    if (!(at + length <= bytes.length)) throw new Error('it is not DER');
-    elements.push({ tag, content: bytes.subarray(at, at + length) });
-    at += length;
+    if (!(offset + length <= bytes.length)) throw new Error('the bytes are not DER');
+    elements.push({ tag, content: bytes.subarray(offset, offset + length) });
+    offset += length;
   }
   return elements;
 }

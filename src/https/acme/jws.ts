@@ -1,12 +1,12 @@
-// The signed messages of ACME (RFC 8555, section 6.2): flattened JWS by ES256, and what is derived from the account's
-// key.
+// Signs the messages of ACME (RFC 8555, section 6.2) as flattened JWS with ES256, and derives the answers to challenges
+// from the account's key. Nothing is sent here.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
 
 export interface JwsHeader {
   readonly url: string;
   readonly nonce: string;
-  /** The account's URL; without one the message carries the public key itself. */
+  /** The account's URL. Before there is an account, the message carries the public key instead. */
   readonly kid?: string | undefined;
 }
 
@@ -22,10 +22,10 @@ export function signMessage(payload: object | '', { url, nonce, kid }: JwsHeader
   return JSON.stringify({ protected: header, payload: body, signature: signature.toString('base64url') });
 }
 
-/** What a challenge's answer is (RFC 8555, section 8.1). */
-export function keyAuthorizationOf(token: string, accountKey: KeyObject): string {
+/** The text that answers a challenge (RFC 8555, section 8.1). */
+export function createKeyAuthorization(token: string, accountKey: KeyObject): string {
   const { crv, kty, x, y } = publicJwk(accountKey);
-  // The members that are required, in this order (RFC 7638, section 3.2).
+  // RFC 7638, section 3.2, requires these members in this order.
   const thumbprint = crypto().createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
   return `${token}.${thumbprint}`;
 }

@@ -1,5 +1,6 @@
-// One supervisor at a time orders, of all that share a DATA_DIR. The lock itself is handed in; here stands how long a
-// holder that cannot be seen, in another container or on another machine, is believed to be alive.
+// Lets one supervisor at a time order a certificate among all that share a DATA_DIR. The lock itself is an argument.
+// This file decides when to break the lock of an unseen holder: a process in another container or on another machine,
+// of which nobody here can say whether it is still alive.
 import { errorCode } from '../../base/failure.ts';
 
 export type AcquireLock = (
@@ -7,12 +8,15 @@ export type AcquireLock = (
   options: { readonly waitMs: number; readonly unseenHolderMs: number },
 ) => Promise<{ release(): Promise<void> }>;
 
-/** What it resolves to lets go of the lock; undefined: another process has it. */
+/** Resolves to a function that releases the lock, or to undefined when another process holds it. */
 export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefined>;
 
-/** Milliseconds: an order takes seconds. A container that was ended in one and restarted waits this long for itself. */
+/**
+ * Milliseconds after which an unseen holder counts as dead: an order takes seconds. A container that was killed during
+ * an order finds its own old lock after its restart, and waits as long.
+ */
 const LONGEST_ORDER = 5 * 60_000;
-const MOMENT = 1000;
+const SECOND = 1000;
 
 export function createTryLock(acquire: AcquireLock, clock: () => number = () => performance.now()): TryLock {
   let refusedSince: number | undefined;
@@ -22,12 +26,12 @@ export function createTryLock(acquire: AcquireLock, clock: () => number = () => 
     try {
       const lock = await acquire(
         path,
-        isOverdue ? { waitMs: 5 * MOMENT, unseenHolderMs: MOMENT } : { waitMs: 0, unseenHolderMs: MOMENT },
+        isOverdue ? { waitMs: 5 * SECOND, unseenHolderMs: SECOND } : { waitMs: 0, unseenHolderMs: SECOND },
       );
       refusedSince = undefined;
       return () => lock.release();
     } catch (error) {
-      // That the system refuses, as on a full disk, is another matter than a lock that is held.
+      // An error of the system, such as a full disk, does not mean that the lock is held.
       if (errorCode(error) !== undefined) throw error;
       refusedSince ??= clock();
       return undefined;

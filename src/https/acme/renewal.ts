@@ -1,6 +1,5 @@
-// When a certificate is to be replaced, and when a failed attempt is made again. Plain functions of times (Unix
-// milliseconds); nothing here holds a timer or asks anybody.
-
+// Computes when a certificate is renewed and when a failed order is repeated. Pure functions: times are Unix
+// milliseconds, and nothing here holds a timer or sends a request.
 import type { CertificateFacts } from '../pair.ts';
 import type { RenewalInfo } from './client.ts';
 
@@ -8,14 +7,14 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Without the directory's advice: at two thirds of the lifetime, whatever that is. */
+/** The time of renewal without the directory's advice: two thirds of the lifetime, however long that is. */
 export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return notBefore + ((notAfter - notBefore) * 2) / 3;
 }
 
 /**
- * A moment of the directory's window that is the same as long as the window is (RFC 9773, section 4.2: chosen at
- * random).
+ * The time of renewal inside of the directory's window. RFC 9773, section 4.2, wants a random one. With the same `share`
+ * the same window gives the same time.
  *
  * @param share from 0 to 1, chosen at random once for a certificate
  */
@@ -23,34 +22,32 @@ export function adviceTime({ start, end }: RenewalInfo, share: number): number {
   return start + (end - start) * share;
 }
 
-/**
- * Milliseconds until renewal information is asked again: what the server says, within reason (RFC 9773, section 4.3.2).
- */
+/** Milliseconds until the next request for advice: as the server asks, within bounds (RFC 9773, section 4.3.2). */
 export function adviceInterval(retryAfter: number | undefined): number {
   return clamp(retryAfter ?? 6 * HOUR, MINUTE, DAY);
 }
 
 /**
- * Milliseconds before the end at which somebody should be told: 14 days, and less for a certificate that lives for
- * weeks or days alone, whose renewal is not even due by then.
+ * Milliseconds before expiry at which a warning is logged: 14 days, or three tenths of the lifetime if that is less. A
+ * certificate that lives for days would be warned about before its renewal is due.
  */
-export function warningTime({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
+export function warningPeriod({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return Math.min(14 * DAY, (notAfter - notBefore) * 0.3);
 }
 
-/** Let's Encrypt counts five refused validations an hour for a name: the first hour has four attempts. */
+/** Let's Encrypt refuses a name after five failed validations an hour, so the first hour has four attempts. */
 const PAUSES: readonly number[] = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE, 2 * HOUR, 6 * HOUR, 12 * HOUR];
 
 /**
  * Milliseconds until the next attempt.
  *
  * @param failures in a row, 1 for the first
- * @param asked what the server said in Retry-After
- * @param share from 0 to 1: so that machines that failed together do not try together
+ * @param retryAfter milliseconds that the server asked for
+ * @param share from 0 to 1, random, so that machines that failed together do not retry together
  */
-export function retryPause(failures: number, asked: number | undefined, share: number): number {
+export function retryPause(failures: number, retryAfter: number | undefined, share: number): number {
   const pause = PAUSES[Math.min(failures, PAUSES.length) - 1] ?? MINUTE;
-  return Math.max(pause * (0.8 + 0.4 * share), clamp(asked ?? 0, 0, 7 * DAY));
+  return Math.max(pause * (0.8 + 0.4 * share), clamp(retryAfter ?? 0, 0, 7 * DAY));
 }
 
 function clamp(value: number, min: number, max: number): number {

@@ -1,5 +1,6 @@
-// DOMAINS: sees to it that DATA_DIR/tls holds a certificate for exactly these names that is young enough. It decides
-// when one is ordered, and orders it; whatever goes wrong, the last one serves on. Who serves it, it does not know.
+// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new one is due, and orders it.
+// After a failed order the last certificate stays in use. The directory is the ACME server of the certificate
+// authority. Its "advice" is the renewal information of RFC 9773, which suggests when to renew.
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
@@ -12,12 +13,12 @@ import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
 export interface Renewals {
-  /** To be called every now and then: does what is due. */
-  tick(): void;
-  /** A failed attempt is made again now, and not only when its pause is over. */
-  hurry(): void;
+  /** Orders a certificate if one is due. The caller calls it at intervals. */
+  checkDue(): void;
+  /** Repeats a failed order now, without waiting for the end of its pause. */
+  retryNow(): void;
   readonly failures: number;
-  /** One line; undefined after a success. */
+  /** One line: why the last order failed; undefined after a success. */
   lastFailure(): string | undefined;
 }
 
@@ -28,21 +29,21 @@ export interface RenewalsOptions {
   readonly client: AcmeClient;
   readonly challenges: Challenges;
   readonly tryLock: TryLock;
-  /** A new one is in the folder. */
+  /** Called when the folder holds a new certificate. */
   readonly onStored: () => void;
   readonly log: Log;
   /** Unix milliseconds. */
   readonly now?: () => number;
-  /** Milliseconds that pass however the clock is set. */
+  /** Monotonic milliseconds. */
   readonly clock?: () => number;
   readonly random?: () => number;
 }
 
-/** Milliseconds until it is looked again whether another process has ordered. */
-const OTHERS_TURN = 15_000;
-/** Milliseconds: a clock that is this wrong makes certificates look expired, or not valid yet. */
+/** Milliseconds until the next try when another process holds the lock: it orders the same certificate. */
+const LOCKED_PAUSE = 15_000;
+/** Milliseconds: a clock that is wrong by this much makes certificates look expired, or not valid yet. */
 const MOST_SKEW = 5 * 60_000;
-/** After these the other kind of challenge may do better. */
+/** ACME error types after which the next attempt uses the other kind of challenge. */
 const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
   'connection',
   'tls',
@@ -52,7 +53,7 @@ const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
   'serverInternal',
 ]);
 
-interface Stored {
+interface StoredFacts {
   readonly directory: string | undefined;
   readonly facts: CertificateFacts;
 }
@@ -60,20 +61,20 @@ interface Stored {
 export function createRenewals(options: RenewalsOptions): Renewals {
   const { domains, directory, folder, client, challenges, tryLock, onStored, log } = options;
   const { now = Date.now, clock = () => performance.now(), random = Math.random } = options;
-  let busy = false;
+  let isBusy = false;
   let failures = 0;
-  let inARow = 0;
+  let failuresInARow = 0;
   let lastFailure: string | undefined;
-  let notBefore = 0;
+  let nextAttempt = 0;
   let types = challenges.types;
-  /** What the directory advises for the certificate of this fingerprint. */
+  /** The directory's advice for the certificate of this fingerprint. `share` is the chosen point of its window. */
   let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgain: number } | undefined;
 
   return {
-    tick,
-    hurry() {
-      notBefore = 0;
-      tick();
+    checkDue,
+    retryNow() {
+      nextAttempt = 0;
+      checkDue();
     },
     get failures() {
       return failures;
@@ -81,36 +82,36 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     lastFailure: () => lastFailure,
   };
 
-  function tick(): void {
-    if (busy || clock() < notBefore) return;
-    busy = true;
-    act()
-      .catch(fail)
+  function checkDue(): void {
+    if (isBusy || clock() < nextAttempt) return;
+    isBusy = true;
+    orderIfDue()
+      .catch(recordFailure)
       .finally(() => {
-        busy = false;
+        isBusy = false;
       });
   }
 
-  async function act(): Promise<void> {
-    const reason = await whyDue(readStored());
+  async function orderIfDue(): Promise<void> {
+    const reason = await reasonToOrder(readStored());
     if (reason === undefined) return;
     folder.checkWritable();
     const release = await tryLock(`${folder.path}/order.lock`);
     if (release === undefined) {
-      notBefore = clock() + OTHERS_TURN;
+      nextAttempt = clock() + LOCKED_PAUSE;
       return log.debug('certificate-ordered-elsewhere', { domains });
     }
     try {
-      // Whoever had the lock until now may have done it.
+      // Another process may have stored a new certificate before this one got the lock.
       const stored = readStored();
-      if ((await whyDue(stored)) === undefined) return onStored();
+      if ((await reasonToOrder(stored)) === undefined) return onStored();
       await order(reason, stored);
     } finally {
       await release();
     }
   }
 
-  async function order(reason: string, stored: Stored | undefined): Promise<void> {
+  async function order(reason: string, stored: StoredFacts | undefined): Promise<void> {
     const [challengeType = 'http-01'] = types;
     log.info('certificate-ordered', { domains, directory, challenge: challengeType, reason });
     const keys = createKeyPair();
@@ -122,11 +123,11 @@ export function createRenewals(options: RenewalsOptions): Renewals {
       request: createCertificateRequest(domains, keys),
       replaces,
     });
-    tellOfSkew();
+    checkClock();
     const key = keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
     const { facts } = readPair(chain, key);
     folder.writeCertificate(directory, chain, key);
-    inARow = 0;
+    failuresInARow = 0;
     lastFailure = undefined;
     log.info('certificate-obtained', {
       domains,
@@ -136,20 +137,20 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     onStored();
   }
 
-  function readStored(): Stored | undefined {
+  function readStored(): StoredFacts | undefined {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;
     try {
       return { directory: stored.directory, facts: readPair(stored.text, stored.text).facts };
     } catch {
-      // Damaged: as good as none.
+      // A damaged file is replaced like a missing one.
       return undefined;
     }
   }
 
-  /** Undefined: nothing is to be done yet. */
-  async function whyDue(stored: Stored | undefined): Promise<string | undefined> {
-    if (stored === undefined) return 'there is none';
+  /** Why a new certificate is due; undefined when none is. */
+  async function reasonToOrder(stored: StoredFacts | undefined): Promise<string | undefined> {
+    if (stored === undefined) return 'there is no certificate yet';
     const { facts } = stored;
     if (facts.names.length !== domains.length || !domains.every((domain) => facts.names.includes(domain)))
       return 'DOMAINS has changed';
@@ -159,8 +160,8 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   }
 
   /**
-   * Renewal information, asked as seldom as it may be: a certificate that is about to be revoked is renewed in time by
-   * it.
+   * When the directory advises to renew, in Unix milliseconds; `Infinity` without advice. A certificate authority
+   * announces here that it will revoke a certificate, so that it can be replaced in time.
    */
   async function advisedTime({ fingerprint, renewalId }: CertificateFacts): Promise<number> {
     if (renewalId === undefined) return Number.POSITIVE_INFINITY;
@@ -168,11 +169,11 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     if (clock() >= advice.askAgain) {
       try {
         const information = await client.renewalInfo(renewalId);
-        tellOfSkew();
+        checkClock();
         advice.renewAt = information === undefined ? undefined : adviceTime(information, advice.share);
         advice.askAgain = clock() + adviceInterval(information?.retryAfter);
       } catch (error) {
-        // Its age decides then. An old answer is kept.
+        // The last advice stays. Without one, the certificate's age decides.
         advice.askAgain = clock() + adviceInterval(error instanceof AcmeError ? error.retryAfter : undefined);
         log.debug('renewal-information-failed', { error: (error as Error).message });
       }
@@ -180,13 +181,13 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     return advice.renewAt ?? Number.POSITIVE_INFINITY;
   }
 
-  function fail(error: unknown): void {
+  function recordFailure(error: unknown): void {
     failures++;
-    inARow++;
+    failuresInARow++;
     lastFailure = error instanceof Error ? error.message : String(error);
     const type = error instanceof AcmeError ? error.type : undefined;
-    const pause = retryPause(inARow, error instanceof AcmeError ? error.retryAfter : undefined, random());
-    notBefore = clock() + pause;
+    const pause = retryPause(failuresInARow, error instanceof AcmeError ? error.retryAfter : undefined, random());
+    nextAttempt = clock() + pause;
     const [challenge] = types;
     if (type !== undefined && CHALLENGE_FAILED.has(type)) types = [...types.slice(1), ...types.slice(0, 1)];
     log.error('certificate-order-failed', {
@@ -198,10 +199,11 @@ export function createRenewals(options: RenewalsOptions): Renewals {
       to_do: adviceFor(error),
       next_attempt: new Date(now() + pause).toISOString(),
     });
-    tellOfSkew();
+    checkClock();
   }
 
-  function tellOfSkew(): void {
+  /** Logs an error when this machine's clock differs much from the directory's. */
+  function checkClock(): void {
     const skew = client.clockSkew();
     if (Math.abs(skew) < MOST_SKEW) return;
     const seconds = Math.round(skew / 1000);

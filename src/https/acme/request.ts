@@ -1,5 +1,5 @@
-// One request to an ACME server, with everything bounded: time, size, no redirects, HTTPS alone. It knows nothing of
-// what is asked, and throws the server's own description of a refusal as an AcmeError.
+// Sends one request to an ACME server, within bounds of time and size, by HTTPS, without redirects. An answer that
+// refuses becomes an AcmeError with the server's own description. The meaning of the requests is client.ts.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
 
@@ -20,20 +20,18 @@ export type Send = (request: AcmeRequest) => Promise<AcmeResponse>;
 
 export interface SendOptions {
   readonly userAgent: string;
-  /**
-   * PEM: trusted in the place of Node's own roots. For tests; a private directory's root comes by NODE_EXTRA_CA_CERTS.
-   */
+  /** PEM, for tests: replaces Node's roots. Operators add a private directory's root by NODE_EXTRA_CA_CERTS. */
   readonly ca?: string | undefined;
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 30_000;
-/** A long certificate chain is 20 KiB. */
+/** A long certificate chain has 20 KiB. */
 const MOST_BYTES = 512 * 1024;
 
-/** What stands in the way: of the network (`type` is undefined), or what the server says (RFC 8555, section 6.7). */
+/** A failure of the network (`type` is undefined), or a refusal by the server (RFC 8555, section 6.7). */
 export class AcmeError extends Error {
-  /** The last word of `urn:ietf:params:acme:error:…`. */
+  /** The last part of `urn:ietf:params:acme:error:…`. */
   readonly type: string | undefined;
   /** Milliseconds that the server asks to wait. */
   readonly retryAfter: number | undefined;
@@ -48,7 +46,7 @@ export class AcmeError extends Error {
   }
 }
 
-/** No redirect is followed: a directory names its addresses itself. */
+/** `https.request` follows no redirect, and none is needed: a directory names its addresses itself. */
 export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
   return ({ method, url, body, accept }) => {
     const headers: Record<string, string> = { 'User-Agent': userAgent, Accept: accept ?? 'application/json' };
@@ -63,10 +61,10 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
           new AcmeError(`Cannot reach ${hostOf(url)}: ${cause.message || code || 'the connection failed'}`, { cause }),
         );
       };
-      if (!url.startsWith('https://')) return fail(new Error('its address is not https'));
+      if (!url.startsWith('https://')) return fail(new Error('the address is not https'));
       const signal = AbortSignal.timeout(timeoutMs);
       signal.addEventListener('abort', () => fail(new Error(`no answer within ${timeoutMs / 1000} s`)));
-      // A connection each: an order is a dozen requests a month, and an idle one could be cut under the next.
+      // Each request opens its own connection. A month has a dozen of them, and a server may cut an idle connection.
       const request = https().request(
         url,
         { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) },
@@ -94,22 +92,23 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
   };
 }
 
-/** What a refusal says, in one line of a sane length: part of it may be a third party's words. */
-export function errorOf({ status, headers, text }: AcmeResponse, url: string): AcmeError {
+/** The error that a refusal describes, as one short line: a third party may have written parts of the text. */
+export function readError({ status, headers, text }: AcmeResponse, url: string): AcmeError {
   const problem = parseObject(text);
   const retryAfter = parseRetryAfter(headers['retry-after']);
   return (
-    problemError(problem, retryAfter) ?? new AcmeError(`${hostOf(url)} answers with status ${status}`, { retryAfter })
+    readProblem(problem, retryAfter) ?? new AcmeError(`${hostOf(url)} answers with status ${status}`, { retryAfter })
   );
 }
 
-export function problemError(
+/** The error of a problem document (RFC 7807); undefined when the object is none. */
+export function readProblem(
   problem: Readonly<Record<string, unknown>> | undefined,
   retryAfter?: number,
 ): AcmeError | undefined {
   if (typeof problem?.type !== 'string') return undefined;
   const type = problem.type.split(':').at(-1);
-  // The one that says most is often a subproblem (RFC 8555, section 6.7.1).
+  // The most precise description is often in a subproblem (RFC 8555, section 6.7.1).
   const subproblems = Array.isArray(problem.subproblems) ? (problem.subproblems as Record<string, unknown>[]) : [];
   const details = [problem, ...subproblems].map(({ detail }) => detail).filter((detail) => typeof detail === 'string');
   const message = details
@@ -117,7 +116,7 @@ export function problemError(
     .replaceAll(/[\s\p{C}]+/gu, ' ')
     .slice(0, 600);
   const first = subproblems.find(({ type }) => typeof type === 'string')?.type as string | undefined;
-  return new AcmeError(message === '' ? `it says ${type}` : message, {
+  return new AcmeError(message === '' ? `the directory reports ${type}` : message, {
     type: type === 'compound' ? first?.split(':').at(-1) : type,
     retryAfter,
   });
@@ -134,7 +133,7 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
   }
 }
 
-/** Seconds, or a date (RFC 9110, section 10.2.3). Milliseconds; undefined when it is neither. */
+/** Milliseconds to wait, from a number of seconds or a date (RFC 9110, section 10.2.3); undefined for anything else. */
 export function parseRetryAfter(header: string | undefined, now: number = Date.now()): number | undefined {
   if (header === undefined) return undefined;
   const value = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;

@@ -1,5 +1,6 @@
-// The files of DATA_DIR/tls: the account's key, and the certificate with its own key in one file, so that both are
-// replaced by one rename. Mode 0600, made durable before they are renamed into place; one supervisor at a time orders.
+// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate shares a file with
+// its key, so that one rename replaces both. A file is written as a draft of mode 0600, synced to disk, and renamed.
+// order-lock.ts keeps other supervisors from writing at the same time.
 import type { KeyObject } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { syncFolder } from '../../base/sync-folder.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
-  /** The ACME directory that it is from. */
+  /** The ACME directory that issued it. */
   readonly directory: string | undefined;
   /** The whole file: key, certificate and chain. */
   readonly text: string;
@@ -19,13 +20,13 @@ export interface StoredCertificate {
 export interface TlsFolder {
   readonly path: string;
   readonly certificatePath: string;
-  /** Makes one where there is none. @throws Error one line */
+  /** Reads the account's key; creates one when there is none, or with `renew`. @throws Error one line */
   accountKey(renew: boolean): KeyObject;
-  /** Undefined: there is none. @throws Error one line */
+  /** Reads the certificate; undefined when there is none. @throws Error one line */
   readCertificate(): StoredCertificate | undefined;
   /** @param chain PEM; @param key PEM. @throws Error one line */
   writeCertificate(directory: string, chain: string, key: string): void;
-  /** That there is room and permission to write, before anything is asked of a directory. @throws Error one line */
+  /** Tests that the folder has room and can be written, before an order begins. @throws Error one line */
   checkWritable(): void;
 }
 
@@ -49,7 +50,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
     readCertificate() {
       const text = readOrAbsent(certificatePath);
       if (text === undefined) return undefined;
-      // Text around the blocks is allowed in PEM files (RFC 7468, section 2).
+      // The line `Directory:` comes before the blocks: PEM files allow text around them (RFC 7468, section 2).
       return { text, directory: /^Directory: (\S+)$/m.exec(text)?.[1] };
     },
     writeCertificate: (directory, chain, key) => write(certificatePath, `Directory: ${directory}\n${key}${chain}`),
@@ -94,6 +95,8 @@ function parseKey(file: string, text: string): KeyObject {
   try {
     return crypto().createPrivateKey(text);
   } catch {
-    throw new Error(`Cannot read ${file}: it is no private key in PEM form; without the file a new account is made`);
+    throw new Error(
+      `Cannot read ${file}: it is not a private key in PEM form. Remove it, and the next order creates a new account`,
+    );
   }
 }

@@ -1,5 +1,5 @@
-// HTTP_PORT: answers the directory's http-01 challenges, and sends everybody else to HTTPS. It stands in the
-// supervisor, which runs no controllers; so whatever a client sends is bounded here to a head, a moment and one answer.
+// HTTP_PORT: answers the directory's http-01 challenges, and redirects all other requests to HTTPS. The
+// supervisor runs it and must stay responsive. So a connection gets one answer, and its time and bytes are bounded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../../base/builtins.ts';
@@ -9,9 +9,9 @@ import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { Challenge } from '../acme/client.ts';
 
 export interface HttpPort {
-  /** @throws Error of the system when the port cannot be had */
+  /** @throws Error of the system when the port is taken or not permitted */
   listen(): Promise<void>;
-  /** Answers the challenge until what it returns is called. */
+  /** Answers the challenge until the returned function is called. */
   present(challenge: Challenge): () => void;
   close(): void;
 }
@@ -19,20 +19,20 @@ export interface HttpPort {
 export interface HttpPortOptions {
   readonly port: number;
   readonly host: string | undefined;
-  /** Where HTTPS is served. */
+  /** The port of HTTPS, for redirects. */
   readonly httpsPort: () => number;
-  /** Whether HTTPS is served for this host: a name, or an address as it stands in a URL; in lower case. */
+  /** Whether HTTPS is served for this host: a name, or an address as URLs write it; in lower case. */
   readonly isServed: (host: string) => boolean;
-  /** Milliseconds that a request may take to come. */
+  /** Milliseconds in which a request must arrive. */
   readonly timeoutMs?: number;
   readonly mostConnections?: number;
 }
 
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
-/** A name, an IPv4 address or an IPv6 address in brackets, and a port that is not repeated. */
+/** A name, an IPv4 address or an IPv6 address in brackets, and perhaps a port, which the redirect leaves out. */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
-/** Each has one answer, so none is there for long but those that want none. */
+/** A connection ends with its answer, so only clients that send no request stay long. */
 const MOST_CONNECTIONS = 1000;
 
 export function createHttpPort({
@@ -49,13 +49,13 @@ export function createHttpPort({
       requestTimeout: timeoutMs,
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16_384,
-      // The check is below: Node's own answer has no headers.
+      // `answer` checks it: Node's own 400 lacks our headers.
       requireHostHeader: false,
     },
     answer,
   );
   server.on('connection', createRecentConnections(mostConnections).add);
-  // No request has a body that anybody reads, and none is continued.
+  // No body is read, so no client is asked to send one.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);
   server.on('clientError', refuse);
@@ -87,14 +87,14 @@ export function createHttpPort({
     const [host = '', another] = request.headersDistinct.host ?? [];
     const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
     if (name === undefined || !target.startsWith('/')) return end(response, 400, {});
-    // Nobody is sent to a name that this service has no certificate for.
+    // Without this check, a forged Host header would redirect to any site.
     if (!isServed(name)) return end(response, 404, {});
-    const at = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
-    end(response, 308, { Location: `https://${at}${target}` });
+    const authority = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
+    end(response, 308, { Location: `https://${authority}${target}` });
   }
 }
 
-/** Answers a request that Node's parser gives up on. */
+/** Answers a request that Node's parser cannot read. */
 function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable) return void socket.destroy();
   const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
@@ -102,7 +102,7 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(head, () => socket.destroy());
 }
 
-/** A body that is still coming ends with the connection. */
+/** Sends the answer and closes the connection, with what is still arriving on it. */
 function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
   const length = String(Buffer.byteLength(body));
   response.writeHead(status, {

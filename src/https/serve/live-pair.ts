@@ -1,5 +1,6 @@
-// A certificate and its key in files that may change at any time, in one step or two. A good pair is live within a
-// second. A bad one leaves the last good pair live and is reported once. When the files are read is base/live-file.ts.
+// Keeps a certificate and its key in step with their files, which may change at any time, together or one by one. A
+// valid pair is "live", that is in use, within a second. An invalid one is logged once, and the last valid pair stays.
+// base/live-file.ts decides when the files are read.
 import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { type CertificatePair, readPair } from '../pair.ts';
@@ -12,7 +13,7 @@ export interface LivePairOptions {
   readonly certPath: string;
   /** May be the same file. */
   readonly keyPath: string;
-  /** There need not be a pair to begin with. */
+  /** Whether to start without a pair when the files hold none yet. */
   readonly mayComeLater: boolean;
   readonly log: Log;
   readonly onPair: (pair: CertificatePair) => void;
@@ -20,11 +21,11 @@ export interface LivePairOptions {
 }
 
 const POLL_MS = 500;
-/** Two files are seldom replaced in one moment. */
+/** Polls that must read the same invalid pair before it is logged: two files are seldom replaced at the same time. */
 const CONFIRMATIONS = 3;
 const MOST_BYTES = 1024 * 1024;
 
-/** @throws Error one line, when there is no pair to begin with, unless it may come later */
+/** @throws Error one line, when the files hold no valid pair at the start and it may not come later */
 export function createLivePair({
   certPath,
   keyPath,
@@ -50,7 +51,7 @@ export function createLivePair({
     parse,
     onLive,
     onFailure(error) {
-      const effect = pair === undefined ? 'nothing is served' : 'the last good one serves on';
+      const effect = pair === undefined ? 'no request is served' : 'the last valid certificate stays in use';
       log.error('certificate-reload-failed', { error, effect });
     },
   });

@@ -1,17 +1,14 @@
-// What the supervisor hands to its workers so that they can serve HTTPS. It goes through the channel between the
-// processes alone: not by environment, not by arguments; and nobody writes it to a log.
+// The state that the supervisor sends to its workers so that they can serve HTTPS. Because of its private keys, it is
+// sent by the channel between the processes alone, never by environment or arguments, and never logged.
 
 export interface SecureState {
   /** The certificate with its chain, PEM. */
   readonly cert: string;
   /** PEM. */
   readonly key: string;
-  /**
-   * 48 bytes each in base64, the newest first: the same for all workers and generations, so that any resumes a session
-   * of any other.
-   */
+  /** 48 bytes each in base64, the newest first. All workers have the same, so each resumes the sessions of the others. */
   readonly ticketKeys: readonly string[];
-  /** While the directory checks a name by tls-alpn-01. */
+  /** The answer to serve while the directory checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;
 }
 
@@ -22,5 +19,5 @@ export interface SecureChallenge {
   readonly key: string;
 }
 
-/** What a client asks for that comes to check a challenge (RFC 8737, section 6.2). */
+/** The ALPN protocol that a directory asks for when it checks a challenge (RFC 8737, section 6.2). */
 export const ACME_TLS = 'acme-tls/1';

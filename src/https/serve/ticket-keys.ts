@@ -1,13 +1,14 @@
-// The keys of session tickets: the first one makes new tickets, and any of them opens one, so that a change of keys
-// costs no client a handshake; and each visit brings a new ticket, for a client that uses none twice (RFC 8446, C.4).
-// Node's public interface takes one key alone and brings new tickets with whole handshakes only. The call below is in
-// every release from 20 to 26; where a later one has it no more, it is as that interface has it.
+// Sets the keys of session tickets. The first key encrypts new tickets, and every key decrypts, so that clients resume
+// their sessions across a change of keys. Each resumption sends a new ticket, because a client should use none twice
+// (RFC 8446, C.4). Node's public option takes one key, and sends new tickets after full handshakes alone. So this file
+// uses an internal callback, which Node 20 to 26 have. In a release without it, that option works alone.
 import type { Server } from 'node:tls';
 import { crypto } from '../../base/builtins.ts';
 
 /**
- * What Node calls for each ticket. @returns 0: not ours, 1: ours, 2: ours, and a new one is wanted; then the parts of
- * its key
+ * Node calls this for each ticket.
+ *
+ * @returns 0 (unknown key), 1 (key found) or 2 (key found, and the client gets a new ticket), then the parts of the key
  */
 type OnTicket = (name: Buffer, iv: Buffer, isNew: boolean) => readonly (number | Buffer)[];
 interface TicketContext {
@@ -15,25 +16,25 @@ interface TicketContext {
   enableTicketKeyCallback?(): void;
 }
 
-/** A key is a name, a key of the signature and a key of the cipher, as in Node's option `ticketKeys`. */
+/** Bytes of each part of a key: its name, its HMAC key and its AES key, as in Node's option `ticketKeys`. */
 const PART = 16;
 export const TICKET_KEY_BYTES = 3 * PART;
 
-/** For the context that a server has now: to be called after each `setSecureContext`. */
-export function acceptTickets(server: Server, keys: readonly Buffer[]): void {
+/** Sets the keys for the server's current context. Each `setSecureContext` creates a new one, so call it after that. */
+export function setTicketKeys(server: Server, keys: readonly Buffer[]): void {
   const context = (server as { _sharedCreds?: { context?: TicketContext } })._sharedCreds?.context;
   if (context?.enableTicketKeyCallback === undefined) return;
   const [newest] = keys;
   if (newest === undefined) return;
   context.onticketkeycallback = (name, _iv, isNew) => {
-    if (isNew) return [1, ...secretsOf(newest), newest.subarray(0, PART), crypto().randomBytes(PART)];
+    if (isNew) return [1, ...secretParts(newest), newest.subarray(0, PART), crypto().randomBytes(PART)];
     const key = keys.find((candidate) => candidate.subarray(0, PART).equals(name));
-    // Node wants parts of that length also where it is to use none.
-    return key === undefined ? [0, ...secretsOf(newest)] : [2, ...secretsOf(key)];
+    // With 0, Node ignores the keys but checks their length.
+    return key === undefined ? [0, ...secretParts(newest)] : [2, ...secretParts(key)];
   };
   context.enableTicketKeyCallback();
 }
 
-function secretsOf(key: Buffer): [signature: Buffer, cipher: Buffer] {
+function secretParts(key: Buffer): [hmacKey: Buffer, aesKey: Buffer] {
   return [key.subarray(PART, 2 * PART), key.subarray(2 * PART)];
 }

@@ -1,34 +1,33 @@
-// The worker's half: an HTTPS server whose certificate can be another one at any moment, without a connection lost.
-// Where the certificate comes from, and when it changes, the supervisor knows.
+// The worker's half of HTTPS: a server whose certificate can be replaced at any time without losing a connection. The
+// supervisor decides where the certificate comes from and when it changes (certificates.ts).
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { crypto, https, tls } from '../../base/builtins.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
-
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
-import { acceptTickets } from './ticket-keys.ts';
+import { setTicketKeys } from './ticket-keys.ts';
 
 export interface TlsServer {
-  /** In the place of `createServer` of node:http. */
+  /** Replaces `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
   readonly isSecure: true;
-  /** From now on new connections get this; open ones keep what they have. */
+  /** Sets the state for new connections. Open ones keep theirs. */
   use(state: SecureState): void;
 }
 
 export interface TlsServerOptions {
   /** Milliseconds. */
   readonly handshakeTimeout: number;
-  /** Of one worker. A handshake is no connection yet, so there may be as many beside them, but no more than 1,000. */
+  /** For one worker. Handshakes under way are counted apart: as many again, but at most 1,000. */
   readonly maxConnections: number;
-  /** The whole answer, as text, to a request that came without TLS. */
+  /** The complete HTTP response, as text, to a request that came without TLS. */
   readonly plainRefusal: () => string;
 }
 
-/** Handshakes under way in one worker, each some 30 KB that nobody has proved to want. */
+/** Handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
 const MOST_HANDSHAKES = 1000;
-/** Seconds that a client may resume its session for; the ticket key changes less often. */
+/** Seconds in which a client may resume its session. Ticket keys live longer (certificates.ts). */
 const SESSION_TIMEOUT = 3600;
 
 type SecureServer = ReturnType<ReturnType<typeof https>['createServer']> & {
@@ -43,7 +42,7 @@ type AlpnCallback = (
 export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal }: TlsServerOptions): TlsServer {
   let server: SecureServer | undefined;
   let state: SecureState | undefined;
-  /** The list of protocols as Node encodes it, put aside while a challenge is under way. */
+  /** The list of protocols in Node's encoding, to restore after a challenge. */
   let protocols: Buffer | undefined;
 
   return {
@@ -53,8 +52,8 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
         listener,
       );
       protocols = server.ALPNProtocols;
-      acceptTickets(server, ticketKeysOf(state));
-      boundHandshakes(server, Math.min(maxConnections, MOST_HANDSHAKES));
+      setTicketKeys(server, decodeTicketKeys(state));
+      limitHandshakes(server, Math.min(maxConnections, MOST_HANDSHAKES));
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
       offerChallenge(server, protocols, state?.challenge);
@@ -62,42 +61,42 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
     },
     isSecure: true,
     use(next) {
-      const before = state;
+      const previous = state;
       state = next;
       if (server === undefined) return;
-      if (before?.cert !== next.cert || before.ticketKeys[0] !== next.ticketKeys[0]) {
+      if (previous?.cert !== next.cert || previous.ticketKeys[0] !== next.ticketKeys[0]) {
         server.setSecureContext(contextOptions(next));
-        acceptTickets(server, ticketKeysOf(next));
+        setTicketKeys(server, decodeTicketKeys(next));
       }
       offerChallenge(server, protocols, next.challenge);
     },
   };
 }
 
+/** Options of `setSecureContext`. */
 function contextOptions(state: SecureState | undefined) {
-  // No client is asked for a certificate, so no root is needed: to read all that Node brings takes Node 24 10 ms at
-  // each change.
   const common = {
     minVersion: 'TLSv1.2',
-    // TLS 1.2 lets a client ask for handshake after handshake on one connection; Node bounds them, and nobody needs
-    // any.
+    // A TLS 1.2 client may repeat handshakes on one connection, which costs CPU. No client needs to.
     secureOptions: crypto().constants.SSL_OP_NO_RENEGOTIATION,
     sessionIdContext: 'gatefold',
     sessionTimeout: SESSION_TIMEOUT,
+    // No client certificate is checked, so no root is needed. Without this line Node 24 parses its roots for 10 ms.
     ca: [] as string[],
   } as const;
   if (state === undefined) return common;
-  const [ticketKeys] = ticketKeysOf(state);
+  const [ticketKeys] = decodeTicketKeys(state);
   return { ...common, cert: state.cert, key: state.key, ...(ticketKeys === undefined ? {} : { ticketKeys }) };
 }
 
-function ticketKeysOf(state: SecureState | undefined): Buffer[] {
+function decodeTicketKeys(state: SecureState | undefined): Buffer[] {
   return (state?.ticketKeys ?? []).map((key) => Buffer.from(key, 'base64'));
 }
 
 /**
- * Only who asks for the protocol of the check gets the certificate that answers it; everybody else, in the same moment
- * and for the same name, the real one. Node reads both properties for each new connection, and takes one of the two.
+ * Serves the challenge's certificate to clients that ask for the protocol of the check. All other clients get the real
+ * certificate at the same time, for the same name too. Node reads both properties for each new connection, and accepts
+ * only one of them.
  */
 function offerChallenge(
   server: SecureServer,
@@ -121,24 +120,22 @@ function offerChallenge(
   };
 }
 
-function boundHandshakes(server: SecureServer, most: number): void {
+function limitHandshakes(server: SecureServer, most: number): void {
   const underWay = createRecentConnections(most);
-  // Before Node's own listener, so that a handshake that fails at once is not kept.
+  // This listener runs before Node's own, so that the `close` of a handshake that fails at once is not missed.
   server.prependListener('connection', underWay.add);
-  server.on('secureConnection', (socket) => underWay.release(rawOf(socket)));
+  server.on('secureConnection', (socket) => underWay.release(transportOf(socket)));
 }
 
-/** What a TLS connection stands on; for want of a public name by the one that it has in every Node. */
-function rawOf(socket: Duplex): Duplex {
+/** The TCP socket below a TLS socket. Node has no public name for it, but every version has this private one. */
+function transportOf(socket: Duplex): Duplex {
   return (socket as { _parent?: Duplex })._parent ?? socket;
 }
 
-/**
- * A handshake that failed or took too long. There is no one to talk to, except for a client that spoke HTTP without
- * TLS.
- */
+/** Closes a connection whose handshake failed or took too long. Only a client that sent plain HTTP gets an answer. */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex, plainRefusal: () => string): void {
-  const raw = rawOf(socket);
-  if (error.code === 'ERR_SSL_HTTP_REQUEST' && raw !== socket && raw.writable) raw.write(plainRefusal());
+  const transport = transportOf(socket);
+  if (error.code === 'ERR_SSL_HTTP_REQUEST' && transport !== socket && transport.writable)
+    transport.write(plainRefusal());
   socket.destroy();
 }

@@ -1,5 +1,5 @@
-// The supervisor's half of HTTPS: gets the certificate (from TLS_CERT and TLS_KEY, or by ACME for DOMAINS), replaces the
-// key of session tickets, and gives both to the workers as one `SecureState`. Logs a warning before a certificate
+// The supervisor's half of HTTPS: gets the certificate (from TLS_CERT and TLS_KEY, or by ACME for DOMAINS), replaces
+// the key of session tickets, and gives both to the workers as one `SecureState`. Logs a warning before a certificate
 // expires. serve/ holds the workers' half, acme/ the orders.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';

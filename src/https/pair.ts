@@ -106,7 +106,7 @@ function parseNames(subjectAltName: string | undefined): string[] {
 /** The extension's object identifier, 2.5.29.35, in DER. */
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23]);
 
-/** The issuer's key identifier and the serial number, both base64url. Node does not expose the first, so DER is read. */
+/** The issuer's key id and the serial number, both base64url. Node does not expose the first, so DER is read. */
 function readRenewalId(leaf: X509Certificate): string | undefined {
   try {
     const [certificate] = readElements(leaf.raw);
@@ -125,7 +125,7 @@ function readRenewalId(leaf: X509Certificate): string | undefined {
         return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
   } catch {
-    // Node reads this certificate, but the DER reader does not: without the id, its age alone decides when it is renewed.
+    // Node reads this certificate, but readElements does not. Without the id, its age alone decides when it is renewed.
   }
   return undefined;
 }

@@ -1,29 +1,29 @@
-// The JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one literal table; what has no row is refused. `none` and the
-// HMACs must never be added: with an HMAC, anybody who can read a public key can sign (RFC 8725 section 2.1).
+// The supported JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one table. `none` and the HMACs must never be added:
+// with an HMAC, anybody who can read a public key can sign (RFC 8725 section 2.1).
 
-/** What the key must be and what `crypto.verify` is told. */
+/** The key that an algorithm needs, and the arguments of `crypto.verify`. */
 export interface Algorithm {
   readonly name: string;
   readonly kty: 'RSA' | 'EC' | 'OKP';
-  /** EC and OKP alone. */
+  /** The curve, for EC and OKP alone. */
   readonly crv?: string;
-  /** Bytes of one EC coordinate: RFC 7518 section 6.2.1.2 wants them all, leading zeros too. */
+  /** Bytes of one coordinate, with leading zeros (RFC 7518 section 6.2.1.2). */
   readonly coordinateBytes?: number;
-  /** `null`: the algorithm hashes by itself (Ed25519). */
+  /** `null` for Ed25519, which hashes by itself. */
   readonly hash: 'sha256' | 'sha384' | 'sha512' | null;
-  /** `undefined`: as long as the RSA modulus. */
+  /** `undefined` for RSA, whose signatures are as long as the modulus. */
   readonly signatureBytes?: number;
   readonly options: { readonly padding?: number; readonly saltLength?: number; readonly dsaEncoding?: 'ieee-p1363' };
 }
 
-// The numbers of `crypto.constants`, written out: to read this table must not load node:crypto (builtins.ts).
+// The values of `crypto.constants`. Importing node:crypto for them would slow every start (base/builtins.ts).
 const RSA_PKCS1_PADDING = 1;
 const RSA_PKCS1_PSS_PADDING = 6;
 
 const PKCS1 = { padding: RSA_PKCS1_PADDING };
-/** RFC 7518 section 3.5: the salt is as long as the hash, not whatever length the signer liked. */
+/** The salt must be as long as the hash (RFC 7518 section 3.5). OpenSSL's default accepts any length. */
 const pss = (saltLength: number) => ({ padding: RSA_PKCS1_PSS_PADDING, saltLength });
-/** R and S side by side (RFC 7518 section 3.4), not the DER that OpenSSL would take by default. */
+/** JWS concatenates R and S (RFC 7518 section 3.4). OpenSSL's default is DER. */
 const P1363 = { dsaEncoding: 'ieee-p1363' } as const;
 
 const TABLE: readonly Algorithm[] = [
@@ -39,8 +39,8 @@ const TABLE: readonly Algorithm[] = [
   { name: 'EdDSA', kty: 'OKP', crv: 'Ed25519', coordinateBytes: 32, hash: null, signatureBytes: 64, options: {} },
 ];
 
-/** A Map, because the name comes out of a token: `constructor` must find nothing. */
+/** A Map, because names come from tokens: an object would have a `constructor`. */
 export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(TABLE.map((row) => [row.name, row]));
 
-/** What a provider row allows that does not say. */
+/** The algorithms of a provider row that names none. */
 export const DEFAULT_ALGORITHMS: readonly string[] = ['RS256', 'ES256'];

@@ -1,16 +1,16 @@
-// base64url as RFC 7515 section 2 defines it: one spelling for each sequence of bytes. Node's decoder also accepts
-// padding, `+` and `/`, junk between the characters and stray low bits, so that many texts would carry one signature.
+// Decodes base64url as RFC 7515 section 2 defines it: each sequence of bytes has one spelling. Node's decoder also
+// accepts padding, `+`, `/`, other characters and stray low bits, so one signature would have many spellings.
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/** The bytes, or `undefined` when the text is not their one spelling. An empty text is no bytes. */
+/** The bytes; `undefined` when the text is not their one spelling. An empty text gives an empty buffer. */
 export function decodeBase64url(text: unknown): Buffer | undefined {
   if (typeof text !== 'string' || !ALPHABET.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** The JSON object in these bytes, or `undefined`. Fatal UTF-8: U+FFFD for a bad byte would change what was signed. */
+/** The JSON object in these bytes; `undefined` for anything else, and for bytes that are not UTF-8. */
 export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));

@@ -1,17 +1,17 @@
 // Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. Every claim's type
-// is checked before it is compared: an `iss` that is a list has been accepted elsewhere (CVE-2025-30144). It knows
-// neither keys nor HTTP.
+// is checked before its value: another library accepted an `iss` that was a list (CVE-2025-30144). Keys and HTTP are
+// no part of this file.
 import { crypto } from '../base/builtins.ts';
 import { InvalidToken } from './invalid-token.ts';
 
-/** Clocks of provider and server may differ by this much. */
+/** Seconds by which the clocks of provider and server may differ. */
 export const CLOCK_SKEW_S = 60;
 export const MAX_LIFETIME_S = 24 * 60 * 60;
 const MAX_SUBJECT_LENGTH = 255;
 
-/** Who signed in. The account is (issuer, subject); everything else may change hands and is for show. */
+/** The person who signed in. Issuer and subject are the account. All other fields may change, and only describe it. */
 export interface VerifiedIdentity {
-  /** As configured, also where the provider spells it in two ways: one person is one account. */
+  /** As the provider row spells it, so that a provider with two spellings still gives one account a person. */
   readonly issuer: string;
   readonly subject: string;
   readonly email?: string;
@@ -25,7 +25,7 @@ export interface VerifiedIdentity {
 export interface ClaimsExpectation {
   readonly issuer: string;
   readonly clientIds: readonly string[];
-  /** `undefined`: the client gave none. */
+  /** The nonce that the client sent to its provider, if any. */
   readonly nonce: string | undefined;
   /** Unix time in seconds. */
   readonly now: number;
@@ -41,7 +41,7 @@ export function checkClaims(claims: Readonly<Record<string, unknown>>, expected:
   return { issuer: expected.issuer, subject: parseSubject(claims.sub), ...parseProfile(claims) };
 }
 
-/** Google alone signs under two spellings of its issuer, and says so in its verification guide. */
+/** All spellings of an issuer. Google alone has two, as its verification guide documents. */
 export function issuerSpellings(issuer: string): readonly string[] {
   return issuer === 'https://accounts.google.com' ? [issuer, 'accounts.google.com'] : [issuer];
 }
@@ -49,7 +49,7 @@ export function issuerSpellings(issuer: string): readonly string[] {
 function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientIds: readonly string[]): void {
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
-  // One audience that is not ours, and somebody else may hold this very token and play it to us.
+  // With a foreign audience in the list, that party holds the token too, and could sign in here with it.
   if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
     throw new InvalidToken('aud-mismatch');
   if (azp === undefined && audiences.length === 1) return;
@@ -57,7 +57,7 @@ function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientId
 }
 
 function checkTimes({ exp, iat, nbf }: Readonly<Record<string, unknown>>, now: number): void {
-  // JSON.parse makes Infinity of 1e999.
+  // JSON.parse reads 1e999 as Infinity.
   if (!isFiniteNumber(exp)) throw new InvalidToken('exp-malformed');
   if (!isFiniteNumber(iat)) throw new InvalidToken('iat-malformed');
   if (nbf !== undefined && !isFiniteNumber(nbf)) throw new InvalidToken('nbf-malformed');
@@ -77,15 +77,13 @@ function checkNonce(claim: unknown, given: string | undefined): void {
     throw new InvalidToken('nonce-mismatch');
 }
 
-/** Constant time whatever the lengths: digests are compared, not texts (CVE-2022-31142). */
+/** Compares digests, so that the time does not depend on the texts or their lengths (CVE-2022-31142). */
 export function isSameSecret(left: string, right: string): boolean {
   const digest = (text: string) => crypto().createHash('sha256').update(text).digest();
   return crypto().timingSafeEqual(digest(left), digest(right));
 }
 
-/**
- * Well-formed and printable, because it becomes the key of an account: half a surrogate pair has no bytes of its own.
- */
+/** The subject becomes the key of an account, so control characters and lone surrogates are refused. */
 function parseSubject(sub: unknown): string {
   if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT_LENGTH || /\p{Cc}|\p{Cs}/u.test(sub)) {
     throw new InvalidToken('sub-malformed');
@@ -93,7 +91,7 @@ function parseSubject(sub: unknown): string {
   return sub;
 }
 
-/** For show, and for the registration rules. Some providers send null for what they do not know. */
+/** The claims that describe the person. Some providers send null for an absent one. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
   for (const [claim, field] of [
@@ -107,12 +105,12 @@ function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedI
     if (typeof value !== 'string') throw new InvalidToken('profile-malformed');
     profile[field] = value;
   }
-  const verified = claims.email_verified ?? undefined;
-  if (typeof verified === 'boolean') profile.emailVerified = verified;
-  // Apple and Cognito write it as a text, against Core section 5.1: borne, and never taken for a yes.
-  else if (verified !== undefined && verified !== 'true' && verified !== 'false')
+  const emailVerified = claims.email_verified ?? undefined;
+  if (typeof emailVerified === 'boolean') profile.emailVerified = emailVerified;
+  // Apple and Cognito send a string, against Core section 5.1. Both values are accepted, but neither verifies.
+  else if (emailVerified !== undefined && emailVerified !== 'true' && emailVerified !== 'false')
     throw new InvalidToken('profile-malformed');
-  // A page will put it into an <img>: `javascript:` and `data:` have no business there.
+  // A page will put the picture into an <img>, so `javascript:` and `data:` are dropped.
   if (profile.picture !== undefined && !/^https?:\/\//i.test(String(profile.picture))) delete profile.picture;
   return profile;
 }

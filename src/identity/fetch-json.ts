@@ -1,4 +1,4 @@
-// Fetches one JSON document from a provider, with bounds on time, size and redirects. It does not know what is in it.
+// Fetches one JSON document from a provider, within bounds of time and size, without redirects.
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -11,10 +11,9 @@ export interface FetchedJson {
   readonly maxAge: number | undefined;
 }
 
-/** @throws Error that says what was wrong and has none of the document's text */
+/** @throws Error with the cause, and without any text of the document */
 export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS): Promise<FetchedJson> {
-  // The signal holds for the body too: an answer that dribbles is as good as none.
-  // Redirects are refused: an open redirect on the provider's host must not choose where keys come from.
+  // The signal covers the body too. An open redirect on the provider's host must not choose where keys come from.
   const init: RequestInit = {
     redirect: 'error',
     signal: AbortSignal.timeout(timeoutMs),
@@ -29,7 +28,7 @@ export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIM
   return { value: parseJson(text), maxAge: parseMaxAge(response.headers.get('cache-control')) };
 }
 
-/** Counted as it arrives and after inflating: a length that was announced may be a lie. */
+/** Counts the bytes after decompression, because an announced length may be wrong. */
 async function readCapped(response: Response): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -45,7 +44,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error('the answer is not JSON'); // The parser's own message would quote it.
+    throw new Error('the answer is not JSON'); // The parser's own message would quote the answer.
   }
 }
 

@@ -1,5 +1,5 @@
-// The handler behind /api/idp-signin and /api/register: request -> verified identity -> an account of the credentials
-// room. It writes no response and reads no table; both are handed in.
+// Handles /api/idp-signin and /api/register: verifies the identity, then finds or creates its rows in the table of
+// credentials. The table is an argument (`Accounts`), and the caller writes the response.
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -20,13 +20,17 @@ export interface OwnedRow {
   readonly application: { readonly id: string; readonly name: string };
 }
 
-/** What the identity room needs of the credentials room; whoever starts the service puts the two together. */
+/** The functions of credentials/ that sign-in needs. worker/parts.ts connects the two rooms. */
 export interface Accounts {
-  /** `expiresAt`: Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
+  /** Creates a session token. `expiresAt` is Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
   issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
-  /** The live rows of the owner (neither revoked nor expired), the oldest first. */
+  /** The owner's rows that are neither revoked nor expired, the oldest first. */
   findByOwner(owner: Owner): Promise<readonly OwnedRow[]>;
-  /** Durable when it resolves. @throws HttpError ALREADY_REGISTERED, TOO_MANY_APPLICATIONS, REGISTRATION_UNAVAILABLE */
+  /**
+   * Creates a row, which is on disk when the promise resolves.
+   *
+   * @throws HttpError ALREADY_REGISTERED, TOO_MANY_APPLICATIONS, REGISTRATION_UNAVAILABLE
+   */
   register(request: {
     readonly owner: Owner;
     readonly name: string;
@@ -34,7 +38,7 @@ export interface Accounts {
   }): Promise<{ readonly row: OwnedRow; readonly token: string }>;
 }
 
-/** Every answer carries a secret: the response layer adds `Cache-Control: no-store`. */
+/** An answer with a secret. The response layer adds `Cache-Control: no-store`. */
 export interface IdentityAnswer {
   readonly status: 200 | 201;
   readonly body: Readonly<Record<string, unknown>>;
@@ -59,17 +63,17 @@ export interface IdentityOptions {
   readonly log: Log;
   readonly accounts: Accounts;
   readonly fetch?: Fetch;
-  /** Unix time in milliseconds, for what a token says. */
+  /** Unix time in milliseconds, for the times in a token. */
   readonly now?: () => number;
   /** Monotonic milliseconds, for how long keys are kept. */
   readonly clock?: () => number;
-  /** Milliseconds between two looks at the providers' file. */
+  /** Milliseconds between two reads of the providers' file. */
   readonly pollMs?: number;
 }
 
-/** @throws Error one line, when the providers' file is there and cannot be read */
-export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...sources }: IdentityOptions): Identity {
-  const keys = createKeySets({ log, ...sources });
+/** @throws Error one line, when the providers' file exists and cannot be read */
+export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchAndClocks }: IdentityOptions): Identity {
+  const keys = createKeySets({ log, ...fetchAndClocks });
   const providers = createProviders({
     path: join(dataDir, 'identity-providers.json'),
     log,
@@ -84,7 +88,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
     const rows = await accounts.findByOwner({ issuer: identity.issuer, subject: identity.subject });
     if (rows.length === 0) throw refusal('NOT_REGISTERED');
     const row = chooseRow(rows, request.application);
-    if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application of this id or name');
+    if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application with this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
     log.info('identity-signed-in', {
       request_id: params.requestId,
@@ -123,12 +127,12 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
   }
 
   async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
-    // After the body made sense: a client that sends nonsense learns that first.
+    // The body is checked before, so that a client learns of its own mistakes first.
     if (providers.list.length === 0) throw refusal('IDENTITY_NOT_CONFIGURED');
     try {
-      return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...sources });
+      return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...fetchAndClocks });
     } catch (error) {
-      throw refusalOf(error);
+      throw toRefusal(error);
     }
   }
 
@@ -140,17 +144,17 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...source
 }
 
 /**
- * The client learns that the token is not valid, never why. The reason goes along as the cause, which the response
- * layer logs.
+ * Converts an error to the client's answer. The answer does not contain the reason. The response layer logs that from
+ * the `cause`.
  */
-function refusalOf(cause: unknown): unknown {
+function toRefusal(cause: unknown): unknown {
   if (cause instanceof InvalidToken) return invalidToken(cause);
   if (cause instanceof KeysUnavailable)
     return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
   return cause;
 }
 
-/** RFC 6750 section 3.1. */
+/** The answer of RFC 6750 section 3.1. */
 function invalidToken(cause: InvalidToken): HttpError {
   return refusal('INVALID_ID_TOKEN', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
@@ -159,14 +163,15 @@ function invalidToken(cause: InvalidToken): HttpError {
 }
 
 /**
- * An id before a name, so that nobody can name an application like another's id; else the oldest, which stays the same.
+ * The row with the wanted id, or else with the wanted name: a name that equals the id of another row must not hide that
+ * row. Without a wish, the oldest row, so that each sign-in gets the same.
  */
 function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
   if (wanted === undefined) return rows[0];
   return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
 }
 
-/** These two and no more, whatever else the credentials room keeps on the row. */
+/** Copies the public fields, because a row has more. */
 function describeApplication({ application: { id, name } }: OwnedRow): { id: string; name: string } {
   return { id, name };
 }
@@ -179,6 +184,6 @@ function describeUser({
   name,
   picture,
 }: VerifiedToken['identity']): Record<string, unknown> {
-  // What the token does not say is left out by the encoding.
+  // JSON.stringify leaves out claims that the token does not have.
   return { issuer, subject, email, email_verified: emailVerified, name, picture };
 }

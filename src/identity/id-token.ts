@@ -1,23 +1,23 @@
-// Verifies an ID token: parse -> issuer selects the provider -> algorithm -> key -> signature -> claims. In that order:
-// nothing that the token says is believed before its signature holds, except which provider to ask. Key sets and clock
-// are arguments.
+// Verifies an ID token in this order: form, provider (by issuer), algorithm, key, signature, claims. Before the
+// signature is verified, the token's content is used for one purpose: to choose the provider. Key sets and clock are
+// arguments.
 import { parseJsonObject } from './base64url.ts';
 import { checkClaims, type VerifiedIdentity } from './claims.ts';
 import { InvalidToken } from './invalid-token.ts';
-import { checkSignature, type Jws, parseJws } from './jws.ts';
+import { checkSignedBy, type Jws, parseJws } from './jws.ts';
 import type { VerificationKey, WantedKey } from './keys.ts';
 import type { Provider } from './provider-rows.ts';
 
 export interface KeySource {
-  /** `undefined`: the provider has no such key, asked again if that is due. */
+  /** The key that the token names; `undefined` when the provider does not have it, even after a refresh. */
   find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
 }
 
 export interface IdTokenExpectation {
-  /** The provider whose issuer is spelled exactly so. */
+  /** Finds the provider with exactly this spelling of its issuer. */
   readonly findProvider: (issuer: string) => Provider | undefined;
   readonly keys: KeySource;
-  /** What the client gave its provider, when it did. */
+  /** The nonce that the client sent to its provider, if any. */
   readonly nonce?: string | undefined;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
@@ -28,11 +28,11 @@ export interface VerifiedToken {
   readonly identity: VerifiedIdentity;
 }
 
-/** Of the claim; RFC 7519 section 5.3 lets the header be repeated among the claims. */
+/** Accepted values of the claim `typ`: RFC 7519 section 5.3 allows the header's fields among the claims. */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
 /**
- * Verifies an ID token as OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725 say.
+ * Verifies an ID token by the rules of OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725.
  *
  * @throws InvalidToken with the reason; @throws KeysUnavailable (jwks.ts) when the provider's keys are unavailable
  */
@@ -47,9 +47,9 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
 
   const key = await keys.find(provider, { alg: jws.alg, kid: jws.kid });
   if (key === undefined) throw new InvalidToken('key-unknown');
-  checkSignature(jws, key);
+  checkSignedBy(jws, key);
 
-  // The clock is read after the wait for keys: a token must not outlive its time in a queue.
+  // The clock is read after the wait for keys, because the token may expire meanwhile.
   const identity = checkClaims(claims, {
     issuer: provider.issuer,
     clientIds: provider.clientIds,
@@ -60,16 +60,15 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
 }
 
 /**
- * What an ID token has over any JWS: a payload, of claims, and no sign of being something else (RFC 8725 section 3.11).
- * The provider signs its other tokens with the same keys, and for the same audience some of them.
+ * Reads the claims, and refuses other kinds of tokens (RFC 8725 section 3.11). A provider signs those with the same
+ * keys, and some of them for the same audience.
  */
 function parseIdToken({ header, payload }: Jws): Record<string, unknown> {
   if (header.typ !== undefined && header.typ !== 'JWT') throw new InvalidToken('typ-not-jwt');
   if (payload.length === 0) throw new InvalidToken('not-three-segments');
   const claims = parseJsonObject(payload);
   if (claims === undefined) throw new InvalidToken('payload-not-an-object');
-  // A logout token has events (Back-Channel Logout 1.0 section 2.4); Keycloak tells its kinds by a typ among the
-  // claims.
+  // A logout token has `events` (Back-Channel Logout 1.0 section 2.4). Keycloak marks each kind by a claim `typ`.
   if (claims.events !== undefined || !ID_TOKEN_TYPES.includes(claims.typ)) throw new InvalidToken('not-an-id-token');
   return claims;
 }

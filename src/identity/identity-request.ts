@@ -1,6 +1,5 @@
-// Parses what a client sends to /api/idp-signin and /api/register, or refuses it with a 400 that says what is wrong.
-// The form post of Google Identity Services is checked against its cookie. Tokens are not verified here.
-
+// Parses the requests of /api/idp-signin and /api/register, or refuses them with a 400 that names the mistake. The form
+// post of Google Identity Services is checked against its cookie. id-token.ts verifies the token.
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';
 import { isSameSecret } from './claims.ts';
@@ -8,9 +7,7 @@ import { isSameSecret } from './claims.ts';
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 500;
 const MAX_NONCE = 255;
-/**
- * Control characters, line separators and the marks that turn text around: a name ends up in terminals and on pages.
- */
+/** Control characters, line separators and marks of text direction. Terminals and pages will show the name. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/u;
 
 export interface IdentityRequest {
@@ -19,7 +16,7 @@ export interface IdentityRequest {
 }
 
 export interface SignInRequest extends IdentityRequest {
-  /** The id or name of the application that the session is wanted for. */
+  /** The id or name of the application to sign in to. */
   readonly application: string | undefined;
 }
 
@@ -52,49 +49,49 @@ export function parseRegister(data: unknown, params: ControllerParams): Register
 
 function parseFields(data: unknown): Record<string, unknown> {
   if (typeof data !== 'object' || data === null || Array.isArray(data))
-    throw nonsense('The body must be an object or a form');
+    throw invalidData('The body must be an object or a form');
   return data as Record<string, unknown>;
 }
 
 function parseCredential({ credential, nonce }: Record<string, unknown>): IdentityRequest {
-  // Whether the text is a token at all is the verifier's to say; a repeated form field is an array, and no text.
-  if (typeof credential !== 'string' || credential === '') throw nonsense('credential must be an ID token, as text');
+  // A repeated form field arrives as an array.
+  if (typeof credential !== 'string' || credential === '') throw invalidData('credential must be an ID token, as text');
   if (nonce !== undefined && (typeof nonce !== 'string' || nonce === '' || nonce.length > MAX_NONCE)) {
-    throw nonsense(`nonce must be a text of 1 to ${MAX_NONCE} characters`);
+    throw invalidData(`nonce must be a text of 1 to ${MAX_NONCE} characters`);
   }
   return { credential, nonce };
 }
 
-/** `{name, description?}`; a form has no objects, there the field is the name. */
+/** Reads `{name, description?}`. A form cannot contain objects, so there the field is the name itself. */
 function parseApplication(value: unknown): { name: string; description: string | undefined } {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   const fields: { name?: unknown; description?: unknown } = isObject ? value : { name: value };
   const name = parseText(fields.name, 'application.name', MAX_NAME);
-  if (name === undefined) throw nonsense('application must be an object with a name');
+  if (name === undefined) throw invalidData('application must be an object with a name');
   return { name, description: parseText(fields.description, 'application.description', MAX_DESCRIPTION) };
 }
 
-function parseText(value: unknown, what: string, max: number): string | undefined {
+function parseText(value: unknown, label: string, max: number): string | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') throw nonsense(`${what} must be a text`);
+  if (typeof value !== 'string') throw invalidData(`${label} must be a text`);
   const text = value.normalize('NFC').trim();
-  if (text === '' || text.length > max) throw nonsense(`${what} must have 1 to ${max} characters`);
-  if (UNPRINTABLE.test(text)) throw nonsense(`${what} has characters that cannot be printed`);
+  if (text === '' || text.length > max) throw invalidData(`${label} must have 1 to ${max} characters`);
+  if (UNPRINTABLE.test(text)) throw invalidData(`${label} has characters that cannot be printed`);
   return text;
 }
 
 /**
- * Google's double submit: a page of somebody else can post a form here, but can neither read nor set our cookies, so it
- * cannot make the two agree. A form post without the token is refused; JSON cannot come from a foreign form.
+ * Compares the form's token with the cookie, as Google's double submit requires. A foreign page can post a form here,
+ * but can neither read nor set this site's cookies. JSON needs no token, because a foreign page cannot post it.
  */
 function checkDoubleSubmit(fields: Record<string, unknown>, { request }: ControllerParams): void {
   if (!isForm(request.headers['content-type'])) return;
   const cookies = readCookies(request.headers.cookie, 'g_csrf_token');
   const token = fields.g_csrf_token;
-  // Two cookies of the name: one of them may have been tossed in by a neighbouring subdomain.
+  // With two cookies of this name, a neighbouring subdomain may have set one of them.
   const [cookie] = cookies;
-  const agree = typeof token === 'string' && token !== '' && cookie !== undefined && isSameSecret(cookie, token);
-  if (!agree || cookies.length > 1) throw refusal('CSRF_TOKEN_MISMATCH');
+  const isSame = typeof token === 'string' && token !== '' && cookie !== undefined && isSameSecret(cookie, token);
+  if (!isSame || cookies.length > 1) throw refusal('CSRF_TOKEN_MISMATCH');
 }
 
 function isForm(contentType: string | undefined): boolean {
@@ -107,6 +104,6 @@ function readCookies(header: string | undefined, name: string): string[] {
   return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
 }
 
-function nonsense(message: string): HttpError {
+function invalidData(message: string): HttpError {
   return refusal('INVALID_REQUEST_DATA', message);
 }

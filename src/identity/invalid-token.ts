@@ -1,5 +1,5 @@
-// Why an ID token is refused: one literal table, reason -> what it means. The reason is for the log; a client reads
-// INVALID_ID_TOKEN and no more, since details would help a forger. No sentence here contains a part of a token.
+// The reasons for which an ID token is refused, with a sentence each for the log. A client only gets INVALID_ID_TOKEN,
+// because details would help a forger. No sentence contains a part of a token.
 
 export const TOKEN_REASONS = {
   'not-a-token': 'it is not a string',
@@ -11,7 +11,7 @@ export const TOKEN_REASONS = {
   'not-an-id-token': 'it is another kind of token of the same provider: for logging out, for access or for refreshing',
   'alg-not-allowed': 'the alg is not one that the provider row allows',
   'typ-not-jwt': 'the typ is something else than JWT',
-  'crit-present': 'the header has a crit, and no extension is understood (RFC 7515 section 4.1.11)',
+  'crit-present': 'the header has a crit, and no extension is supported (RFC 7515 section 4.1.11)',
   'kid-malformed': 'the kid is not a string of at most 256 characters',
   'issuer-unknown': 'no live provider row has this issuer',
   'key-unknown': 'the key set of the provider has no such key',
@@ -37,7 +37,7 @@ export const TOKEN_REASONS = {
 
 export type TokenReason = keyof typeof TOKEN_REASONS;
 
-/** A token that does not verify. The message is the table's sentence: safe to log. */
+/** A refused token. The message has the table's sentence and is safe to log. */
 export class InvalidToken extends Error {
   readonly reason: TokenReason;
 

@@ -1,6 +1,6 @@
-// The providers' key sets in memory: fetched when first needed, kept as long as their Cache-Control says, fetched again
-// for an unknown kid, served stale while a provider is away. A client that sends made-up kids causes neither fetches
-// nor lost keys.
+// Keeps the providers' key sets in memory. A set is fetched when first needed, when its Cache-Control lifetime is over,
+// and when a token names an unknown key id (`kid`). While a provider does not answer, stale keys are used. Made-up kids
+// cause at most one fetch in 30 s, and no loss of keys.
 import { describeError, type Log } from '../base/log.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
@@ -10,50 +10,49 @@ import type { Provider } from './provider-rows.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** Milliseconds, all of them. */
+/** All times are milliseconds. */
 export const KEY_TIMES = {
+  /** How long keys are fresh without a Cache-Control, and the bounds of that header. */
   fresh: 10 * MINUTE,
   minFresh: 5 * MINUTE,
   maxFresh: 24 * HOUR,
-  /** After they have gone stale, and only while newer ones are unavailable. */
+  /** How long stale keys are used while the provider sends no newer ones. */
   stale: 24 * HOUR,
-  /** Between two fetches for an unknown kid, and after a failure. */
+  /** The pause between two fetches for an unknown kid, and after a failed fetch. */
   coolDown: 30_000,
-  /** How long a discovered `jwks_uri` is believed. */
+  /** How long a discovered `jwks_uri` is used. */
   discovery: 24 * HOUR,
 } as const;
 
-/** Before anything was fetched: the monotonic clock may begin at 0. */
+/** A time before every other one. 0 would not do, because the monotonic clock starts there. */
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** A provider's keys are unavailable and none are kept: not the client's fault. */
+/** A provider's keys cannot be fetched, and none are in memory. The client did nothing wrong. */
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
   keys: readonly (VerificationKey | UnusableKey)[] | undefined;
   freshUntil: number;
-  /** No fetch for an unknown kid before this. */
+  /** The earliest time of a fetch for an unknown kid. */
   nextKidFetch: number;
-  /** No fetch at all before this: the last one failed. */
+  /** The earliest time of any fetch, after a failed one. */
   nextAttempt: number;
   discovered: { readonly uri: string; readonly until: number } | undefined;
-  /** The fetch that is under way: one at a time. Never rejects. */
+  /** The fetch that is under way, of which there is one at a time. Never rejects. */
   pending: Promise<void> | undefined;
 }
 
 export interface KeySetsOptions {
   readonly log: Log;
   readonly fetch?: Fetch;
-  /**
-   * Monotonic milliseconds: a wall clock that is set back would hold a rotated key out, or an old one in, for as long.
-   */
+  /** Monotonic milliseconds. If a wall clock were set back, keys would stay fresh for too long. */
   readonly clock?: () => number;
 }
 
 export interface KeySets extends KeySource {
-  /** Since the start: requests made to providers, and refreshes that brought no keys. */
+  /** Since the start: requests to providers, and refreshes that failed. */
   readonly counters: { readonly fetches: number; readonly failures: number };
-  /** Drops the keys of providers that are configured no more. */
+  /** Drops the keys of all other providers. */
   retain(providers: readonly Provider[]): void;
 }
 
@@ -67,23 +66,24 @@ export function createKeySets({
   return { find, counters, retain };
 
   async function find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined> {
-    const set = keySetOf(provider);
-    const isDue = now() >= set.freshUntil;
-    if (isDue) await refresh(provider, set);
+    const set = getKeySet(provider);
+    const isStale = now() >= set.freshUntil;
+    if (isStale) await refresh(provider, set);
     const key = selectKey(usableKeys(provider, set), wanted);
     if (key !== undefined) return key;
-    // A rotation, or a made-up kid: one question a cool-down can tell, and the fetch just made was that question.
+    // The provider has a new key, or the kid is made up. One fetch in a cool-down finds out, and the refresh of a stale
+    // set was such a fetch.
     if (set.pending === undefined) {
-      const mayAsk = !isDue && now() >= set.nextKidFetch;
-      if (mayAsk || isDue) set.nextKidFetch = now() + KEY_TIMES.coolDown;
-      if (!mayAsk) return undefined;
+      const mayFetch = !isStale && now() >= set.nextKidFetch;
+      if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
+      if (!mayFetch) return undefined;
     }
     await refresh(provider, set);
     return selectKey(usableKeys(provider, set), wanted);
   }
 
-  function keySetOf(provider: Provider): KeySet {
-    const id = identify(provider);
+  function getKeySet(provider: Provider): KeySet {
+    const id = cacheKey(provider);
     let set = sets.get(id);
     if (set === undefined) {
       set = {
@@ -106,7 +106,7 @@ export function createKeySets({
     return set.keys;
   }
 
-  /** Settles when a fetch has ended, well or badly; at once while a failure cools down. */
+  /** Waits for a fetch, whether it succeeds or fails. Returns at once in the pause after a failed one. */
   async function refresh(provider: Provider, set: KeySet): Promise<void> {
     if (set.pending === undefined) {
       if (now() < set.nextAttempt) return;
@@ -124,15 +124,15 @@ export function createKeySets({
       const keys = parseKeySet(value);
       for (const key of keys)
         if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
-      // Kept keys are worth more than a set with none, which is what half a deployment looks like.
+      // During a deployment, a provider may send an empty set. The keys in memory are better.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;
-      set.freshUntil = now() + freshFor(maxAge);
+      set.freshUntil = now() + freshTime(maxAge);
       log.debug('identity-keys-loaded', { provider: provider.name, keys: keys.length });
     } catch (error) {
       counters.failures++;
       set.nextAttempt = now() + KEY_TIMES.coolDown;
-      set.discovered = undefined; // The address may be what has changed.
+      set.discovered = undefined; // The address may have changed.
       const { stack: _, ...facts } = describeError(error);
       log.warn('identity-keys-unavailable', {
         provider: provider.name,
@@ -142,7 +142,7 @@ export function createKeySets({
     }
   }
 
-  /** OpenID Connect Discovery 1.0 section 4: a document that names another issuer is not this provider's. */
+  /** Reads the `jwks_uri` from the provider's discovery document (OpenID Connect Discovery 1.0 section 4). */
   async function discover(provider: Provider, set: KeySet): Promise<string> {
     if (set.discovered !== undefined && now() < set.discovered.until) return set.discovered.uri;
     const { value } = await get(`${provider.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
@@ -162,17 +162,17 @@ export function createKeySets({
   }
 
   function retain(providers: readonly Provider[]): void {
-    const live = new Set(providers.map(identify));
-    for (const id of sets.keys()) if (!live.has(id)) sets.delete(id);
+    const keptIds = new Set(providers.map(cacheKey));
+    for (const id of sets.keys()) if (!keptIds.has(id)) sets.delete(id);
   }
 }
 
-/** A row that is edited to other keys starts with none. */
-function identify({ issuer, jwksUri }: Provider): string {
+/** The key of a set. A row with a new `jwks_uri` starts without keys. */
+function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }
 
-function freshFor(maxAge: number | undefined): number {
+function freshTime(maxAge: number | undefined): number {
   if (maxAge === undefined) return KEY_TIMES.fresh;
   return Math.min(Math.max(maxAge * 1000, KEY_TIMES.minFresh), KEY_TIMES.maxFresh);
 }

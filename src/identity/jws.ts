@@ -1,5 +1,5 @@
-// Compact JWS (RFC 7515 section 3.1): text -> parts -> signature. It knows keys and algorithms, not claims, issuers or
-// HTTP. `verifySignature` is exported so that public test vectors can be run against it.
+// Parses compact JWS (RFC 7515 section 3.1) and verifies its signature with a given key. Claims are claims.ts, the
+// choice of the issuer is id-token.ts. `verifySignature` exists to run public test vectors against this file.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';
@@ -16,14 +16,14 @@ export interface Jws {
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Buffer;
   readonly signature: Buffer;
-  /** The original bytes that were signed: never rebuilt from what was parsed. */
+  /** The signed bytes, as they were received. */
   readonly signingInput: Buffer;
 }
 
-/** @throws InvalidToken when the text is not a compact JWS that could be verified here */
+/** @throws InvalidToken when the text is not a compact JWS with a supported algorithm */
 export function parseJws(token: unknown): Jws {
   if (typeof token !== 'string') throw new InvalidToken('not-a-token');
-  // Before anything walks over it: a megabyte of dots costs one comparison.
+  // This comes first, so that a megabyte of dots is not split.
   if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too-long');
   const segments = token.split('.');
   const [headerText, payloadText, signatureText] = segments;
@@ -45,13 +45,10 @@ export function parseJws(token: unknown): Jws {
   };
 }
 
-/**
- * `jwk`, `jku`, `x5c` and `x5u` are not looked at: a key that the token brings along proves nothing (RFC 8725 section
- * 3.10).
- */
+/** Ignores `jwk`, `jku`, `x5c` and `x5u`: a key that comes with the token proves nothing (RFC 8725 section 3.10). */
 function checkHeader(header: Record<string, unknown>): { alg: string; kid: string | undefined } {
   const { alg, kid } = header;
-  // Case-exact by the Map: nOnE and rs256 are no algorithms.
+  // The names are case-sensitive: rs256 is not supported.
   if (typeof alg !== 'string' || !ALGORITHMS.has(alg)) throw new InvalidToken('alg-not-allowed');
   if (Object.hasOwn(header, 'crit')) throw new InvalidToken('crit-present');
   if (kid === undefined) return { alg, kid: undefined };
@@ -59,28 +56,28 @@ function checkHeader(header: Record<string, unknown>): { alg: string; kid: strin
   return { alg, kid };
 }
 
-/** @throws InvalidToken when the signature is not the key's over the original bytes */
-export function checkSignature(jws: Jws, { key, algorithms, modulusBytes }: VerificationKey): void {
+/** @throws InvalidToken when this key has not signed the token, or does not allow its algorithm */
+export function checkSignedBy(jws: Jws, { key, algorithms, modulusBytes }: VerificationKey): void {
   const algorithm = ALGORITHMS.get(jws.alg);
   if (algorithm === undefined || !algorithms.has(jws.alg)) throw new InvalidToken('key-unfit');
   if (jws.signature.length !== (algorithm.signatureBytes ?? modulusBytes))
     throw new InvalidToken('signature-malformed');
-  if (!isSigned(jws, algorithm.hash, { key, ...algorithm.options })) throw new InvalidToken('signature-wrong');
+  if (!hasValidSignature(jws, algorithm.hash, { key, ...algorithm.options })) throw new InvalidToken('signature-wrong');
 }
 
-function isSigned(jws: Jws, hash: string | null, key: VerifyKeyObjectInput): boolean {
+function hasValidSignature(jws: Jws, hash: string | null, key: VerifyKeyObjectInput): boolean {
   try {
     return crypto().verify(hash, jws.signingInput, key, jws.signature);
   } catch {
-    return false; // OpenSSL would rather throw at some signatures than call them wrong.
+    return false; // OpenSSL throws at some malformed signatures.
   }
 }
 
 /**
- * The signature step by itself: the header and payload of a compact JWS, once its signature holds.
+ * Verifies the signature of a compact JWS alone, without its claims.
  *
- * @param jwkOrKeySet one JWK (one without a `kid` is taken whatever the token names) or `{keys: [JWK, …]}`
- * @param allowedAlgorithms case-exact names; a name without a row in the table allows nothing
+ * @param jwkOrKeySet `{keys: [JWK, …]}`, or one JWK; if that has no `kid`, the token's `kid` does not matter
+ * @param allowedAlgorithms case-sensitive names; an unsupported one allows nothing
  * @throws InvalidToken with the reason; @throws Error when `jwkOrKeySet` is a set that cannot be read
  */
 export function verifySignature(
@@ -90,17 +87,16 @@ export function verifySignature(
 ): { header: Readonly<Record<string, unknown>>; payload: Buffer } {
   const jws = parseJws(token);
   if (!allowedAlgorithms.includes(jws.alg)) throw new InvalidToken('alg-not-allowed');
-  const key = selectKey(...keysAndWish(jwkOrKeySet, jws));
+  const key = chooseKey(jwkOrKeySet, jws);
   if (key === undefined) throw new InvalidToken('key-unknown');
-  checkSignature(jws, key);
+  checkSignedBy(jws, key);
   return { header: jws.header, payload: jws.payload };
 }
 
-function keysAndWish(jwkOrKeySet: unknown, { alg, kid }: Jws): Parameters<typeof selectKey> {
+function chooseKey(jwkOrKeySet: unknown, { alg, kid }: Jws): VerificationKey | undefined {
   const isSet = typeof jwkOrKeySet === 'object' && jwkOrKeySet !== null && Object.hasOwn(jwkOrKeySet, 'keys');
-  if (isSet) return [parseKeySet(jwkOrKeySet), { alg, kid }];
-  const only = parseKey(jwkOrKeySet);
-  // The caller has chosen the key already; a key that is unusable reads the same as one that does not fit.
-  if (!('key' in only)) throw new InvalidToken('key-unfit');
-  return [[only], { alg, kid: only.kid === undefined ? undefined : kid }];
+  if (isSet) return selectKey(parseKeySet(jwkOrKeySet), { alg, kid });
+  const key = parseKey(jwkOrKeySet);
+  if (!('key' in key)) throw new InvalidToken('key-unfit');
+  return selectKey([key], { alg, kid: key.kid === undefined ? undefined : kid });
 }

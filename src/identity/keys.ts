@@ -1,5 +1,5 @@
-// A provider's public keys: JWK (RFC 7517) -> KeyObject, validated once, and the choice of the key for a token. Where
-// the keys come from is jwks.ts; how they verify is jws.ts.
+// Imports and validates a provider's public keys (JWK, RFC 7517), and selects the key for a token. jwks.ts fetches the
+// keys, jws.ts verifies with them.
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
@@ -8,30 +8,28 @@ import { InvalidToken } from './invalid-token.ts';
 
 export interface VerificationKey {
   readonly kid: string | undefined;
-  /** The algorithms that the key fits: one, when it names its own `alg`. */
+  /** The algorithms that the key may verify: one, when the JWK has an `alg`. */
   readonly algorithms: ReadonlySet<string>;
   readonly key: KeyObject;
-  /** RSA alone: the length of every signature. */
+  /** The length of every signature of an RSA key; 0 for other keys. */
   readonly modulusBytes: number;
 }
 
-/**
- * A key of the set that cannot be used keeps its `kid`, so that a token naming it is told apart from an unknown one.
- */
+/** A key that cannot be used. Its `kid` is kept, so that a token which names it is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
   readonly unusable: string;
 }
 
 export const MAX_KEYS = 100;
-/** A private or symmetric member in a published key: the key is burnt, and a mistake to be seen. */
+/** JWK members of private and symmetric keys. A published key with one of them can be forged, so it is not used. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv'];
 const PUBLIC_MEMBERS = { RSA: ['n', 'e'], EC: ['x', 'y'], OKP: ['x'] } as const;
 const MIN_MODULUS_BITS = 2048;
-/** OpenSSL's own limit; beyond it verifying is only a way to burn time. */
+/** OpenSSL's own limit. Larger keys only cost CPU time. */
 const MAX_MODULUS_BITS = 16_384;
 
-/** @param value anything; what is not a usable public key comes back with the reason instead of a key */
+/** @param value anything @returns the key, or why it cannot be used */
 export function parseKey(value: unknown): VerificationKey | UnusableKey {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { kid: undefined, unusable: 'not an object' };
@@ -43,7 +41,7 @@ export function parseKey(value: unknown): VerificationKey | UnusableKey {
   if (PRIVATE_MEMBERS.some((name) => Object.hasOwn(jwk, name))) return unusable('it has private members');
   if (jwk.use !== undefined && jwk.use !== 'sig') return unusable('its use is not sig');
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) {
-    return unusable('its key_ops are without verify');
+    return unusable('its key_ops do not include verify');
   }
   const fitting = [...ALGORITHMS.values()].filter(
     (row) => row.kty === jwk.kty && row.crv === (row.kty === 'RSA' ? undefined : jwk.crv),
@@ -56,18 +54,18 @@ export function parseKey(value: unknown): VerificationKey | UnusableKey {
   if (algorithms.size === 0) return unusable('its alg does not fit its kty');
 
   const key = importKey(jwk, first);
-  if (key === undefined) return unusable('its numbers make no key');
+  if (key === undefined) return unusable('its numbers are not a valid key');
   if (first.kty !== 'RSA') return { kid, algorithms, key, modulusBytes: 0 };
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
     return unusable(`its modulus has ${modulusLength} bits`);
-  // e = 1 makes every signature its own message; small odd ones have a history of forgeries.
+  // With e = 1 a signature is its own message. Small odd exponents made forgeries possible before.
   if (publicExponent < 65_537n || publicExponent % 2n === 0n) return unusable('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }
 
 function importKey(jwk: Record<string, unknown>, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
-  // Only the members that make the key: Node never sees an x5c, an x5u or anything else of the JWK.
+  // Node gets only these members of the JWK, and no x5c, x5u or other.
   const members: JsonWebKeyInput['key'] = crv === undefined ? { kty } : { kty, crv };
   for (const name of PUBLIC_MEMBERS[kty]) {
     const bytes = decodeBase64url(jwk[name]);
@@ -77,11 +75,11 @@ function importKey(jwk: Record<string, unknown>, { kty, crv, coordinateBytes }: 
   try {
     return crypto().createPublicKey({ key: members, format: 'jwk' });
   } catch {
-    return undefined; // A point off the curve, say.
+    return undefined; // For example, a point that is not on the curve.
   }
 }
 
-/** @throws Error when it is not a key set (RFC 7517 section 5) of at most 100 keys */
+/** @throws Error when the value is not a key set (RFC 7517 section 5) of at most 100 keys */
 export function parseKeySet(value: unknown): (VerificationKey | UnusableKey)[] {
   const keys = typeof value === 'object' && value !== null ? (value as { keys?: unknown }).keys : undefined;
   if (!Array.isArray(keys)) throw new Error('the key set has no list of keys');
@@ -95,10 +93,10 @@ export interface WantedKey {
 }
 
 /**
- * The one key that the token may be verified with; `undefined`: not in this set, a newer one may have it.
+ * Selects the one key for a token; `undefined` when this set lacks it, but a newer set may have it.
  *
- * @throws InvalidToken `key-unfit` when the kid is known but its key is not for this, `key-ambiguous` when several fit:
- *   trying one after the other would let the sender choose
+ * @throws InvalidToken `key-unfit` when the key of this kid does not fit; `key-ambiguous` when several keys fit: to try
+ *   each would let the sender choose
  */
 export function selectKey(
   keys: readonly (VerificationKey | UnusableKey)[],

@@ -1,14 +1,14 @@
-// Parses data/identity-providers.json: providers, and the invalid rows by name. A row is accepted whole or not at all.
-// Reading the file and reloading it is providers.ts.
+// Parses data/identity-providers.json into providers and refused rows. A row with any mistake is refused as a whole,
+// because a rule that is half read would protect nothing. providers.ts reads and reloads the file.
 import { repeatedKeys } from '../base/json-keys.ts';
 import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 
-/** `closed` unless the row says otherwise: whoever can sign in at a public provider is everybody. */
+/** The identities that may register. The default is `closed`: everybody can get an account at a public provider. */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
-/** Lower case in ASCII. One match is enough. */
+/** An identity that matches one entry of either list may register. Entries have their ASCII letters in lower case. */
 export interface RegistrationRules {
   readonly hostedDomains: readonly string[];
   readonly emails: readonly string[];
@@ -24,7 +24,7 @@ export interface Provider {
 }
 
 export interface RefusedRow {
-  /** The row's name, or its place in the file. */
+  /** The row's name, or `row 3` for the third row. */
   readonly name: string;
   readonly reason: string;
 }
@@ -47,10 +47,10 @@ export function parseProviderRows(text: string): ProviderRows {
   rows.forEach((row, index) => {
     try {
       const provider = parseRow(row);
-      checkUnlike(provider, providers);
+      checkUnique(provider, providers);
       providers.push(provider);
     } catch (error) {
-      refused.push({ name: nameOf(row) ?? `row ${index + 1}`, reason: (error as Error).message });
+      refused.push({ name: readName(row) ?? `row ${index + 1}`, reason: (error as Error).message });
     }
   });
   return { providers, refused };
@@ -61,7 +61,7 @@ export function mayRegister({ registration }: Provider, identity: VerifiedIdenti
   if (typeof registration === 'string') return registration === 'open';
   const { hostedDomain, email, emailVerified } = identity;
   if (hostedDomain !== undefined && registration.hostedDomains.includes(lowerCase(hostedDomain))) return true;
-  // An address that the provider has not verified is an address that anybody may claim.
+  // Anybody can claim an address that the provider has not verified.
   return email !== undefined && emailVerified === true && registration.emails.includes(lowerCase(email));
 }
 
@@ -82,12 +82,11 @@ function parseJsonList(text: string): unknown[] {
 function parseRow(value: unknown): Provider {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it is not an object');
   const row = value as Record<string, unknown>;
-  const name = nameOf(row);
+  const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
   const unknown = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
-  // A rule that is misspelled would be a rule that does not hold.
-  if (unknown !== undefined)
-    throw new Error(`it has a field that is not known: ${JSON.stringify(unknown.slice(0, 100))}`);
+  // A misspelled field could be a rule that the author relies on.
+  if (unknown !== undefined) throw new Error(`it has an unknown field: ${JSON.stringify(unknown.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
   if (!isIssuer(issuer))
     throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');
@@ -95,33 +94,33 @@ function parseRow(value: unknown): Provider {
   return {
     name,
     issuer,
-    clientIds: parseTexts(row.client_ids, 'its client_ids'),
+    clientIds: parseStrings(row.client_ids, 'its client_ids'),
     jwksUri,
     algorithms: parseAlgorithms(row.algorithms),
     registration: parseRegistration(row.registration),
   };
 }
 
-function nameOf(row: unknown): string | undefined {
+function readName(row: unknown): string | undefined {
   const name = typeof row === 'object' && row !== null ? (row as { name?: unknown }).name : undefined;
   return typeof name === 'string' && name.trim() !== '' && name.length <= 100 && !/\p{Cc}/u.test(name)
     ? name
     : undefined;
 }
 
-function parseTexts(value: unknown, what: string): string[] {
+function parseStrings(value: unknown, label: string): string[] {
   const isText = (item: unknown): item is string => typeof item === 'string' && item !== '' && item.length <= MAX_TEXT;
   if (!Array.isArray(value) || value.length === 0 || !value.every(isText))
-    throw new Error(`${what} is not a list of texts`);
+    throw new Error(`${label} is not a list of texts`);
   return value;
 }
 
 function parseAlgorithms(value: unknown): readonly string[] {
   if (value === undefined) return DEFAULT_ALGORITHMS;
-  const names = parseTexts(value, 'its algorithms');
+  const names = parseStrings(value, 'its algorithms');
   const unknown = names.find((name) => !ALGORITHMS.has(name));
   if (unknown !== undefined)
-    throw new Error(`its algorithms have one that is not in ${[...ALGORITHMS.keys()].join(', ')}`);
+    throw new Error(`its algorithms have an unsupported one: choose from ${[...ALGORITHMS.keys()].join(', ')}`);
   return names;
 }
 
@@ -134,25 +133,27 @@ function parseRegistration(value: unknown): Registration {
   if ((domains === undefined && emails === undefined) || Object.keys(rest).length > 0) {
     throw new Error('its registration is not "open", "closed", or an object of hosted_domains and emails');
   }
-  const hostedDomains = domains === undefined ? [] : parseTexts(domains, 'hosted_domains').map(lowerCase);
-  const addresses = emails === undefined ? [] : parseTexts(emails, 'emails').map(lowerCase);
-  // `*@example.com` or `example.com` would match nobody, and somebody would wonder.
+  const hostedDomains = domains === undefined ? [] : parseStrings(domains, 'hosted_domains').map(lowerCase);
+  const addresses = emails === undefined ? [] : parseStrings(emails, 'emails').map(lowerCase);
+  // `*@example.com` and `example.com` would match no address.
   if (!addresses.every((email) => /^[^\s*@]+@[^\s*@]+$/.test(email)))
-    throw new Error('emails has one that is not a whole address');
+    throw new Error('emails has an entry that is not a complete address');
   if (!hostedDomains.every((domain) => /^[^\s*@]+$/.test(domain)))
-    throw new Error('hosted_domains has one that is not a domain');
+    throw new Error('hosted_domains has an entry that is not a domain');
   return { hostedDomains, emails: addresses };
 }
 
-/** One issuer, one row: the token's `iss` must lead to one set of keys. */
-function checkUnlike(provider: Provider, others: readonly Provider[]): void {
+/** Refuses a second row of an issuer: the `iss` of a token must select one set of keys. */
+function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (others.some((other) => other.name === provider.name)) throw new Error('a row above has the same name');
   const spellings = issuerSpellings(provider.issuer);
-  const twin = others.find((other) => issuerSpellings(other.issuer).some((spelling) => spellings.includes(spelling)));
-  if (twin !== undefined) throw new Error(`a row above, ${JSON.stringify(twin.name)}, has the same issuer`);
+  const sameIssuer = others.find((other) =>
+    issuerSpellings(other.issuer).some((spelling) => spellings.includes(spelling)),
+  );
+  if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/** ASCII alone: to the letter-case rules of Unicode a Kelvin sign is a k, and two people are one. */
+/** Changes ASCII letters alone: Unicode lower-cases the Kelvin sign to k, so two different addresses could be equal. */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -1,5 +1,5 @@
-// Keeps data/identity-providers.json live: parsed and swapped whole, the last good list stays when the new text is bad.
-// When the file is read is base/live-file.ts. What a row means is provider-rows.ts.
+// Keeps the list of providers in step with data/identity-providers.json. A valid text replaces the whole list. An
+// invalid one is logged, and the last valid list stays. base/live-file.ts decides when the file is read.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
@@ -8,7 +8,7 @@ import { type Provider, type ProviderRows, parseProviderRows, type RefusedRow } 
 export interface ProvidersOptions {
   readonly path: string;
   readonly log: Log;
-  /** Milliseconds between two looks at the file. */
+  /** Milliseconds between two reads of the file. */
   readonly pollMs?: number;
   readonly onChange?: (providers: readonly Provider[]) => void;
 }
@@ -16,7 +16,7 @@ export interface ProvidersOptions {
 export interface Providers {
   readonly list: readonly Provider[];
   readonly refused: readonly RefusedRow[];
-  /** By the exact text of a token's `iss`. */
+  /** Finds a provider by the exact text of a token's `iss`. */
   find(issuer: string): Provider | undefined;
   close(): void;
 }
@@ -24,7 +24,7 @@ export interface Providers {
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /**
- * @throws Error one line, when the file is there and cannot be read as a list of rows: better no start than no sign-in
+ * @throws Error one line, when the file exists and is not a list of rows: a start must not silently disable sign-in
  */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
@@ -73,7 +73,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
   }
 }
 
-/** No file is no providers. */
+/** A missing file is an empty list: an operator removes the file to end sign-in. */
 function parseContent(content: Content): ProviderRows {
   if (content.files !== undefined) return parseProviderRows(String(content.files[0]));
   if (content.isMissing) return { providers: [], refused: [] };

@@ -196,7 +196,7 @@ describe('signin', () => {
       assert.deepEqual(accounts.sessions, ['row1', 'row1', 'row2', 'row3']);
       await assert.rejects(identity.signin({ credential, application: 'Fourth' }, json), {
         code: 'NOT_REGISTERED',
-        message: 'This identity has no application of this id or name',
+        message: 'This identity has no application with this id or name',
       });
     }));
 

@@ -58,7 +58,7 @@ describe('parseProviderRows', () => {
     ['a domain for an e-mail', { registration: { emails: ['acme.example'] } }, /^emails/],
     ['an e-mail for a domain', { registration: { hosted_domains: ['@acme.example'] } }, /^hosted_domains/],
     ['an empty list of domains', { registration: { hosted_domains: [] } }, /^hosted_domains/],
-    ['a field that is misspelled', { registraton: 'closed' }, /^it has a field that is not known: "registraton"$/],
+    ['a field that is misspelled', { registraton: 'closed' }, /^it has an unknown field: "registraton"$/],
     ['the name of a row above', { name: 'google' }, /^a row above has the same name$/],
     ['the issuer of a row above', { issuer: google.issuer }, /^a row above, "google", has the same issuer$/],
   ] as const) {

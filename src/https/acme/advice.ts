@@ -1,4 +1,4 @@
-// Advises the operator, in the log, what to do about a failed order: a row for each error type of RFC 8555, section 6.7.
+// Advises the operator, in the log, what to do about a failed order: a row for each error type of RFC 8555, 6.7.
 import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {

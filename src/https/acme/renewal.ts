@@ -13,8 +13,8 @@ export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'not
 }
 
 /**
- * The time of renewal inside of the directory's window. RFC 9773, section 4.2, wants a random one. With the same `share`
- * the same window gives the same time.
+ * The time of renewal inside of the directory's window. RFC 9773, section 4.2, wants a random one. The same `share` and
+ * window give the same time.
  *
  * @param share from 0 to 1, chosen at random once for a certificate
  */

@@ -1,5 +1,5 @@
-// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate shares a file with
-// its key, so that one rename replaces both. A file is written as a draft of mode 0600, synced to disk, and renamed.
+// Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate and its key share
+// a file, so that one rename replaces both. A file is written as a draft of mode 0600, synced to disk, and renamed.
 // order-lock.ts keeps other supervisors from writing at the same time.
 import type { KeyObject } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

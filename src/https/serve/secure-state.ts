@@ -6,7 +6,7 @@ export interface SecureState {
   readonly cert: string;
   /** PEM. */
   readonly key: string;
-  /** 48 bytes each in base64, the newest first. All workers have the same, so each resumes the sessions of the others. */
+  /** 48 bytes each in base64, the newest first. All workers share them, so each resumes the sessions of the others. */
   readonly ticketKeys: readonly string[];
   /** The answer to serve while the directory checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;

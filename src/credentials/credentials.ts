@@ -1,6 +1,5 @@
-// The registered credentials of one worker: the table in memory, kept in step with its file; session tokens;
-// registration. It wires the parts of this room. What a header value means is identify.ts; what goes live is
-// table/live-table.ts.
+// The registered credentials of one worker. Connects the parts of this room: the table in memory (table/live-table.ts),
+// the check of Authorization values (identify.ts), session tokens (session.ts) and registration (write/).
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
@@ -10,9 +9,9 @@ import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { countLiveRows, createRow, ownsLiveRow } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
-/** While so many requests wait for a look at the file, further ones get their answer from the table in memory. */
+/** Requests that may wait for a new read of the file. Further ones are answered from the table in memory. */
 export const MOST_WAITING = 100;
-/** One identity may register so many applications that are live at a time. */
+/** Live applications that one identity may register. */
 export const MOST_APPLICATIONS = 100;
 
 export interface Registration {
@@ -23,23 +22,21 @@ export interface Registration {
 
 export interface Credentials {
   /**
-   * It stands on the path of every request with an Authorization header, never throws, and never rejects. A promise
-   * only when the file has to be looked at first.
+   * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be read
+   * first. Never throws or rejects.
    */
   identify(authorization: string): Caller | Promise<Caller>;
-  /**
-   * The current table. Each change replaces it, so a caller that one table identified must be identified again by the
-   * next.
-   */
+  /** The current table. A change replaces it, and then each caller must be identified again. */
   table(): unknown;
-  /** @throws HttpError `SESSION_UNAVAILABLE` when there is no session key and none can be made */
+  /** Creates a session token. @throws HttpError `SESSION_UNAVAILABLE` without a session key that can be used or made */
   issueSession(rowId: string): Session;
-  /** Live rows alone, those written a moment ago among them. */
+  /** The owner's live rows, after a read of the file: another process may just have written one. */
   findByOwner(owner: Owner): Promise<CredentialRow[]>;
   /**
-   * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`; `INVALID_REQUEST_DATA` for
-   *   what
-   *   no row can hold
+   * Appends a row to the table's file.
+   *
+   * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`, or
+   *   `INVALID_REQUEST_DATA` for values that no row can have
    */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
   status(): TableStatus;
@@ -49,17 +46,14 @@ export interface Credentials {
 
 export interface CredentialsOptions {
   readonly dataDir: string;
-  /** As the setting has it; `undefined`: the file session.key. */
+  /** The value of the setting SESSION_KEY. Without one, the file session.key is used. */
   readonly sessionKey: string | undefined;
   readonly log: Log;
   /** Unix milliseconds. */
   readonly now?: () => number;
 }
 
-/**
- * @throws Error one line, when the table or the session key is there and cannot be used: a server must not start on
- * that
- */
+/** @throws Error one line, when the file of the table or of the session key exists and cannot be used */
 export async function createCredentials({
   dataDir,
   sessionKey,
@@ -77,7 +71,7 @@ export async function createCredentials({
     identify(authorization) {
       const caller = identifyNow(authorization);
       if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MOST_WAITING) return caller;
-      // The row of a token may have been written a moment ago.
+      // The row of the token may have been written since the last read.
       waiting++;
       return table.look().then(() => {
         waiting--;
@@ -104,11 +98,11 @@ export async function createCredentials({
           if (countLiveRows(rows, request.owner, now()) >= MOST_APPLICATIONS) throw refusal('TOO_MANY_APPLICATIONS');
           append(issued.row);
         });
-        // The client may use its token on the very next request.
+        // The client's next request may use the new token.
         await table.look();
         const row = table.current().rows.get(issued.token.id);
         if (row === undefined)
-          throw new Error('The row was written, but the table was changed again at once and does not have it');
+          throw new Error('The row was written, but then another change removed it from the table');
         return { row, token: issued.token.token };
       } catch (error) {
         if (error instanceof ChangeRefused) throw refusal('INVALID_REQUEST_DATA', error.message);
@@ -123,20 +117,20 @@ export async function createCredentials({
 function createKeyHolder(dataDir: string, setting: string | undefined, log: Log) {
   const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
   let key = derive(setting ?? readSessionKey(dataDir));
-  let told = '';
+  let lastReported = '';
   return {
     findOrMake: (): Buffer => {
       key ??= deriveSessionKey(makeSessionKey(dataDir));
       return key;
     },
-    /** Another worker may have made the file since the last look. */
+    /** Reads the key file while there is no key: another worker may have made the file meanwhile. */
     find(): Buffer | undefined {
       try {
         key ??= derive(readSessionKey(dataDir));
       } catch (error) {
         const { message } = error as Error;
-        if (message !== told) log.error('session-key-unusable', { error: message });
-        told = message;
+        if (message !== lastReported) log.error('session-key-unusable', { error: message });
+        lastReported = message;
       }
       return key;
     },

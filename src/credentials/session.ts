@@ -1,6 +1,6 @@
-// Session tokens, `gfs_<claims>.<mac>`: bound to a row, valid for an hour, checked with the session key alone, so every
-// worker and every machine that has the key accepts them. Whether the row is live is identify.ts. The key is a setting,
-// or the file `session.key` in the data folder, which is made once, when it is first needed.
+// Creates and checks session tokens, `gfs_<claims>.<mac>`. A token belongs to a row, is valid for an hour, and is
+// checked with the session key alone, so every machine with the key accepts it. The key is a setting, or the file
+// `session.key` in the data folder, which is made when it is first needed. identify.ts checks the row.
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
@@ -21,8 +21,8 @@ export interface Session {
 export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /**
- * The key proper, out of the text of a setting or of the key file. HKDF (RFC 5869): any text will do, and it serves
- * this purpose alone.
+ * Derives the MAC key from the text of the setting or of the key file. HKDF (RFC 5869) accepts a text of any form, and
+ * its label makes the key useless for other purposes.
  */
 export function deriveSessionKey(text: string): Buffer {
   return Buffer.from(crypto().hkdfSync('sha256', text, '', 'gatefold session token v1', 32));
@@ -33,7 +33,7 @@ export function createSessionToken(key: Buffer, rowId: string, now: number): Ses
   const issuedAt = Math.floor(now / 1000);
   const expiresAt = issuedAt + SESSION_LIFETIME_SECONDS;
   const claims = Buffer.from(JSON.stringify({ row: rowId, iat: issuedAt, exp: expiresAt })).toString('base64url');
-  return { token: `${PREFIX}${claims}.${macOf(key, claims).toString('base64url')}`, expiresAt };
+  return { token: `${PREFIX}${claims}.${computeMac(key, claims).toString('base64url')}`, expiresAt };
 }
 
 export function hasSessionShape(token: string): boolean {
@@ -43,25 +43,26 @@ export function hasSessionShape(token: string): boolean {
 /** @param now Unix milliseconds */
 export function checkSessionToken(key: Buffer, token: string, now: number): SessionCheck {
   const match = SHAPE.exec(token);
-  if (match === null) return { reason: 'it has not the shape of a session token' };
+  if (match === null) return { reason: 'it does not have the shape of a session token' };
   const [, claims, text] = match as unknown as [string, string, string];
   const mac = Buffer.from(text, 'base64url');
-  // 43 characters hold 258 bits: without the second comparison four texts would pass for one MAC.
-  const genuine = crypto().timingSafeEqual(mac, macOf(key, claims)) && mac.toString('base64url') === text;
-  if (!genuine) return { reason: 'it is not signed with the session key' };
+  // 43 characters hold 258 bits, two more than the MAC, so four texts decode to it. Only one of them is accepted.
+  const isGenuine = crypto().timingSafeEqual(mac, computeMac(key, claims)) && mac.toString('base64url') === text;
+  if (!isGenuine) return { reason: 'it is not signed with the session key' };
   const { row, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { row: string; exp: number };
   return exp * 1000 > now ? { rowId: row, expiresAt: exp * 1000 } : { reason: 'the session is over' };
 }
 
-// Over the text, not over what it decodes to: no second spelling of the claims can pass.
-function macOf(key: Buffer, claims: string): Buffer {
+// Signs the text of the claims, so that no second spelling of the same claims is accepted.
+function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(PREFIX).update(claims).digest();
 }
 
+/** Characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**
- * The text of the key file, `undefined` when there is none.
+ * The text of the key file; `undefined` when there is none.
  *
  * @throws Error one line, when the file cannot be read or is too short to be a key
  */
@@ -69,7 +70,7 @@ export function readSessionKey(dataDir: string): string | undefined {
   const path = join(dataDir, 'session.key');
   let text: string;
   try {
-    // To open a FIFO would wait for its writer for ever.
+    // To open a FIFO could wait for a writer without end.
     if (!statSync(path).isFile()) throw new Error('it is not a regular file');
     text = readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
@@ -85,8 +86,8 @@ export function readSessionKey(dataDir: string): string | undefined {
 }
 
 /**
- * The text of the key file, which is made when there is none. Processes that come here at once agree on one key: each
- * writes its own under a name of its own, and `link` lets exactly one of them have the real name, whole.
+ * The text of the key file, which is made when there is none. Processes that do this at the same time get one key: each
+ * writes a draft, and `link` gives the real name to the draft of exactly one.
  *
  * @throws Error one line
  */
@@ -107,6 +108,6 @@ export function makeSessionKey(dataDir: string): string {
     if (errorCode(error) !== 'EEXIST') throw new Error(`Cannot make ${path}: ${describeFailure(error)}`);
   }
   const text = readSessionKey(dataDir);
-  if (text === undefined) throw new Error(`Cannot make ${path}: it vanished as it was made`);
+  if (text === undefined) throw new Error(`Cannot make ${path}: the file was removed at the same time`);
   return text;
 }

@@ -1,6 +1,6 @@
-// The token format, `gfk_<id>_<secret>_<checksum>`: makes and parses tokens, and hashes their secrets for the table.
-// The checksum is not a secret: a scanner can tell a token from noise, and a typo is refused without a look-up. Whether
-// a token is live is identify.ts.
+// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the table. The checksum is no
+// secret: by it, scanners recognise a token in a text, and a typo is refused before the look-up. identify.ts checks
+// tokens against the table.
 import { crypto, hash } from '../base/builtins.ts';
 
 export const ID_LENGTH = 12;
@@ -11,35 +11,33 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 export interface Token {
   readonly id: string;
   readonly secret: string;
-  /** The whole, as a client sends it. */
+  /** The complete token, as a client sends it. */
   readonly token: string;
 }
 
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** A new token; with an `id`, a new secret under that id. 43 base62 characters hold 256 random bits. */
+/** Makes a token with a new secret; also with a new id, unless one is given. 43 base62 characters hold 256 bits. */
 export function generateToken(random: RandomBytes = crypto().randomBytes, id = randomBase62(ID_LENGTH, random)): Token {
   const secret = randomBase62(SECRET_LENGTH, random);
   const body = `gfk_${id}_${secret}_`;
-  return { id, secret, token: body + checksumOf(body) };
+  return { id, secret, token: body + computeChecksum(body) };
 }
 
-/** The parts of a token whose shape and checksum are right, else `undefined`. */
+/** The parts of a token; `undefined` when its shape or checksum is wrong. */
 export function parseToken(text: string): Pick<Token, 'id' | 'secret'> | undefined {
   const match = TOKEN.exec(text);
   if (match === null) return undefined;
   const [, id, secret, checksum] = match as unknown as [string, string, string, string];
-  return checksumOf(text.slice(0, -checksum.length)) === checksum ? { id, secret } : undefined;
+  return computeChecksum(text.slice(0, -checksum.length)) === checksum ? { id, secret } : undefined;
 }
 
-/** Whether it is a token but for a typo. */
+/** Whether the text has the shape of a token. Its checksum may be wrong. */
 export function hasTokenShape(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/**
- * The `hash` column of a row. A plain digest is enough: the secret has 256 random bits, so there is nothing to guess.
- */
+/** The field `hash` of a row. A plain digest is enough, because nobody can guess a secret of 256 random bits. */
 export function hashSecret(secret: string): string {
   return `sha256:${sha256(secret).toString('base64url')}`;
 }
@@ -48,7 +46,7 @@ export function sha256(data: string | Buffer): Buffer {
   return Buffer.from(hash('sha256', data, 'latin1'), 'latin1');
 }
 
-// 248 = 4 * 62: a byte from 248 on is thrown away, else the first eight characters would come up more often.
+// 248 = 4 * 62. Bytes from 248 on are dropped, because they would make the first eight characters more frequent.
 function randomBase62(length: number, randomBytes: RandomBytes): string {
   let text = '';
   while (text.length < length) {
@@ -57,8 +55,8 @@ function randomBase62(length: number, randomBytes: RandomBytes): string {
   return text;
 }
 
-/** CRC-32 (the one of zip and zlib) as six base62 characters. zlib.crc32 came with Node 20.15 and 22.2. */
-function checksumOf(ascii: string): string {
+/** CRC-32 as six base62 characters. Node's own `zlib.crc32` is missing before 20.15. */
+function computeChecksum(ascii: string): string {
   let crc = -1;
   for (let i = 0; i < ascii.length; i++) crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ ascii.charCodeAt(i)) & 0xff] as number);
   let rest = ~crc >>> 0;

@@ -280,7 +280,7 @@ describe('credentials', () => {
         `warning ${at}credential "typo" (aaaaaaaaaaaa) is for GTE, a method that no request has`,
         `warning ${at}credential "none" (bbbbbbbbbbbb) may call nothing: its list of groups is empty`,
         `warning ${at}credential "no method" (cccccccccccc) may call nothing: its list of methods is empty`,
-        `wrong ${at}credential "off" (dddddddddddd) is bad and was left out: its field "disabled" does nothing: write "revoked_at", or give it a name that looks like no right`,
+        `wrong ${at}credential "off" (dddddddddddd) is bad and was left out: its field "disabled" has no effect: write "revoked_at", or use a name that does not look like a right`,
         `note ${at}nothing reads these fields of its rows: team, note`,
       ],
     );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createCredentials, MOST_APPLICATIONS } from '../../src/credentials/credentials.ts';
 import { MOST_BYTES } from '../../src/credentials/table/live-table.ts';
-import { atOnce, inSlices } from '../../src/credentials/table/slices.ts';
+import { runAtOnce, runInSlices } from '../../src/credentials/table/slices.ts';
 import { compileTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
@@ -28,10 +28,10 @@ test('compileTable pauses every few rows, and says the same in slices as at once
   const work = compileTable(bytes);
   for (let step = work.next(); !step.done; step = work.next()) steps++;
   assert.ok(steps >= 1000 / 64, `${steps} pauses`);
-  assert.deepEqual(await inSlices(compileTable(bytes), 0), atOnce(compileTable(bytes)));
+  assert.deepEqual(await runInSlices(compileTable(bytes), 0), runAtOnce(compileTable(bytes)));
 });
 
-test('inSlices lets others have their turn between two slices', async () => {
+test('runInSlices lets others have their turn between two slices', async () => {
   const order: string[] = [];
   function* work() {
     for (let i = 0; i < 3; i++) {
@@ -41,7 +41,7 @@ test('inSlices lets others have their turn between two slices', async () => {
     }
     return 'done';
   }
-  assert.equal(await inSlices(work(), 0), 'done');
+  assert.equal(await runInSlices(work(), 0), 'done');
   assert.deepEqual(order, ['slice 0', 'turn 0', 'slice 1', 'turn 1', 'slice 2', 'turn 2']);
 });
 

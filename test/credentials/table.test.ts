@@ -264,8 +264,8 @@ test('parseTable quarantines a row with a field that was meant to protect and is
     const table = parseTable(tableText(tested.row, good.row));
     assert.equal(outcome(table, `Bearer ${tested.token}`), field === undefined ? 'row' : 'no row has its id', name);
     assert.equal(outcome(table, `Bearer ${good.token}`), 'row', name);
-    const cure = field === '' ? 'take it out' : `write "${field}"`;
-    const reason = `its field ${JSON.stringify(name)} does nothing: ${cure}, or give it a name that looks like no right`;
+    const cure = field === '' ? 'remove it' : `write "${field}"`;
+    const reason = `its field ${JSON.stringify(name)} has no effect: ${cure}, or use a name that does not look like a right`;
     assert.equal(table.quarantined[0]?.reason, field === undefined ? undefined : reason, name);
   }
 });
@@ -457,7 +457,7 @@ test('identifyCaller: each header value around a live row, and what it is held t
       'it is not signed with the session key',
     ],
     ['a session token, prefix in capitals', session.replace('gfs', 'GFS'), damaged],
-    ['a session token, damaged', `gfs_${'a'.repeat(300)}`, 'it has not the shape of a session token'],
+    ['a session token, damaged', `gfs_${'a'.repeat(300)}`, 'it does not have the shape of a session token'],
     ['a session token behind a letter', `Bearer x${session}`, damaged],
     ['a foreign bearer', 'Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln', 'foreign'],
     ['a foreign bearer with gfk_ inside', 'Bearer eyJhbGciOiJSUzI1NiJ9.agfk_b.-gfs_c', 'foreign'],

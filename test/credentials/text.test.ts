@@ -75,11 +75,11 @@ test('editTable refuses to write where a field comes twice: one of the two would
   const append = (table: EditableTable) => table.append({});
   assert.throws(
     () => edit(text, append),
-    new Error('the table/production/1 has the field "revoked_at" twice; take one out'),
+    new Error('the table/production/1 has the field "revoked_at" twice; remove one of them'),
   );
   assert.throws(
     () => edit('{"v":1,"v":2,"production":[]}', append),
-    new Error('the table has the field "v" twice; take one out'),
+    new Error('the table has the field "v" twice; remove one of them'),
   );
   assert.equal(
     edit(text, () => {}),

@@ -1,16 +1,12 @@
-// Times as the table and the command write them: ISO 8601 in UTC, and spans such as `90d`. It reads no clock.
+// Parses times of the table and the command: ISO 8601 in UTC, and spans such as `90d`.
 
 const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?$/;
 
-/**
- * Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); `undefined` when the text is no such
- * time.
- */
+/** Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); `undefined` for any other text. */
 export function parseTime(text: string): number | undefined {
   const match = ISO_UTC.exec(text);
   const time = match === null ? Number.NaN : Date.parse(text);
-  // Date.parse takes 30 February for 2 March: the day must come back as it went in. (24:00 is not taken for the same
-  // reason.)
+  // Date.parse reads 30 February as 2 March, and 24:00 as the next day. So the day must be the one in the text.
   return new Date(time).getUTCDate() === Number(match?.[1]) ? time : undefined;
 }
 
@@ -24,10 +20,7 @@ const SPAN_UNITS: Readonly<Record<string, number>> = {
 
 const CENTURY = 36_525 * 86_400_000;
 
-/**
- * Milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, a hundred years at most; `undefined` when the text is no such
- * span.
- */
+/** Milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, at most a hundred years; `undefined` for any other text. */
 export function parseSpan(text: string): number | undefined {
   const match = /^([1-9]\d{0,7})([smhdw])$/.exec(text);
   const span = match === null ? Number.NaN : Number(match[1]) * (SPAN_UNITS[match[2] as string] as number);

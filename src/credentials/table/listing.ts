@@ -1,5 +1,5 @@
-// The table as a person may see it: every row with its state, quarantined rows too, without hashes and literal header
-// values. How it is printed is the command's business.
+// Lists every row of the table with its state, for the command that prints it. The list includes quarantined rows: rows
+// with a mistake, which the table leaves out. Hashes and literal header values are not listed.
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
 import { type CredentialRow, FIELDS, type Owner, type RawRow } from './table.ts';
@@ -8,37 +8,37 @@ export interface Listed {
   readonly id?: string;
   readonly name: string;
   readonly state: 'live' | 'expired' | 'revoked' | 'quarantined';
-  /** Why it is quarantined. */
+  /** The mistake of a quarantined row. */
   readonly reason?: string;
   readonly handler?: string;
   readonly groups?: readonly string[] | '*';
   readonly scopes?: readonly string[];
-  /** Absent: all. */
+  /** Absent when all are allowed. */
   readonly methods?: readonly string[];
   readonly created_at?: string;
   readonly expires_at?: string;
   readonly revoked_at?: string;
-  /** Until when a secret before the current one is good. */
+  /** When the last secret of an earlier rotation expires. */
   readonly previous_expires_at?: string;
   readonly owner?: Owner;
   readonly description?: string;
-  /** It carries a literal header value instead of a hash. */
+  /** Set when the row has a literal header value instead of a hash. */
   readonly literal?: true;
-  /** Fields that nothing reads: the author's own. */
+  /** The author's own fields, which Gatefold does not read. */
   readonly other_fields?: readonly string[];
 }
 
 /** @throws Error one line, when the table cannot be read */
 export function listCredentials(path: string, now: number): Listed[] {
-  const raws = new Map<string, RawRow>();
-  const table = readTable(path, (row, raw) => raws.set(row.id, raw));
-  const rows = [...table.rows.values()].map((row) => listRow(row, raws.get(row.id) ?? {}, now));
+  const rawRows = new Map<string, RawRow>();
+  const table = readTable(path, (row, raw) => rawRows.set(row.id, raw));
+  const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) ?? {}, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }
 
 function listRow(row: CredentialRow, raw: RawRow, now: number): Listed {
-  const others = Object.keys(raw).filter((name) => !FIELDS.has(name));
-  const overlap = Math.max(...row.previous.map((earlier) => earlier.expiresAt));
+  const otherFields = Object.keys(raw).filter((name) => !FIELDS.has(name));
+  const previousExpiry = Math.max(...row.previous.map((earlier) => earlier.expiresAt));
   return {
     ...row.application,
     state: row.revoked ? 'revoked' : whyNotLive(row, now) === undefined ? 'live' : 'expired',
@@ -48,8 +48,8 @@ function listRow(row: CredentialRow, raw: RawRow, now: number): Listed {
     ...(typeof raw.created_at === 'string' ? { created_at: raw.created_at } : {}),
     ...(row.expiresAt === Number.POSITIVE_INFINITY ? {} : { expires_at: new Date(row.expiresAt).toISOString() }),
     ...(typeof raw.revoked_at === 'string' ? { revoked_at: raw.revoked_at } : {}),
-    ...(overlap > now ? { previous_expires_at: new Date(overlap).toISOString() } : {}),
+    ...(previousExpiry > now ? { previous_expires_at: new Date(previousExpiry).toISOString() } : {}),
     ...(row.digest === undefined ? { literal: true as const } : {}),
-    ...(others.length === 0 ? {} : { other_fields: others }),
+    ...(otherFields.length === 0 ? {} : { other_fields: otherFields }),
   };
 }

@@ -1,15 +1,15 @@
-// The table in memory, kept in step with its file. Each load builds a whole table and swaps one reference; the last
-// good table stays when the new content is bad. When the file is read is base/live-file.ts.
+// Keeps the table in memory in step with its file. A valid content becomes a new table, which replaces the old one as a
+// whole. An invalid content is logged, and the last valid table stays. base/live-file.ts decides when the file is read.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
-import { atOnce, inSlices, type Sliced } from './slices.ts';
+import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type Quarantined } from './table.ts';
 
-/** Some 250,000 rows. A larger file is neither read nor written: a worker has to keep it in memory. */
+/** The size of about 250,000 rows. Larger files are neither read nor written: each worker keeps the table in memory. */
 export const MOST_BYTES = 64 * 1024 * 1024;
-/** Two looks at what is bad, and the reading itself, take less than the second that is promised. */
+/** A change must be in use within a second: two polls confirm a content, and reading it takes the rest. */
 const POLL_MS = 250;
-/** So many rows get a log line each; of the others the log has the number. */
+/** Quarantined rows that get a log line each. One more line counts the others. */
 const MAX_NAMED = 20;
 
 export interface TableStatus extends LiveFileStatus {
@@ -22,7 +22,7 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'close'> {
   status(): TableStatus;
 }
 
-/** @throws Error one line, when the first content is not a table */
+/** @throws Error one line, when the file exists and is not a table */
 export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
   let table = EMPTY_TABLE;
   let reported: ReadonlySet<string> = new Set();
@@ -40,28 +40,28 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
   });
 
   function parse(content: Content): Promise<CredentialTable> {
-    return inSlices(compileContent(path, content));
+    return runInSlices(compileContent(path, content));
   }
 
   function onLive(next: CredentialTable, reloads: number): void {
     table = next;
     const literals = [...table.literals.values()].filter((row) => row !== undefined).map((row) => row.name);
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
-    const complaints = new Map<string, () => void>();
+    const warnings = new Map<string, () => void>();
     for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED)) {
-      complaints.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
+      warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
     }
     const unnamed = table.quarantined.length - MAX_NAMED;
-    if (unnamed > 0) complaints.set(`${unnamed}`, () => log.warn('credentials-row-quarantined', { more: unnamed }));
+    if (unnamed > 0) warnings.set(`${unnamed}`, () => log.warn('credentials-row-quarantined', { more: unnamed }));
     if (literals.length > 0) {
       const names = literals.slice(0, MAX_NAMED);
-      complaints.set(JSON.stringify(literals), () =>
+      warnings.set(JSON.stringify(literals), () =>
         log.warn('credentials-literal-rows', { count: literals.length, names }),
       );
     }
-    // A change of another row does not repeat them.
-    for (const [text, warn] of complaints) if (!reported.has(text)) warn();
-    reported = new Set(complaints.keys());
+    // A warning that was logged for the table before is not repeated.
+    for (const [text, warn] of warnings) if (!reported.has(text)) warn();
+    reported = new Set(warnings.keys());
   }
 
   return {
@@ -74,14 +74,12 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
 
 type OnRow = Parameters<typeof compileTable>[1];
 
-/** Reads the table at once, for the commands. @throws Error one line */
+/** Reads the table synchronously, for the commands. @throws Error one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
-  return atOnce(compileContent(path, readContent([path], MOST_BYTES), onRow));
+  return runAtOnce(compileContent(path, readContent([path], MOST_BYTES), onRow));
 }
 
-/**
- * No file is an empty table: an operator removes it to revoke every token. A damaged file leaves the last good table.
- */
+/** A missing file is an empty table: an operator removes the file to revoke every token. */
 function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
   try {
     if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);

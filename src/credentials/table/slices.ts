@@ -1,19 +1,19 @@
-// Long computations as generators that yield often: run at once where no request waits, or in slices of a few
-// milliseconds between which the event loop serves requests.
+// Runs long computations, which are generators that yield often. A worker runs them in slices of a few milliseconds,
+// and serves requests between two slices. A command, which serves none, runs them at once.
 
 export type Sliced<T> = Generator<undefined, T>;
 
-export function atOnce<T>(work: Sliced<T>): T {
+export function runAtOnce<T>(work: Sliced<T>): T {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
   }
 }
 
-/** How long a request may wait for a slice. */
+/** Milliseconds that a request may have to wait for a slice. */
 const SLICE_MS = 8;
 
-export async function inSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {
+export async function runInSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {
   for (;;) {
     const end = performance.now() + sliceMs;
     do {

@@ -1,32 +1,32 @@
-// The registered-credentials table: its text compiled to rows that a request can be checked against. A bad row is left
-// out by name, the good ones go live. It does not know where the text comes from, nor what time it is.
+// Compiles the text of the credentials table into rows that requests are checked against. An invalid row is
+// quarantined: left out, and reported by name. live-table.ts reads the file, identify.ts compares times.
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
 import type { CallingApplication } from '../../controller.ts';
 import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
-import { atOnce, type Sliced } from './slices.ts';
+import { runAtOnce, type Sliced } from './slices.ts';
 import { parseTableText } from './text.ts';
-import { type Meanings, unreadField } from './unread-fields.ts';
+import { findUnreadRestriction, type Meanings } from './unread-fields.ts';
 
-/** A row, compiled. Times are Unix milliseconds; `Infinity`: never. */
+/** A compiled row. Times are Unix milliseconds, or `Infinity` for never. */
 export interface CredentialRow {
   readonly id: string;
   readonly name: string;
-  /** The handler group that its requests go to, whatever the URL says; `undefined`: the row has `groups`. */
+  /** The handler group of all its requests, whatever their URL; `undefined` when the row has `groups`. */
   readonly handler: string | undefined;
-  /** The groups it may call by URL, as they are named: `Orders`. */
+  /** The names of the groups that it may call by URL, such as `Orders`. */
   readonly groups: ReadonlySet<string> | '*' | undefined;
-  /** The verbs allowed, upper case; `undefined`: all. */
+  /** The allowed methods in upper case; `undefined` when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** How often it may call; `undefined`: as often as it likes. */
+  /** How often it may call; `undefined` for any rate. */
   readonly limit: Rate | undefined;
-  /** SHA-256 of the secret; `undefined` for a row that carries a literal `authorization`. */
+  /** SHA-256 of the secret; `undefined` for a row with a literal `authorization`. */
   readonly digest: Buffer | undefined;
-  /** Secrets that a rotation left valid for a while. */
+  /** Earlier secrets that stay valid for a time after a rotation. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
   readonly expiresAt: number;
   readonly revoked: boolean;
-  /** What controllers see as `params.application`. */
+  /** The value of `params.application` in controllers. */
   readonly application: CallingApplication;
 }
 
@@ -42,8 +42,8 @@ export interface Quarantined {
 export interface CredentialTable {
   readonly rows: ReadonlyMap<string, CredentialRow>;
   /**
-   * Rows by the digest of their literal header value; `undefined`: of a row that is quarantined, so the value is
-   * refused, not anonymous.
+   * Rows by the digest of their literal header value. A quarantined row gives `undefined`: a request with
+   * its value is refused, and does not become anonymous.
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly Quarantined[];
@@ -51,24 +51,24 @@ export interface CredentialTable {
 
 export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
 
-/** A row takes a few microseconds: so many between two pauses. */
+/** Rows between two yields. A row takes a few microseconds. */
 const ROWS_A_STEP = 64;
 
-/** What makes a row bad; never leaves this file. */
-class BadRow extends Error {}
+/** The mistake of a row. Never leaves this file. */
+class InvalidRow extends Error {}
 
 /**
  * @param text the content of production.json
- * @throws Error one line, when the text is not a table at all
+ * @throws Error one line, when the text is not a table
  */
 export function parseTable(text: string): CredentialTable {
-  return atOnce(compileTable(Buffer.from(text)));
+  return runAtOnce(compileTable(Buffer.from(text)));
 }
 
 /**
- * The same in slices. `onRow` gets what the file says of each good row, where somebody wants to know.
+ * Compiles a table in steps (slices.ts). `onRow` gets each valid row, compiled and as the file has it.
  *
- * @throws Error one line, when the bytes are not a table at all
+ * @throws Error one line, when the bytes are not a table
  */
 export function* compileTable(
   bytes: Buffer,
@@ -80,57 +80,56 @@ export function* compileTable(
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
-  // A key that comes twice belongs to nobody: which row is meant cannot be told, and one of the two may be the revoked
-  // one.
-  const claim = (
+  // Two rows with the same key are both quarantined: nobody can say which one is meant, and one may be revoked.
+  const claimKey = (
     map: Map<string, CredentialRow | undefined>,
     key: string,
     row: CredentialRow | undefined,
     field: string,
   ) => {
     const isTaken = map.has(key);
-    const losers = isTaken ? [map.get(key), row] : [];
+    const duplicates = isTaken ? [map.get(key), row] : [];
     map.set(key, isTaken ? undefined : row);
-    for (const loser of losers) {
-      if (loser === undefined) continue;
-      rows.set(loser.id, undefined);
+    for (const duplicate of duplicates) {
+      if (duplicate === undefined) continue;
+      rows.set(duplicate.id, undefined);
       quarantined.push({
-        name: loser.name.slice(0, 100),
-        id: loser.id,
+        name: duplicate.name.slice(0, 100),
+        id: duplicate.id,
         reason: `its ${field} is in the table more than once`,
       });
     }
     return isTaken ? undefined : row;
   };
 
-  const { rows: raws, repeated } = parseTableText(bytes);
-  const twice = new Map(
+  const { rows: rawRows, repeated } = parseTableText(bytes);
+  const repeatedFields = new Map(
     repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
   );
 
   function add(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
-      if (twice.has(index))
-        throw new BadRow(`it has the field ${JSON.stringify(twice.get(index)?.slice(0, 100))} twice`);
+      if (repeatedFields.has(index))
+        throw new InvalidRow(`it has the field ${JSON.stringify(repeatedFields.get(index)?.slice(0, 100))} twice`);
       const compiled = compileRow(raw, index, sets);
-      // A revoked row has no rights that a field could take away.
-      if (!compiled.revoked) checkUnread(raw as RawRow, meanings);
+      // A revoked row has no rights to restrict.
+      if (!compiled.revoked) checkUnreadFields(raw as RawRow, meanings);
       row = compiled;
     } catch (error) {
-      if (!(error instanceof BadRow)) throw error;
+      if (!(error instanceof InvalidRow)) throw error;
       const id = isRawRow(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
-      quarantined.push({ name: labelOf(raw, index), ...id, reason: error.message });
+      quarantined.push({ name: nameRow(raw, index), ...id, reason: error.message });
     }
     if (!isRawRow(raw)) return;
     const id = row?.id ?? raw.id;
-    if (typeof id === 'string') row = claim(rows, id, row, 'id');
+    if (typeof id === 'string') row = claimKey(rows, id, row, 'id');
     if (typeof raw.authorization === 'string')
-      claim(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
+      claimKey(literals, literalKey(Buffer.from(raw.authorization)), row, '"authorization"');
     if (row !== undefined) onRow?.(row, raw);
   }
 
-  for (const [index, raw] of raws.entries()) {
+  for (const [index, raw] of rawRows.entries()) {
     add(raw, index);
     if (index % ROWS_A_STEP === 0) yield;
   }
@@ -141,16 +140,13 @@ export function* compileTable(
 }
 
 /**
- * The rows of an identity, live or not. A scan: it serves sign-in, which costs a signature anyway, and an index would
- * cost every load.
+ * Finds the rows of an identity, live or not. Only sign-in needs them, and its signature costs more than this scan. An
+ * index would make every load slower.
  */
 export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
-  const found: CredentialRow[] = [];
-  for (const row of table.rows.values()) {
-    const { owner } = row.application;
-    if (owner !== undefined && owner.subject === subject && owner.issuer === issuer) found.push(row);
-  }
-  return found;
+  return [...table.rows.values()].filter(
+    ({ application: { owner } }) => owner?.subject === subject && owner.issuer === issuer,
+  );
 }
 
 /** A row as the file has it. */
@@ -160,34 +156,32 @@ export function isRawRow(value: unknown): value is RawRow {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What a row is called in the log and in `list`. */
-function labelOf(raw: unknown, index: number): string {
+/** The name of a row in the log and in `list`: its name or id, or its place. */
+function nameRow(raw: unknown, index: number): string {
   const names = isRawRow(raw) ? [raw.name, raw.id] : [];
   const name = names.find((value): value is string => typeof value === 'string' && value !== '');
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-/**
- * The key of `literals`, from the bytes of the header value on the wire. A digest, so that no look-up compares secrets.
- */
+/** The key of `literals`, from the bytes of a header value: a digest, so that no look-up compares secrets. */
 export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }
 
 function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
-  if (!isRawRow(raw)) throw new BadRow('it is not an object');
+  if (!isRawRow(raw)) throw new InvalidRow('it is not an object');
   const hasLiteral = raw.authorization !== undefined;
-  if (hasLiteral && raw.hash !== undefined) throw new BadRow('it has both "hash" and "authorization"');
+  if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);
-  // Tables brought from elsewhere may have no ids and no names: one stands in for the other.
-  const id = hasLiteral ? parseText(raw.id === undefined ? labelOf(raw, index) : raw.id, 'id') : parseId(raw.id);
+  // Rows that were imported from elsewhere may lack an id or a name. Then the other one is used.
+  const id = hasLiteral ? parseText(raw.id === undefined ? nameRow(raw, index) : raw.id, 'id') : parseId(raw.id);
   const name = hasLiteral && raw.name === undefined ? id : parseText(raw.name, 'name');
   const application: { -readonly [K in keyof CallingApplication]: CallingApplication[K] } = { id, name };
   if (!isAbsent(raw.description)) application.description = parseText(raw.description, 'description');
   if (!isAbsent(raw.scopes)) application.scopes = parseScopes(raw.scopes);
   if (!isAbsent(raw.owner)) application.owner = parseOwner(raw.owner);
   const hasGroups = !isAbsent(raw.groups);
-  if (hasGroups && !isAbsent(raw.handler)) throw new BadRow('it has both "handler" and "groups"');
+  if (hasGroups && !isAbsent(raw.handler)) throw new InvalidRow('it has both "handler" and "groups"');
   return {
     id,
     name,
@@ -196,17 +190,18 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
     methods: isAbsent(raw.methods) ? undefined : parseMethods(raw.methods, sets),
     limit: isAbsent(raw.limit) ? undefined : parseLimit(raw.limit),
     digest: hasLiteral ? undefined : parseHash(raw.hash),
-    previous: isAbsent(raw.previous) ? NONE : parsePrevious(raw.previous),
+    previous: isAbsent(raw.previous) ? NO_PREVIOUS : parsePrevious(raw.previous),
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
-    // Whatever its date: the clock of the machine that revoked may be ahead of ours.
+    // The date does not matter: the clock of the machine that revoked the row may be ahead.
     revoked: !isAbsent(raw.revoked_at),
     application: Object.freeze(application),
   };
 }
 
-const NONE: CredentialRow['previous'] = [];
+/** Shared by all rows without earlier secrets, which saves memory. */
+const NO_PREVIOUS: CredentialRow['previous'] = [];
 
-/** Those of a row that are read. */
+/** The fields of a row that are read. */
 export const FIELDS: ReadonlySet<string> = new Set(
   'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description authorization'.split(
     ' ',
@@ -214,13 +209,14 @@ export const FIELDS: ReadonlySet<string> = new Set(
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 
-function checkUnread(row: RawRow, meanings: Meanings): void {
+/** @throws InvalidRow when an unread field looks like a restriction */
+function checkUnreadFields(row: RawRow, meanings: Meanings): void {
   const previous = isAbsent(row.previous) ? [] : (row.previous as readonly RawRow[]);
   const reasons = [
-    unreadField(row, FIELDS, meanings),
-    ...previous.map((item) => unreadField(item, PREVIOUS_FIELDS, meanings)),
+    findUnreadRestriction(row, FIELDS, meanings),
+    ...previous.map((item) => findUnreadRestriction(item, PREVIOUS_FIELDS, meanings)),
   ];
-  for (const reason of reasons) if (reason !== undefined) throw new BadRow(reason);
+  for (const reason of reasons) if (reason !== undefined) throw new InvalidRow(reason);
 }
 
 function isAbsent(value: unknown): value is undefined | null {
@@ -229,18 +225,18 @@ function isAbsent(value: unknown): value is undefined | null {
 
 function parseId(value: unknown): string {
   if (typeof value !== 'string' || !/^[0-9A-Za-z]{12}$/.test(value))
-    throw new BadRow('"id" is not 12 letters and digits');
+    throw new InvalidRow('"id" is not 12 letters and digits');
   return value;
 }
 
 function parseText(value: unknown, field: string): string {
-  if (typeof value !== 'string' || value === '') throw new BadRow(`"${field}" is not a text`);
-  if (value.length > 1000) throw new BadRow(`"${field}" is longer than 1,000 characters`);
+  if (typeof value !== 'string' || value === '') throw new InvalidRow(`"${field}" is not a text`);
+  if (value.length > 1000) throw new InvalidRow(`"${field}" is longer than 1,000 characters`);
   return value;
 }
 
 function parseOwner(value: unknown): Owner {
-  if (!isRawRow(value)) throw new BadRow('"owner" is not an object');
+  if (!isRawRow(value)) throw new InvalidRow('"owner" is not an object');
   return Object.freeze({
     issuer: parseText(value.issuer, 'owner.issuer'),
     subject: parseText(value.subject, 'owner.subject'),
@@ -248,7 +244,7 @@ function parseOwner(value: unknown): Owner {
 }
 
 function parseHandler(value: unknown): string {
-  if (!isHandlerName(value)) throw new BadRow('"handler" is not the name of a handler group');
+  if (!isHandlerName(value)) throw new InvalidRow('"handler" is not the name of a handler group');
   return value;
 }
 
@@ -256,7 +252,7 @@ export function isHandlerName(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z][A-Za-z0-9_-]{0,199}$/.test(value);
 }
 
-/** Few combinations, many rows: they share their sets. */
+/** Equal sets by their content. Many rows have few different sets, so they share them. */
 type SharedSets = Map<string, ReadonlySet<string>>;
 
 function shareSet(sets: SharedSets, kind: string, items: readonly string[]): ReadonlySet<string> {
@@ -266,11 +262,11 @@ function shareSet(sets: SharedSets, kind: string, items: readonly string[]): Rea
   return set;
 }
 
-// A method is a token of RFC 9110 (5.6.2) and case-sensitive, but "get" is never meant as a method of its own.
+// Methods are case-sensitive (RFC 9110, 9.1), but nobody means "get" as a method other than GET.
 function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
   const isMethod = (item: unknown): item is string =>
     typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
-  if (!Array.isArray(value) || !value.every(isMethod)) throw new BadRow('"methods" is not a list of HTTP methods');
+  if (!Array.isArray(value) || !value.every(isMethod)) throw new InvalidRow('"methods" is not a list of HTTP methods');
   return shareSet(
     sets,
     'methods',
@@ -281,7 +277,7 @@ function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
 function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*' {
   if (value === '*') return '*';
   if (!Array.isArray(value) || !value.every(isHandlerName))
-    throw new BadRow('"groups" is neither "*" nor a list of handler groups');
+    throw new InvalidRow('"groups" is neither "*" nor a list of handler groups');
   return shareSet(
     sets,
     'groups',
@@ -291,31 +287,31 @@ function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*
 
 function parseLimit(value: unknown): Rate {
   const rate = typeof value === 'string' ? parseRate(value) : undefined;
-  if (rate === undefined) throw new BadRow(`"limit" is not ${RATE_FORM}`);
+  if (rate === undefined) throw new InvalidRow(`"limit" is not ${RATE_FORM}`);
   return rate;
 }
 
 function parseScopes(value: unknown): readonly string[] {
-  if (!Array.isArray(value) || !value.every(isScope)) throw new BadRow('"scopes" is not a list of scopes');
+  if (!Array.isArray(value) || !value.every(isScope)) throw new InvalidRow('"scopes" is not a list of scopes');
   return Object.freeze(value);
 }
 
-/** RFC 6749, 3.3: printable, without space, quote and backslash. */
+/** Whether a value is a scope of RFC 6749, 3.3: printable ASCII without space, quote and backslash. */
 export function isScope(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
 
-// The last of 43 characters holds two bits too many, which must be zero: else two texts would be one digest.
+// The last of 43 characters has two bits too many. They must be zero, so that each digest has one spelling.
 const HASH = /^sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function parseHash(value: unknown): Buffer {
   if (typeof value !== 'string' || !HASH.test(value))
-    throw new BadRow('"hash" is not "sha256:" and 43 characters of base64url');
+    throw new InvalidRow('"hash" is not "sha256:" and 43 characters of base64url');
   return Buffer.from(value.slice(7), 'base64url');
 }
 
 function parsePrevious(value: unknown): CredentialRow['previous'] {
-  if (!Array.isArray(value) || !value.every(isRawRow)) throw new BadRow('"previous" is not a list of objects');
+  if (!Array.isArray(value) || !value.every(isRawRow)) throw new InvalidRow('"previous" is not a list of objects');
   return value.map((item) => ({
     digest: parseHash(item.hash),
     expiresAt: parseInstant(item.expires_at, 'previous.expires_at'),
@@ -324,13 +320,15 @@ function parsePrevious(value: unknown): CredentialRow['previous'] {
 
 function parseInstant(value: unknown, field: string): number {
   const time = typeof value === 'string' ? parseTime(value) : undefined;
-  if (time === undefined) throw new BadRow(`"${field}" is not a time such as 2030-01-31T12:00:00Z`);
+  if (time === undefined) throw new InvalidRow(`"${field}" is not a time such as 2030-01-31T12:00:00Z`);
   return time;
 }
 
 function checkLiteral(value: unknown): void {
-  if (typeof value !== 'string' || value === '') throw new BadRow('"authorization" is not a text');
+  if (typeof value !== 'string' || value === '') throw new InvalidRow('"authorization" is not a text');
   if (/^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/.test(value)) {
-    throw new BadRow('"authorization" begins or ends with space, or has control characters: no request can carry it');
+    throw new InvalidRow(
+      '"authorization" begins or ends with space, or has control characters: no request can carry it',
+    );
   }
 }

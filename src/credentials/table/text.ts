@@ -1,19 +1,19 @@
-// The text of the table, `{"production":[row, …]}`, parsed. What a row means is table.ts.
+// Parses the text of the table, `{"production":[row, …]}`, into rows. table.ts reads the rows.
 import { isUtf8 } from 'node:buffer';
 import { type RepeatedKey, repeatedKeys } from '../../base/json-keys.ts';
 
 export interface TableText {
-  /** The whole object, in which the author may keep other members. */
+  /** The complete object, which may have other members of the author's. */
   readonly members: Readonly<Record<string, unknown>>;
   /** The member `production`. */
   readonly rows: readonly unknown[];
   readonly repeated: readonly RepeatedKey[];
 }
 
-/** @throws Error one line, without a word of the text: it may hold literal header values */
+/** @throws Error one line, without any part of the text, which may contain secrets */
 export function parseTableText(bytes: Buffer): TableText {
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
-  // Some editors write a byte order mark, which is not JSON.
+  // Some editors write a byte order mark, which JSON.parse refuses.
   const text = bytes.toString().replace(/^\uFEFF/, '');
   const members = parseJson(text, bytes.length);
   const repeated = repeatedKeys(text, members);

@@ -1,6 +1,5 @@
-// The changes to a table: a row is issued, rotated or revoked. Rows are those of the file, with the file's field names.
-// It makes tokens and returns them once; it knows neither files (store.ts) nor requests.
-
+// The changes to the table: issues, rotates and revokes rows. Rows have the field names of the file. A new token is
+// returned once, and only its hash is stored. store.ts reads and writes the file.
 import { isRawRow, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
@@ -10,11 +9,11 @@ export interface NewRow {
   readonly name: string;
   readonly description?: string | undefined;
   readonly handler?: string | undefined;
-  /** Excludes `handler`. */
+  /** Not together with `handler`. */
   readonly groups?: readonly string[] | '*' | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly methods?: readonly string[] | undefined;
-  /** A rate: `100/s`. */
+  /** A rate such as `100/s`. */
   readonly limit?: string | undefined;
   readonly owner?: Owner | undefined;
   /** Unix milliseconds. */
@@ -23,14 +22,14 @@ export interface NewRow {
 
 export interface Issued {
   readonly token: Token;
-  /** As written, hash and all. */
+  /** The row as it is written to the file, with its hash. */
   readonly row: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A row to append, with its token.
+ * Makes a token and its row, which the caller appends.
  *
- * @throws ChangeRefused when the table would not take it
+ * @throws ChangeRefused when the row would be quarantined
  */
 export function createRow(request: NewRow, now: number, randomBytes?: RandomBytes): Issued {
   const token = generateToken(randomBytes);
@@ -57,11 +56,11 @@ export function createRow(request: NewRow, now: number, randomBytes?: RandomByte
 export interface Rotation {
   readonly token: Token;
   readonly name: string;
-  /** Until when the secret before this one is good, Unix milliseconds; `undefined`: it is not. */
+  /** When the previous secret expires, in Unix milliseconds; `undefined` when it has expired already. */
   readonly previousUntil: number | undefined;
 }
 
-/** A new secret under the same id. Without an overlap every earlier secret ends now, those of earlier rotations too. */
+/** Makes a new secret for a row. Without an overlap, all earlier secrets expire now, of all rotations. */
 export function rotateRow(
   table: EditableTable,
   id: string,
@@ -69,7 +68,7 @@ export function rotateRow(
   now: number,
   randomBytes?: RandomBytes,
 ): Rotation {
-  const [index, ...others] = indexesOf(table, id);
+  const [index, ...others] = findIndexes(table, id);
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
   const raw = table.rows[index] as RawRow;
@@ -83,30 +82,30 @@ export function rotateRow(
   if (row.expiresAt <= now) throw new ChangeRefused(`Cannot rotate ${id}: the row has expired; issue a new one`);
   const token = generateToken(randomBytes, id);
   const previousUntil = overlapMs > 0 ? now + overlapMs : undefined;
-  const kept =
+  const previous =
     previousUntil === undefined
       ? []
-      : [...stillGood(raw.previous, now), { hash: raw.hash, expires_at: toIso(previousUntil) }];
-  const hasPrevious = raw.previous !== undefined || kept.length > 0;
-  table.change(index, { hash: hashSecret(token.secret), ...(hasPrevious ? { previous: kept } : {}) });
+      : [...selectUnexpired(raw.previous, now), { hash: raw.hash, expires_at: toIso(previousUntil) }];
+  const hasPrevious = raw.previous !== undefined || previous.length > 0;
+  table.change(index, { hash: hashSecret(token.secret), ...(hasPrevious ? { previous } : {}) });
   return { token, name: row.name, previousUntil };
 }
 
-/** The row compiled, so its `previous` is a list of good entries, or absent. */
-function stillGood(previous: unknown, now: number): { expires_at: string }[] {
+/** The unexpired entries of a row's `previous`. The row has been compiled, so each entry is valid. */
+function selectUnexpired(previous: unknown, now: number): { expires_at: string }[] {
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }
 
-/** @returns when it was revoked: now, or earlier if it had been already */
+/** Revokes a row. @returns the time of its revocation, which may be an earlier one */
 export function revokeRow(
   table: EditableTable,
   id: string,
   now: number,
 ): { readonly name: string; readonly revokedAt: string } {
-  const indexes = indexesOf(table, id);
+  const indexes = findIndexes(table, id);
   if (indexes.length === 0) throw new ChangeRefused(`Cannot revoke ${id}: there is no such row`);
   let revokedAt = toIso(now);
-  // Every row of the id: in a table edited by hand there may be two.
+  // A table edited by hand may have several rows of the id. All are revoked.
   for (const index of indexes) {
     const raw = table.rows[index] as RawRow;
     if (raw.revoked_at === undefined || raw.revoked_at === null) table.change(index, { revoked_at: toIso(now) });
@@ -116,7 +115,7 @@ export function revokeRow(
   return { name: typeof name === 'string' ? name : id, revokedAt };
 }
 
-function indexesOf(table: EditableTable, id: string): number[] {
+function findIndexes(table: EditableTable, id: string): number[] {
   const indexes: number[] = [];
   table.rows.forEach((raw, index) => {
     if (isRawRow(raw) && raw.id === id) indexes.push(index);
@@ -124,11 +123,12 @@ function indexesOf(table: EditableTable, id: string): number[] {
   return indexes;
 }
 
-/** Whether the owner has a live row of this name. One whose state cannot be told counts. */
+/** Whether the owner has a live row of this name. A row with an invalid expiry counts as live. */
 export function ownsLiveRow(rows: readonly unknown[], owner: Owner, name: string, now: number): boolean {
   return rows.some((raw) => isLiveRowOf(raw, owner, now) && raw.name === name);
 }
 
+/** Counts the owner's live rows. */
 export function countLiveRows(rows: readonly unknown[], owner: Owner, now: number): number {
   return rows.reduce<number>((count, raw) => count + Number(isLiveRowOf(raw, owner, now)), 0);
 }

@@ -1,24 +1,24 @@
-// Edits the table: parses its text, lets a function change the rows, and writes the text anew, a row a line. Unknown
-// rows and fields stay. What the rows mean is changes.ts.
+// Edits the text of the table: parses it, lets a function change the rows, and formats all rows again, one on a line.
+// Unknown rows and fields stay. changes.ts has the changes.
 import { isRawRow } from '../table/table.ts';
 import { parseTableText } from '../table/text.ts';
 
 export interface EditableTable {
-  /** The rows as the file has them; changes do not show here. */
+  /** The rows of the file, without the changes. */
   readonly rows: readonly unknown[];
   append(row: object): void;
-  /** Sets fields of one row. */
+  /** Sets fields of the row with this index. */
   change(index: number, fields: Readonly<Record<string, unknown>>): void;
 }
 
 export interface Edited<T> {
-  /** The new text; `undefined`: `mutate` changed nothing. */
+  /** The new text; `undefined` when `mutate` changed nothing. */
   readonly text: string | undefined;
-  /** What `mutate` returned. */
+  /** The value that `mutate` returned. */
   readonly result: T;
 }
 
-/** @throws Error when the bytes are not a table, and whatever `mutate` throws */
+/** @throws Error when the bytes are not a table, or a field is repeated; also any error of `mutate` */
 export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Edited<T> {
   const { members, rows, repeated } = parseTableText(bytes);
   const edited = [...rows];
@@ -32,15 +32,15 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
   });
   if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
     return { text: undefined, result };
-  const [twice] = repeated;
-  // JSON.parse kept one of the two: to write it would bring to life a row that is bad.
-  if (twice !== undefined) {
-    const place = ['the table', ...twice.path].join('/').slice(0, 100);
-    throw new Error(`${place} has the field ${JSON.stringify(twice.key.slice(0, 100))} twice; take one out`);
+  const [duplicate] = repeated;
+  // JSON.parse keeps the last of two equal fields. Written without the other one, a quarantined row would become valid.
+  if (duplicate !== undefined) {
+    const place = ['the table', ...duplicate.path].join('/').slice(0, 100);
+    throw new Error(`${place} has the field ${JSON.stringify(duplicate.key.slice(0, 100))} twice; remove one of them`);
   }
   const list = `[\n${edited.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
-  const texts = Object.entries(members).map(
+  const lines = Object.entries(members).map(
     ([key, value]) => `${JSON.stringify(key)}:${value === rows ? list : JSON.stringify(value)}`,
   );
-  return { text: `{${texts.join(',\n')}}\n`, result };
+  return { text: `{${lines.join(',\n')}}\n`, result };
 }

@@ -1,8 +1,7 @@
-// A lock between processes that is released when its holder dies. The lock is a folder with one file in it, named after
-// the holder. To take it, a prepared folder is renamed to its place, which succeeds only where there is none or an
-// empty one. To break a dead holder's, exactly its file is removed, so two processes that break it at once cannot break
-// a third one's.
-
+// A lock between processes that others can break when its holder dies. The lock is a folder with one file, which has
+// the holder's name. To acquire it, a process prepares a draft of that folder and renames it into place. That succeeds
+// only if there is no folder, or an empty one. To break a dead holder's lock, a process removes the file of exactly that
+// holder. So two processes that do this at the same time cannot break the lock of a third.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -13,60 +12,60 @@ import { errorCode } from '../../base/failure.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
-  /** Longest wait for a holder that lives. */
+  /** The longest wait for a living holder. */
   readonly waitMs?: number;
   /**
-   * A holder on another machine or in another container cannot be seen to live: it may hold this long. A write takes
-   * milliseconds.
+   * After this time, a holder on another machine or in another container counts as dead: this process cannot check it.
+   * A write takes milliseconds.
    */
   readonly unseenHolderMs?: number;
 }
 
 export interface Lock {
-  /** Who we are, unique to this hold; may be part of a file name. */
+  /** The holder's name: unique to this acquisition, and fit for a file name. */
   readonly holder: string;
-  /** Whether the lock is still ours: it is not when this process stood still and was taken for dead. */
+  /** Whether the lock is still held. While this process was paused, another may have broken the lock. */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
 
 /**
- * @param path of the lock folder; its parent must exist
- * @throws Error one line, when it is not free within `waitMs`; or a failed system call
+ * @param path of the lock's folder; its parent must exist
+ * @throws Error one line, when another process holds the lock for `waitMs`; or the error of a system call
  */
 export async function acquireLock(
   path: string,
   { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {},
 ): Promise<Lock> {
-  const me = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
-  const draft = join(dirname(path), `.${basename(path)}.${me}.tmp`);
+  const ownName = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
+  const draft = join(dirname(path), `.${basename(path)}.${ownName}.tmp`);
   await mkdir(draft, { mode: 0o700 });
   try {
-    await writeFile(join(draft, me), '', { mode: 0o600 });
-    await takeTurns(draft, path, waitMs, unseenHolderMs);
+    await writeFile(join(draft, ownName), '', { mode: 0o600 });
+    await waitForTurn(draft, path, waitMs, unseenHolderMs);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
     throw error;
   }
   return {
-    holder: me,
-    isHeld: async () => (await holderOf(path)) === me,
+    holder: ownName,
+    isHeld: async () => (await readHolder(path)) === ownName,
     async release() {
-      await ignore(['ENOENT'], unlink(join(path, me)));
-      // Whoever took the freed folder in between has a file in it, and then it stays.
+      await ignore(['ENOENT'], unlink(join(path, ownName)));
+      // If another process has acquired the empty folder meanwhile, its file is in there, and rmdir fails.
       await ignore(['ENOENT', 'ENOTEMPTY', 'EEXIST'], rmdir(path));
     },
   };
 }
 
-async function takeTurns(draft: string, path: string, waitMs: number, unseenHolderMs: number): Promise<void> {
+async function waitForTurn(draft: string, path: string, waitMs: number, unseenHolderMs: number): Promise<void> {
   const start = performance.now();
   let holder: string | undefined;
   let holderSince = start;
   for (let pause = 2; ; pause = Math.min(pause * 1.5, 50)) {
     if (await tryRename(draft, path)) return;
     const now = performance.now();
-    const current = await holderOf(path);
+    const current = await readHolder(path);
     if (current !== holder) {
       holder = current;
       holderSince = now;
@@ -80,7 +79,7 @@ async function takeTurns(draft: string, path: string, waitMs: number, unseenHold
         `Cannot lock ${path}: process ${holder?.split('-', 1)[0] ?? 'unknown'} has held it for ${waitMs / 1000} s`,
       );
     }
-    // Uneven pauses, so that waiters do not come in step.
+    // Random pauses keep several waiting processes from retrying at the same times.
     await sleep(pause * (0.5 + Math.random()));
   }
 }
@@ -96,7 +95,7 @@ async function tryRename(draft: string, path: string): Promise<boolean> {
   }
 }
 
-async function holderOf(path: string): Promise<string | undefined> {
+async function readHolder(path: string): Promise<string | undefined> {
   try {
     return (await readdir(path))[0];
   } catch (error) {
@@ -113,24 +112,28 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
   }
 }
 
-/** Whether the process behind a name of ours is gone. `overdue` decides where it cannot be seen. */
-export function isDead(name: string, overdue: boolean): boolean {
+/** Whether the process of a holder's name has ended. `isOverdue` decides when it runs on another machine. */
+export function isDead(name: string, isOverdue: boolean): boolean {
   const [pid, started, machine] = name.split('-');
-  if (machine !== machineName()) return overdue;
-  const now = startOf(Number(pid));
-  return now !== started && now !== ALIVE;
+  if (machine !== machineName()) return isOverdue;
+  const currentStart = readStart(Number(pid));
+  return currentStart !== started && currentStart !== ALIVE;
 }
 
-// A process id alone would do for a while: after a restart of the machine, or in time, another process has it. With the
-// time of its start it is unique; and ids of another container mean nothing here, hence the PID namespace.
+/** In place of the start time of a process that runs, when its start cannot be read. */
 const ALIVE = 'alive';
+
+/**
+ * Names this process by its id, its start and its machine. The system reuses ids, so only id and start together are
+ * unique. In another container an id means another process, so the PID namespace is a part of the machine's name.
+ */
 function processName(): string {
-  return `${process.pid}-${startOf(process.pid)}-${machineName()}`;
+  return `${process.pid}-${readStart(process.pid)}-${machineName()}`;
 }
 
 let machine: string | undefined;
 
-/** Found out by the first who writes: few processes do. */
+/** Computed at the first write, because few processes write. */
 function machineName(): string {
   machine ??= findMachineName();
   return machine;
@@ -141,20 +144,19 @@ function findMachineName(): string {
   try {
     name = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
-    // Not Linux: the host's name has to do.
+    // Without /proc (not Linux), the host's name is used.
   }
   return sha256(name).toString('hex').slice(0, 16);
 }
 
-/** When a process began, in ticks since boot; `ALIVE` where only that much can be told; `undefined` when it is gone. */
-function startOf(pid: number): string | undefined {
+/** The start of a process in ticks since boot; `ALIVE` when that cannot be read; `undefined` when it has ended. */
+function readStart(pid: number): string | undefined {
   try {
-    // After the command's closing bracket (it may hold spaces and brackets itself): the state, and 19 fields on the
-    // start (proc_pid_stat(5)).
+    // proc_pid_stat(5): after the last bracket of the command come the state and, 19 fields later, the start.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
   } catch {
-    // No /proc, or one that hides the processes of others (hidepid).
+    // There is no /proc, or it hides the processes of other users (hidepid).
     return canBeSignalled(pid) ? ALIVE : undefined;
   }
 }

@@ -1,5 +1,6 @@
-// The only writer of the table: under the lock, to a draft beside it, fsynced, renamed over it. A reader sees the old
-// table or the new one, whole, whatever is killed and however full the disk is. What a change means is changes.ts.
+// The only writer of the table. A change is made under a lock: the new text is written to a draft, a temporary file in
+// the same folder, synced to disk, and renamed over the table. So a reader sees the old or the new table, never a part,
+// even if a process is killed or the disk is full. changes.ts has the changes.
 import { chownSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -10,27 +11,28 @@ import { MOST_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
-const EMPTY_TEXT = Buffer.from('{ "production": [] }\n');
-/** A process waits for a lock for seconds. After this time the draft of another machine's lock is abandoned. */
+/** The text of a table without rows, in place of a missing file. */
+const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
+/** A process waits for a lock for seconds. An older draft of another machine's lock has no process any more. */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
 export function tablePath(dataDir: string): string {
   return join(dataDir, 'production.json');
 }
 
-/** What stands in the way of a write, as one line for people. */
+/** The reason why the table could not be read or written, in one line. */
 export class StoreError extends Error {}
 
-/** What a change throws to write nothing: the command and the client get it as it is. */
+/** Thrown by a change that is not possible. Nothing is written, and the message is for the caller. */
 export class ChangeRefused extends Error {}
 
 /**
- * Changes the table, durably: when it returns, the change survives a power cut. Several processes may
- * do it at once: each waits for the lock, and fails when that takes too long. The test runs eight.
+ * Changes the table. When the promise resolves, the change survives a power cut. Any number of processes may call this
+ * at the same time: each waits for the lock, and fails when that takes too long.
  *
- * @param change sees the rows and changes them, synchronously; what it throws leaves the table as it is
- * @returns what `change` returned
- * @throws StoreError when the table could not be read or written; it is as it was, or as another process left it
+ * @param change changes the rows, synchronously; when it throws, nothing is written
+ * @returns the value that `change` returned
+ * @throws StoreError when the table could not be read or written; then this call has not changed it
  */
 export async function updateTable<T>(
   dataDir: string,
@@ -55,10 +57,7 @@ export async function updateTable<T>(
   }
 }
 
-/**
- * Through symbolic links, so that the rename replaces the table and not the link to it; also through one that leads to
- * no file yet.
- */
+/** Follows symbolic links, also to a file that does not exist yet: the rename must replace the table, not the link. */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -82,12 +81,12 @@ async function readOrEmpty(path: string): Promise<Buffer> {
     if (stats.size > MOST_BYTES) throw tooLarge();
     return await readFile(path);
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return EMPTY_TEXT;
+    if (errorCode(error) === 'ENOENT') return TEXT_WITHOUT_ROWS;
     throw error;
   }
 }
 
-/** What is larger no worker would read again. */
+/** The error for a table that is larger than workers read. */
 function tooLarge(): Error {
   return new Error(`it would be larger than ${MOST_BYTES} bytes`);
 }
@@ -97,25 +96,25 @@ function draftPath(path: string, holder: string): string {
 }
 
 /**
- * Removes what killed processes left. Drafts of the table are written under the lock, and the lock is ours: their
- * writer is dead, or stood still and lost the lock; then the missing draft is what stops it from writing over our
- * change. Drafts of locks may be alive.
+ * Removes drafts that other processes left. This process holds the lock, so the writer of a draft of the table was
+ * killed, or was paused until it lost the lock. If it resumes, the missing draft keeps it from undoing this change.
+ * Drafts of locks are made before the lock is held, so they are removed only when their process is dead.
  */
 async function removeDrafts(path: string): Promise<void> {
-  const ofTable = `.${basename(path)}.`;
-  const ofLock = `${ofTable}lock.`;
+  const tablePrefix = `.${basename(path)}.`;
+  const lockPrefix = `${tablePrefix}lock.`;
   for (const name of await readdir(dirname(path))) {
-    if (!name.startsWith(ofTable) || !name.endsWith('.tmp')) continue;
+    if (!name.startsWith(tablePrefix) || !name.endsWith('.tmp')) continue;
     const draft = join(dirname(path), name);
-    if (name.startsWith(ofLock) && !isDead(name.slice(ofLock.length, -'.tmp'.length), await isAbandoned(draft)))
+    if (name.startsWith(lockPrefix) && !isDead(name.slice(lockPrefix.length, -'.tmp'.length), await isAbandoned(draft)))
       continue;
     await rm(draft, { recursive: true, force: true });
   }
 }
 
 async function isAbandoned(draft: string): Promise<boolean> {
-  const made = await stat(draft).catch(() => undefined);
-  return made !== undefined && Date.now() - made.mtimeMs > DRAFT_LIFETIME_MS;
+  const stats = await stat(draft).catch(() => undefined);
+  return stats !== undefined && Date.now() - stats.mtimeMs > DRAFT_LIFETIME_MS;
 }
 
 async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
@@ -144,9 +143,7 @@ async function writeDraft(draft: string, text: string, path: string): Promise<vo
   keepOwner(draft, path);
 }
 
-/**
- * When root runs the command for a server that runs as somebody else, the server must still be able to read its table.
- */
+/** Gives the draft the owner of the table when root writes it: the server, under its own user, must still read it. */
 function keepOwner(draft: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(path, { throwIfNoEntry: false }) ?? statSync(dirname(path));

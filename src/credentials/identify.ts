@@ -31,7 +31,7 @@ export interface IdentifyContext {
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/** Compared with the digest of a secret when the row has none. */
+/** Compared with the digest of a secret when no row has the id, so that both comparisons take the same time. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */

@@ -58,7 +58,7 @@ function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(PREFIX).update(claims).digest();
 }
 
-/** Characters. */
+/** The length of the shortest key, in characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**

@@ -65,7 +65,7 @@ export interface CertificatesOptions {
 /** Milliseconds between two checks of what is due. */
 const CHECK_INTERVAL = 30_000;
 const DAY = 86_400_000;
-/** The previous key stays for one more such period. No ticket is valid that long, so each can still be opened. */
+/** Milliseconds for which a key encrypts new tickets. Then the key decrypts for as long, longer than tickets live. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates({

@@ -17,7 +17,7 @@ export interface CertificateFacts {
   readonly serial: string;
   /** SHA-256 of the certificate, hexadecimal. */
   readonly fingerprint: string;
-  /** Its name in the directory's renewal information (RFC 9773, section 4.1); undefined without an issuer's key id. */
+  /** The certificate's id in renewal information (RFC 9773, section 4.1); undefined without an issuer's key id. */
   readonly renewalId: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The states of the table row by row, what each header value is held to be, and that no value whatever breaks it.
+// The states of rows, the caller for each header value, and that no header value makes the check throw.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -117,7 +117,7 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ['a hash and a literal', { authorization: 'Basic eA==' }, 'no row has its id', /both "hash" and "authorization"/],
 ];
 
-/** What people write for a field that protects: `[name, value, field]`; without a field it is the author's own. */
+/** Names that people write for a restricting field: `[name, value, field]`. Without `field`, the name is allowed. */
 const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
   ...[
     'expires',
@@ -593,7 +593,7 @@ test('over a socket any header value is 200, 401, 404 or 500 as decided, and nev
     ',',
     '\x7f',
   );
-  // What a header line can hold at all (RFC 9110, 5.5), as bytes.
+  // All bytes that a header line can contain (RFC 9110, 5.5).
   const noise = fc.string({ unit: fc.integer({ min: 0x21, max: 0xff }).map((code) => String.fromCharCode(code)) });
   const value = fc
     .array(fc.oneof(pieces, noise), { maxLength: 4 })

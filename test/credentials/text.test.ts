@@ -1,4 +1,4 @@
-// Changes to the table's text: what is changed, and above all what is not.
+// Changes to the table's text: which parts change, and which must stay.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-// The shape of tokens and of session tokens, and the key that the latter are made with.
+// The shape of tokens and of session tokens, and the session key.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
-// What an ACME server could do to its client, by a directory that is a function: addresses and tokens of its choosing,
-// answers without end, contacts it knows already. No network, but for the one test of the request itself.
+// Attacks of an ACME server on its client: foreign addresses, malicious tokens, endless answers. The directory is a
+// function. Only the test of a single request uses the network.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -14,7 +14,7 @@ const AT = 'https://ca.example.com';
 const { privateKey } = createKeyPair();
 
 type Answer = Partial<Omit<AcmeResponse, 'text'>> & { readonly body?: unknown };
-/** Those of a path in their turn, the last one for good. */
+/** The answers of each path, in order. The last one is repeated. */
 type Answers = Readonly<Record<string, readonly Answer[]>>;
 
 const body = (...bodies: unknown[]): Answer[] => bodies.map((body) => ({ body }));

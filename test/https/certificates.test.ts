@@ -1,5 +1,5 @@
-// The supervisor's half as time passes: session tickets over two changes of their keys, on two workers' servers; what
-// is told before a certificate ends, and how often. The clock and the intervals are the test's.
+// The supervisor's half of HTTPS as time passes: session tickets over two changes of their keys, on the servers of two
+// workers, and the warnings before a certificate expires. The clock and the intervals are simulated.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

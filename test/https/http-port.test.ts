@@ -1,5 +1,5 @@
-// The port of plain HTTP, in the process that runs everything else: challenges, redirects, and what an attacker sends
-// it.
+// The port of plain HTTP: challenges, redirects, and requests of attackers. The port is in the supervisor, which must
+// not be disturbed.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -48,7 +48,7 @@ describe('createHttpPort', () => {
     socket.on('data', (chunk) => {
       text += chunk;
     });
-    // Whoever still sends when the connection ends has it reset.
+    // A client that is still sending when the connection ends gets a reset.
     socket.on('error', () => {});
     socket.write(bytes, 'latin1');
     await once(socket, 'close');
@@ -165,7 +165,7 @@ describe('createHttpPort', () => {
     const socket = connect(brief, '127.0.0.1').on('error', () => {});
     socket.resume().write('GET /a HTTP/1.1\r\nHost: api.exa');
     await once(socket, 'connect');
-    // Whoever comes later is answered, so this one has been accepted.
+    // The server accepts connections in order, so an answer to a later one shows that this one was accepted.
     await send(`GET /a HTTP/1.1\r\n${HOST}\r\n`, brief);
     const closed = once(socket, 'close');
     ending.close();

@@ -1,5 +1,5 @@
-// Certificate files that change: what goes live, what does not, and what is told of it. Real files, the shipped poll a
-// little faster.
+// Certificate files that change: which pairs are used, which are refused, and what is logged. The files are real, and
+// the poll is faster than the shipped one.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ after(() => {
 
 let folders = 0;
 
-/** A folder with this pair in it, and a watch on it that tells of every event of its log. */
+/** Creates a folder with this pair, a live pair of it, and a way to wait for each event in its log. */
 function watch(first: TestPair | undefined, { mayComeLater = false, linked = false, pollMs = 20 } = {}) {
   const folder = join(root, String(++folders));
   mkdirSync(join(folder, 'a'), { recursive: true });

@@ -1,5 +1,4 @@
-// A certificate with its key: what is known of the two, which hosts it is for as clients see it, and what cannot be
-// served.
+// A certificate with its key: which facts are read, for which hosts clients accept it, and which pairs are refused.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

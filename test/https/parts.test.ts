@@ -1,5 +1,5 @@
-// The parts of HTTPS without a service: what is written in DER as openssl reads it, when a certificate is renewed and a
-// failed order made again, the files, the lock of orders.
+// The parts of HTTPS without a service: DER as openssl reads it, the times of renewals and of repeated orders, the
+// files of DATA_DIR/tls, and the lock of orders.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

@@ -1,5 +1,4 @@
-// When an order is made and what comes of a refusal, with a directory of our own making: no clock but the test's, no
-// network.
+// The times of orders, and what follows a refused one. The directory and the clock are simulated, without a network.
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -142,7 +141,7 @@ describe('after a refusal', () => {
 
   test('what cannot be written is known before anything is asked of the directory', async () => {
     const bench = createBench();
-    // Where the draft of a file goes, a folder stands that cannot be replaced.
+    // The path of the probe file is a folder with content, so the folder cannot be written.
     mkdirSync(join(bench.folder.path, '.probe/full'), { recursive: true });
     await bench.tick();
     assert.equal(bench.orders.length, 0);

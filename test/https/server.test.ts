@@ -1,5 +1,5 @@
-// The app over TLS in this process: versions and protocols, one certificate after the other, what never becomes a
-// connection, and that requests on a TLS connection are kept track of like any other.
+// The app over TLS in this process: versions and protocols, changes of the certificate, handshakes that fail, and the
+// bounds on connections, which apply to TLS as to plain HTTP.
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';

@@ -1,5 +1,5 @@
-// HTTPS as it is run: the built service, its workers, its rolls, and certificates that change under load. Every lost or
-// cut request is counted, as ever.
+// HTTPS in the built service: its workers, their replacement after a change of code, and certificates that change under
+// load. Each lost or cut request is counted.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -182,7 +182,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     service.process.kill('SIGTERM');
     await service.exited;
 
-    // It serves what it has before anything is ordered: the directory is away.
+    // The directory does not answer, so the service must start with the certificate that it has.
     await pebble.stop();
     const again = await startService(test, { dir, env: { ...env, DOMAINS: 'api.example.com,www.example.com' } });
     assert.equal((await ask(port, '/api/test', 'GET', { servername: 'api.example.com', ca })).status, 200);
@@ -224,7 +224,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     await load.until(() => true);
     const file = join(dirname(dir), 'data/tls/certificate.pem');
     assert.ok(existsSync(file));
-    // What is gone is ordered anew; the workers hold the port, and answer the challenge beside everybody else.
+    // The service orders the missing certificate anew. The workers hold the port, so they answer the challenge.
     renameSync(file, `${file}.old`);
     service.process.kill('SIGHUP');
     await service.logged('certificate-loaded', ({ reloads }) => reloads === 1);
@@ -261,8 +261,8 @@ function acmeSettings(pebble: Pebble, env: Record<string, string>): Record<strin
 }
 
 /**
- * Which of the ways to write down a private key stand in a text: lines of PEM, the whole of it, its number as JWK,
- * hexadecimal or base64 has it.
+ * The forms of a private key that occur in a text: a line of PEM, the complete PEM, or the key's number in a JWK, in
+ * hexadecimal or in base64.
  */
 function secretsIn(text: string, pairs: readonly { key: string }[]): string[] {
   const forms = pairs.flatMap(({ key }) => {
@@ -286,7 +286,7 @@ function secretsIn(text: string, pairs: readonly { key: string }[]): string[] {
   return forms.map((form) => form.slice(0, -2)).filter((form) => text.includes(form));
 }
 
-/** What any user of the machine, or a controller's child, could see of a process. */
+/** The parts of a process that other users of the machine, or a child of a controller, could read. */
 function shownOf(pid: unknown): string {
   return ['environ', 'cmdline', 'comm'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'latin1')).join('\n');
 }

@@ -1,5 +1,5 @@
-// Session tickets of the server of a worker: which keys open them, which one makes the next, and for how long they are
-// good.
+// Session tickets of a worker's server: which keys decrypt them, which key encrypts the next, and how long tickets are
+// valid.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -37,7 +37,7 @@ describe('session tickets', () => {
     await once(socket, 'secureConnect');
     const resumed = socket.isSessionReused();
     if (socket.getProtocol() === 'TLSv1.2') ticket ??= socket.getSession();
-    // Those of TLS 1.3 come before the first answer.
+    // With TLS 1.3, the tickets arrive before the first answer.
     socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
     await once(socket, 'close');
     return { resumed, ticket };

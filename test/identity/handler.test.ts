@@ -1,5 +1,5 @@
-// createIdentity without a network: which request makes sense, the form post of Google Identity Services, which row a
-// session is for, the order of the refusals, and which claims come back.
+// createIdentity without a network: the checks of a request, the form post of Google Identity Services, the choice of
+// the row, the order of the refusals, and the returned claims.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isHttpError } from '../../src/base/errors.ts';

@@ -1,5 +1,5 @@
-// The key-set cache under a clock of ours and a network of ours: what is fetched when, what is kept how long, what is
-// refused.
+// The cache of key sets: when keys are fetched, how long they are kept, and which are refused. The clock and the
+// network are simulated.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,5 +1,5 @@
 // The two identity routes over a real socket: the built service with two workers, a certified provider on loopback, the
-// credentials table on disk. What the parts promise by themselves is in the other identity tests.
+// credentials table on disk. The other identity tests check the parts.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { encode } from '../support/identity-tokens.ts';
 
 const WORKERS = 2;
 const ada = { subject: 'ada-1815', email: 'ada@analytical.example', email_verified: true, name: 'Ada L.' };
-// Who calls is in params.application: the token has found its row, on whatever worker.
+// params.application is the caller, so every worker has found the row of the token.
 const SDK =
   'export default class SdkController { index(data, params) { return { application: params.application.id }; } }\n';
 

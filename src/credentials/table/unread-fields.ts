@@ -1,5 +1,6 @@
 // Finds fields that nothing reads, but that look like a restriction: `expires`, `revoked`, `method`, `expiresAt`. A row
-// with such a field would have more rights than its author intended, so the row is refused. Authors may add others.
+// with such a field would have more rights than its author intended, so the row is refused. All other fields are
+// allowed, as the author's own.
 import { editDistance, lettersOf } from '../../base/near.ts';
 
 /** Each field that restricts a row, and other names that people write for it. Typing errors need no pattern. */

@@ -1,7 +1,7 @@
 // A lock between processes that others can break when its holder dies. The lock is a folder with one file, which has
 // the holder's name. To acquire it, a process prepares a draft of that folder and renames it into place. That succeeds
-// only if there is no folder, or an empty one. To break a dead holder's lock, a process removes the file of exactly that
-// holder. So two processes that do this at the same time cannot break the lock of a third.
+// only if there is no folder, or an empty one. To break a dead holder's lock, a process removes the file of exactly
+// that holder. So two processes that do this at the same time cannot break the lock of a third.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -120,7 +120,7 @@ export function isDead(name: string, isOverdue: boolean): boolean {
   return currentStart !== started && currentStart !== ALIVE;
 }
 
-/** In place of the start time of a process that runs, when its start cannot be read. */
+/** Replaces the start time of a process that runs, but whose start cannot be read. */
 const ALIVE = 'alive';
 
 /**

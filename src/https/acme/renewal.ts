@@ -28,8 +28,8 @@ export function adviceInterval(retryAfter: number | undefined): number {
 }
 
 /**
- * Milliseconds before expiry at which a warning is logged: 14 days, or three tenths of the lifetime if that is less. A
- * certificate that lives for days would be warned about before its renewal is due.
+ * Milliseconds before expiry at which a warning is logged: 14 days, or three tenths of the lifetime if that is less.
+ * With 14 days alone, the warning for a certificate that lives for weeks would come before its renewal is due.
  */
 export function warningPeriod({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return Math.min(14 * DAY, (notAfter - notBefore) * 0.3);

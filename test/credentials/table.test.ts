@@ -375,7 +375,7 @@ test('parseTable compiles what the gateway reads', () => {
 
 test('findByOwner finds rows by issuer and subject together, in the order of the file', () => {
   const owned = (issuer: string, subject: string) => makeRow({ owner: { issuer, subject } });
-  const [a, b, c, d] = [owned('i', 's'), owned('i', 't'), owned('is', ''), owned('i', 's')] as const;
+  const [a, b, c, d] = [owned('i', 's'), owned('i', 't'), owned('j', 's'), owned('i', 's')] as const;
   const table = parseTable(tableText(a.row, b.row, c.row, makeRow().row, d.row));
   assert.deepEqual(
     findByOwner(table, { issuer: 'i', subject: 's' }).map((row) => row.id),

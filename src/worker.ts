@@ -4,6 +4,7 @@ import cluster from 'node:cluster';
 import { mostConnections } from './base/descriptors.ts';
 import { rawRefusal } from './base/envelope.ts';
 import { refusal } from './base/errors.ts';
+import { keepTickShape } from './base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
@@ -14,7 +15,6 @@ import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
 import { runWorker } from './worker/life.ts';
 import { createWorkerParts } from './worker/parts.ts';
-import { keepTickShape } from './worker/tick-shape.ts';
 
 keepTickShape();
 const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();

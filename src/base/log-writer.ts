@@ -1,9 +1,10 @@
 // Gathers log lines and writes them to a file descriptor in few writes. A line is written whole or not at all, also
 // when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end of the
 // process.
-import { constants, fstatSync, openSync, type Stats, write, writeSync } from 'node:fs';
+import { fstatSync, type Stats, write, writeSync } from 'node:fs';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
+import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 
 /** The longest write that a pipe keeps in one piece (POSIX PIPE_BUF). No line is longer. */
 const PIPE_BUF = 4096;
@@ -215,12 +216,8 @@ type Impatient = Pick<Target, 'fd' | 'forbidWaiting'>;
  * that inherited the descriptor. So the file is opened again, which gives this process a description of its own.
  */
 function reopen(fd: number): Impatient | undefined {
-  try {
-    return { fd: openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY) };
-  } catch {
-    // A socket, another user's pipe, or a system without /proc, such as macOS.
-    return undefined;
-  }
+  const ownFd = reopenWithoutWaiting(fd);
+  return ownFd === undefined ? undefined : { fd: ownFd };
 }
 
 /**
@@ -231,9 +228,8 @@ function reopen(fd: number): Impatient | undefined {
  * (worker-output.ts).
  */
 function shareImpatiently(fd: number): Impatient | undefined {
-  const { _handle: handle } = process.stderr as { _handle?: { setBlocking?(isBlocking: boolean): number } };
-  if (fd !== 2 || handle?.setBlocking === undefined) return undefined;
-  return { fd, forbidWaiting: () => void handle.setBlocking?.(false) };
+  const forbidWaiting = fd === 2 ? stderrUnblocker() : undefined;
+  return forbidWaiting && { fd, forbidWaiting };
 }
 
 function pause(milliseconds: number): void {

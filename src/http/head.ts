@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
+import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
 /** The header values the service reads, as sent: Node has trimmed SP and HTAB, and nothing else is ever trimmed. */
 export interface RequestHead {
@@ -101,12 +102,6 @@ function joined(before: string | undefined, value: string): string {
 }
 
 /**
- * Behind a request that goes over to another protocol Node's parser stops. It would otherwise go on to the end of what
- * came in one read, a thousand requests or more, for a connection that has been cut because they are too many.
- */
-const LAST_OF_ITS_CONNECTION: PropertyDescriptor = { get: () => true, set: () => {}, configurable: true };
-
-/**
  * A request whose headers are read in one pass. Node itself asks for `headers` on every request, for `Expect` and to
  * know whether a body comes: until the request is in our hands it gets the scanned values, and only whoever asks later,
  * such as a controller, pays for the whole object.
@@ -125,7 +120,8 @@ export class Request extends IncomingMessage {
     this.scanned = undefined;
     this.received = false;
     this.broken = undefined;
-    if (socket.destroyed) Object.defineProperty(this, 'upgrade', LAST_OF_ITS_CONNECTION);
+    // The connection has been cut because its requests are too many: one read may bring a thousand more.
+    if (socket.destroyed) stopParsingAfter(this);
   }
 
   /** The first look at the head by us; from here on `headers` is Node's own. */
@@ -136,17 +132,13 @@ export class Request extends IncomingMessage {
   }
 }
 
-const nodeHeaders = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers') as PropertyDescriptor;
-Object.defineProperty(Request.prototype, 'headers', {
-  ...nodeHeaders,
-  get(this: Request) {
-    if (this.received) return nodeHeaders.get?.call(this);
-    this.scanned ??= scanHead(this.rawHeaders);
-    const { expect, contentLength, transferEncoding } = this.scanned;
-    if (contentLength === undefined && transferEncoding === undefined) return this.scanned;
-    // Node 24 asks by `in` whether one of the two is there.
-    return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
-  },
+overrideHeaders(Request.prototype, (request) => {
+  if (request.received) return undefined;
+  request.scanned ??= scanHead(request.rawHeaders);
+  const { expect, contentLength, transferEncoding } = request.scanned;
+  if (contentLength === undefined && transferEncoding === undefined) return request.scanned;
+  // Node 24 asks by `in` whether one of the two is there.
+  return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
 
 /**

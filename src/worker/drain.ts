@@ -1,7 +1,7 @@
 // Drains a worker: it stops accepting connections, answers the requests that are under way or still arrive, and closes
 // idle connections last. In this order no request is lost. This file does not know why the worker ends.
 import type { Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import { stopListening } from '../base/node-internals.ts';
 
 /** The parts of the app that draining uses. */
 export interface Drainable {
@@ -74,7 +74,7 @@ export function drain(
 
 /** Calls close() of net.Server. That of http.Server also cuts idle connections, on which a request may be on its way. */
 function stopAccepting(server: Server): void {
-  if (server.listening) NetServer.prototype.close.call(server);
+  if (server.listening) stopListening(server);
 }
 
 /**

@@ -1,8 +1,8 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file decides between 200 and 304. It hands the head and whole bodies to response.ts.
-import type { Socket } from 'node:net';
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
+import { resetOnClose } from '../../base/node-internals.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
@@ -213,12 +213,10 @@ function cancel(body: AnswerBody): void {
 
 /**
  * Cuts the connection so that the client does not take the body for complete. HTTP/1.0 has no chunks: there the end of
- * the connection ends the body, and only a reset shows an error. `resetAndDestroy()` may send a FIN before the reset, so
- * this sets the flag that it sets. A TLS socket cannot be reset, so the socket below it is.
+ * the connection ends the body, and only a reset shows an error.
  */
 function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;
-  if (request.httpVersionMinor === 0 && socket !== null)
-    Object.assign((socket as { _parent?: Socket | null })._parent ?? socket, { resetAndClosing: true });
+  if (request.httpVersionMinor === 0 && socket !== null) resetOnClose(socket);
   response.destroy();
 }

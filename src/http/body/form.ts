@@ -1,7 +1,7 @@
 // Parses query strings, urlencoded forms and multipart forms into fields. Every step takes linear time, and the number
 // of fields is limited, so a form costs about as much time as a JSON body of its size. This file knows no sockets.
-import querystring from 'node:querystring';
 import { refusal } from '../../base/errors.ts';
+import { unescapeBytes } from '../../base/node-internals.ts';
 import type { FormValue } from '../../controller.ts';
 import { parseMediaType } from './media-type.ts';
 
@@ -42,12 +42,9 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
 
 /** Decodes `+` to a space and keeps a `%` without two hex digits. Bytes that are not UTF-8 become U+FFFD. */
 function decode(text: string): string {
-  // unescapeBuffer() expects one character for each byte.
-  return /[%+]/.test(text) ? unescapeBuffer(Buffer.from(text).toString('latin1'), true).toString() : text;
+  // The parser expects one character for each byte.
+  return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1'), true).toString() : text;
 }
-
-/** The part of `querystring.unescape()` that does not throw. Exceptions for 100 KB of malformed fields take 0.2 s. */
-const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: string, plusIsSpace: boolean): Buffer };
 
 /** @throws HttpError MALFORMED_BODY, TOO_MANY_FIELDS */
 export async function decodeMultipart(contentType: string, bytes: Buffer): Promise<Record<string, FormValue>> {

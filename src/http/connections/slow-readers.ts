@@ -1,6 +1,7 @@
 // Clients that do not read their answers: the server keeps an answer whole until its last byte is out, so a client that
 // reads nothing occupies memory. Such a client is cut after a time, or at once where the unread answers are too many.
 import type { Socket } from 'node:net';
+import { tcpCounters } from '../../base/node-internals.ts';
 import { connectionOf, sweepsIn, type TrackedSocket } from './connection.ts';
 
 export interface SlowReaderLimits {
@@ -50,24 +51,10 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
 /** The bytes that were written and that the kernel has not taken. */
 export function unsentBytes(socket: Socket): number {
   if (socket.writableLength === 0) return 0;
-  return handleOf(socket)?.writeQueueSize ?? socket.writableLength;
+  return tcpCounters(socket).writeQueueSize ?? socket.writableLength;
 }
 
 /** The bytes that the kernel has taken so far. The number grows whenever the client reads, also within one write. */
 function sentBytes(socket: Socket): number {
-  return (handleOf(socket)?.bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);
-}
-
-/** With TLS a write is never done at once, so the handle of the socket below TLS is asked. */
-function handleOf(socket: Socket): Handle | undefined {
-  const handle = (socket as { _handle?: Handle })._handle;
-  return handle?._parent ?? handle;
-}
-
-/** Private parts of Node. A Node without them makes an answer count as unsent until Node reports it as written. */
-interface Handle {
-  /** The part of `bytesWritten` that the kernel has not taken. */
-  readonly writeQueueSize?: number;
-  readonly bytesWritten?: number;
-  readonly _parent?: Handle;
+  return (tcpCounters(socket).bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);
 }

@@ -1,7 +1,9 @@
 // The turns of pipelined requests: a connection has one request under way. Later requests wait, unread where possible,
 // until the last byte of the answer before theirs is out. So no client fills the memory or a turn of the event loop
 // with one write, and no connection ends between a request and its answer (RFC 9112, 9.3.2, for unsafe methods).
+
 import type { ServerResponse } from 'node:http';
+import { onTurn } from '../../base/node-internals.ts';
 import type { Exchange } from '../exchange.ts';
 import { type Connection, connectionOf, type TrackedSocket } from './connection.ts';
 
@@ -33,7 +35,7 @@ export function createTurns(): Turns {
       socket.pause();
       // Node gives a response its socket when the last byte of the answer before it is out. Each turn of the event loop
       // starts one request, so that other clients are served in between.
-      response.once('socket', () =>
+      onTurn(response, () =>
         setImmediate(() => {
           if (socket.destroyed) return;
           waiting--;

@@ -4,17 +4,7 @@
 // uses an internal callback, which Node 20 to 26 have. In a release without it, that option works alone.
 import type { Server } from 'node:tls';
 import { crypto } from '../../base/builtins.ts';
-
-/**
- * Node calls this for each ticket.
- *
- * @returns 0 (unknown key), 1 (key found) or 2 (key found, and the client gets a new ticket), then the parts of the key
- */
-type OnTicket = (name: Buffer, iv: Buffer, isNew: boolean) => readonly (number | Buffer)[];
-interface TicketContext {
-  onticketkeycallback?: OnTicket;
-  enableTicketKeyCallback?(): void;
-}
+import { setTicketCallback } from '../../base/node-internals.ts';
 
 /** Bytes of each part of a key: its name, its HMAC key and its AES key, as in Node's option `ticketKeys`. */
 const PART = 16;
@@ -22,17 +12,14 @@ export const TICKET_KEY_BYTES = 3 * PART;
 
 /** Sets the keys for the server's current context. Each `setSecureContext` creates a new one, so call it after that. */
 export function setTicketKeys(server: Server, keys: readonly Buffer[]): void {
-  const context = (server as { _sharedCreds?: { context?: TicketContext } })._sharedCreds?.context;
-  if (context?.enableTicketKeyCallback === undefined) return;
   const [newest] = keys;
   if (newest === undefined) return;
-  context.onticketkeycallback = (name, _iv, isNew) => {
+  setTicketCallback(server, (name, _iv, isNew) => {
     if (isNew) return [1, ...secretParts(newest), newest.subarray(0, PART), crypto().randomBytes(PART)];
     const key = keys.find((candidate) => candidate.subarray(0, PART).equals(name));
     // With 0, Node ignores the keys but checks their length.
     return key === undefined ? [0, ...secretParts(newest)] : [2, ...secretParts(key)];
-  };
-  context.enableTicketKeyCallback();
+  });
 }
 
 function secretParts(key: Buffer): [hmacKey: Buffer, aesKey: Buffer] {

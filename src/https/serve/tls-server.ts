@@ -2,8 +2,8 @@
 // supervisor decides where the certificate comes from and when it changes (certificates.ts).
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import { crypto, https, tls } from '../../base/builtins.ts';
+import { setProtocol, tcpSocketOf } from '../../base/node-internals.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
 import { ACME_TLS, type SecureChallenge, type SecureState } from './secure-state.ts';
 import { setTicketKeys } from './ticket-keys.ts';
@@ -27,36 +27,28 @@ export interface TlsServerOptions {
 
 /** Handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
 const MOST_HANDSHAKES = 1000;
+/** The protocol that ALPN offers (RFC 7301). */
+const HTTP = 'http/1.1';
 /** Seconds in which a client may resume its session. Ticket keys live longer (certificates.ts). */
 const SESSION_TIMEOUT = 3600;
 
-type SecureServer = ReturnType<ReturnType<typeof https>['createServer']> & {
-  ALPNCallback?: AlpnCallback | undefined;
-  ALPNProtocols?: Buffer | undefined;
-};
-type AlpnCallback = (
-  this: Partial<TLSSocket>,
-  hello: { servername: string; protocols: string[] },
-) => string | undefined;
+type SecureServer = ReturnType<ReturnType<typeof https>['createServer']>;
 
 export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal }: TlsServerOptions): TlsServer {
   let server: SecureServer | undefined;
   let state: SecureState | undefined;
-  /** The list of protocols in Node's encoding, to restore after a challenge. */
-  let protocols: Buffer | undefined;
 
   return {
     createServer(options, listener) {
       server = https().createServer(
-        { ...options, handshakeTimeout, ALPNProtocols: ['http/1.1'], ...contextOptions(state) },
+        { ...options, handshakeTimeout, ALPNProtocols: [HTTP], ...contextOptions(state) },
         listener,
       );
-      protocols = server.ALPNProtocols;
       setTicketKeys(server, decodeTicketKeys(state));
       limitHandshakes(server, Math.min(maxConnections, MOST_HANDSHAKES));
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
-      offerChallenge(server, protocols, state?.challenge);
+      offerChallenge(server, state?.challenge);
       return server as unknown as Server;
     },
     isSecure: true,
@@ -68,7 +60,7 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
         server.setSecureContext(contextOptions(next));
         setTicketKeys(server, decodeTicketKeys(next));
       }
-      offerChallenge(server, protocols, next.challenge);
+      offerChallenge(server, next.challenge);
     },
   };
 }
@@ -95,46 +87,31 @@ function decodeTicketKeys(state: SecureState | undefined): Buffer[] {
 
 /**
  * Serves the challenge's certificate to clients that ask for the protocol of the check. All other clients get the real
- * certificate at the same time, for the same name too. Node reads both properties for each new connection, and accepts
- * only one of them.
+ * certificate at the same time, for the same name too.
  */
-function offerChallenge(
-  server: SecureServer,
-  protocols: Buffer | undefined,
-  challenge: SecureChallenge | undefined,
-): void {
-  if (challenge === undefined) {
-    server.ALPNCallback = undefined;
-    server.ALPNProtocols = protocols;
-    return;
-  }
+function offerChallenge(server: SecureServer, challenge: SecureChallenge | undefined): void {
+  if (challenge === undefined) return setProtocol(server, HTTP);
   const { domain, cert, key } = challenge;
   const context = tls().createSecureContext({ cert, key, minVersion: 'TLSv1.2', ca: [] });
-  server.ALPNProtocols = undefined;
-  server.ALPNCallback = function choose({ servername, protocols: offered }) {
+  setProtocol(server, function choose({ servername, protocols: offered }) {
     if (offered.includes(ACME_TLS) && servername.toLowerCase() === domain && this.setKeyCert !== undefined) {
       this.setKeyCert(context);
       return ACME_TLS;
     }
-    return offered.includes('http/1.1') ? 'http/1.1' : undefined;
-  };
+    return offered.includes(HTTP) ? HTTP : undefined;
+  });
 }
 
 function limitHandshakes(server: SecureServer, most: number): void {
   const underWay = createRecentConnections(most);
   // This listener runs before Node's own, so that the `close` of a handshake that fails at once is not missed.
   server.prependListener('connection', underWay.add);
-  server.on('secureConnection', (socket) => underWay.release(transportOf(socket)));
-}
-
-/** The TCP socket below a TLS socket. Node has no public name for it, but every version has this private one. */
-function transportOf(socket: Duplex): Duplex {
-  return (socket as { _parent?: Duplex })._parent ?? socket;
+  server.on('secureConnection', (socket) => underWay.release(tcpSocketOf(socket)));
 }
 
 /** Closes a connection whose handshake failed or took too long. Only a client that sent plain HTTP gets an answer. */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex, plainRefusal: () => string): void {
-  const transport = transportOf(socket);
+  const transport = tcpSocketOf(socket);
   if (error.code === 'ERR_SSL_HTTP_REQUEST' && transport !== socket && transport.writable)
     transport.write(plainRefusal());
   socket.destroy();

@@ -2,16 +2,11 @@
 // never accepts itself. While no worker lives, the kernel completes connections and keeps them, as many as the workers'
 // backlog.
 import { lookup } from 'node:dns/promises';
-import net from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { type BoundSocket, bindSocket } from '../../base/node-internals.ts';
 
 /** The service cannot start; the message is one line for the person who started it. */
 export class StartError extends Error {}
-
-/** As libuv has it: it goes to a worker by `worker.send()`, and `server.listen()` takes it there. */
-export interface BoundSocket {
-  close(): void;
-}
 
 export interface Port {
   readonly number: number;
@@ -21,17 +16,6 @@ export interface Port {
   /** Lets go of this process's copy: the socket ends with the last worker that has one. */
   close(): void;
 }
-
-type Handle = BoundSocket & { getsockname(into: { port?: number }): number };
-
-/**
- * What node:cluster itself binds with, on every Node since 0.6. It is not documented, but no documented way leads to a
- * socket that is bound and on which this process does not accept; the port's test holds it on each Node that we
- * support.
- */
-const { _createServerHandle: bind } = net as unknown as {
-  _createServerHandle(address: string | null, port: number, family: number): Handle | number;
-};
 
 /**
  * @param port 0: any free one
@@ -43,21 +27,18 @@ export async function openPort(port: number, host: string | undefined): Promise<
   const { address, family } = await addressOf(host).catch((error: NodeJS.ErrnoException) => {
     throw fail(error.code ?? String(error));
   });
-  const socket = bind(address, port, family);
-  if (typeof socket === 'number') throw fail(getSystemErrorName(socket));
-  const bound: { port?: number } = {};
-  const status = socket.getsockname(bound);
-  // libuv tells of a busy port only when somebody listens, and the socket is bound to nothing till then.
-  if (status !== 0 || !bound.port || (port !== 0 && bound.port !== port)) {
+  const bound = bindSocket(address, port, family);
+  if (typeof bound === 'number') throw fail(getSystemErrorName(bound));
+  const { socket, port: number } = bound;
+  if (number === undefined || (port !== 0 && number !== port)) {
     socket.close();
     throw fail('EADDRINUSE');
   }
   return {
-    number: bound.port,
+    number,
     socket,
     // It was free when it was bound.
-    describeError: (code) =>
-      describeListenError(bound.port ?? port, host, code).replace(REASONS.EADDRINUSE ?? '', TAKEN),
+    describeError: (code) => describeListenError(number, host, code).replace(REASONS.EADDRINUSE ?? '', TAKEN),
     close: () => socket.close(),
   };
 }

@@ -1,14 +1,13 @@
 // One worker as the supervisor sees it: its life from fork to exit, the questions put to it, and the pings that tell
 // whether its event loop still turns. Whatever it is asked has an end. It knows nothing of generations, of other
 // workers or of the folder.
-
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
+import type { BoundSocket } from '../../base/node-internals.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
 import type { GroupLoad } from '../../groups/registry.ts';
 import type { Spending } from '../../limits/rate-limiter.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
-import type { BoundSocket } from './port.ts';
 import { LIMITS, STUCK_AFTER, STUCK_WHILE_LOADING } from './worker-limits.ts';
 
 /**

@@ -1,0 +1,285 @@
+// Calls every function that uses a private part of Node, on the Node that runs this test: .ci/run does so on each that
+// is supported. A failure on a new Node names the function to mend.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { createServer as createHttpServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, createServer, type Server as NetServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type ConnectionOptions, createServer as createTlsServer, connect as tlsConnect } from 'node:tls';
+import * as internals from '../../src/base/node-internals.ts';
+import { createFolder } from '../support/folder.ts';
+import { makePair } from '../support/tls.ts';
+
+const TLS = { ...makePair('localhost'), sessionIdContext: 'test' };
+const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () => {
+  it('bindSocket binds a port that this process does not accept on', async (test) => {
+    const bound = internals.bindSocket('127.0.0.1', 0, 4);
+    assert.ok(typeof bound === 'object' && bound.port !== undefined);
+    const { socket, port } = bound;
+    await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' });
+    const server = createServer((connection) => connection.end('accepted')).listen(socket);
+    test.after(() => server.close());
+    assert.equal(String(await once(connect(port, '127.0.0.1'), 'data')), 'accepted');
+    // 192.0.2.1 is for documentation (RFC 5737), so no machine has it.
+    assert.equal(typeof internals.bindSocket('192.0.2.1', 0, 4), 'number');
+  });
+
+  it('stopListening refuses new connections and leaves idle ones open', async (test) => {
+    const { server, port } = await listen(
+      test,
+      createHttpServer((_request, response) => response.end('{}')),
+    );
+    const client = connect(port, '127.0.0.1');
+    client.write(REQUEST);
+    assert.match(String(await once(client, 'data')), / 200 OK/);
+    internals.stopListening(server);
+    client.write(REQUEST);
+    assert.match(String(await once(client, 'data')), / 200 OK/);
+    await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' });
+    client.destroy();
+  });
+
+  for (const [kind, start, dial] of [
+    ['TCP', () => createServer({}), (port: number) => connect(port, '127.0.0.1')],
+    ['TLS', () => createTlsServer(TLS), dialTls],
+  ] as const) {
+    it(`tcpCounters counts what the kernel took within one write (${kind})`, async (test) => {
+      const { client, socket } = await pair(test, start(), dial);
+      client.pause();
+      socket.write(Buffer.alloc(64 << 20));
+      let before = -1;
+      // The kernel's buffers grow until they are full.
+      for (let taken = takenBytes(socket); taken !== before; taken = takenBytes(socket)) {
+        before = taken;
+        await wait(50);
+      }
+      const { writeQueueSize = 0 } = internals.tcpCounters(socket);
+      assert.ok(writeQueueSize > 0, 'the kernel cannot have taken all of it');
+      assert.ok(socket.writableLength > 0);
+      client.resume();
+      while (takenBytes(socket) <= before) await wait(10);
+      socket.destroy();
+      assert.deepEqual(internals.tcpCounters(socket), {});
+    });
+  }
+
+  it('tcpSocketOf returns the socket that was accepted', async (test) => {
+    const server = createTlsServer(TLS);
+    const accepted = once(server, 'connection');
+    const { socket } = await pair(test, server, dialTls);
+    const [tcp] = await accepted;
+    assert.notEqual(tcp, socket);
+    assert.equal(internals.tcpSocketOf(socket), tcp);
+    assert.equal(internals.tcpSocketOf(tcp), tcp);
+  });
+
+  it('resetOnClose ends a connection with a reset, where nothing is left to write', async (test) => {
+    const { client, socket } = await pair(test, createServer(), (port) => connect(port, '127.0.0.1'));
+    const failure = once(client, 'error');
+    internals.resetOnClose(socket);
+    socket.destroy();
+    const [error] = await failure;
+    assert.equal(error.code, 'ECONNRESET');
+  });
+
+  it('onTurn calls when the answer before a pipelined request is sent', async (test) => {
+    const responses: ServerResponse[] = [];
+    const { server, port } = await listen(
+      test,
+      createHttpServer((_request, response) => responses.push(response)),
+    );
+    const client = connect(port, '127.0.0.1');
+    client.write(REQUEST + REQUEST);
+    while (responses.length < 2) await once(server, 'request');
+    const [first, second] = responses as [ServerResponse, ServerResponse];
+    assert.equal(second.socket, null);
+    let isCalled = false;
+    const turn = new Promise<void>((resolve) =>
+      internals.onTurn(second, () => {
+        isCalled = true;
+        resolve();
+      }),
+    );
+    await wait(20);
+    assert.equal(isCalled, false);
+    first.end('first');
+    await turn;
+    assert.notEqual(second.socket, null);
+    second.end('second');
+    client.destroy();
+  });
+
+  it('stopParsingAfter drops what follows in the same read', async (test) => {
+    class Request extends IncomingMessage {
+      constructor(socket: Socket) {
+        super(socket);
+        socket.destroy();
+        internals.stopParsingAfter(this);
+      }
+    }
+    let requests = 0;
+    const server = createHttpServer({ IncomingMessage: Request }, () => requests++);
+    const { port } = await listen(test, server);
+    const client = connect(port, '127.0.0.1').on('error', () => {});
+    client.write(REQUEST.repeat(5));
+    await once(client, 'close');
+    assert.ok(requests <= 1, `${requests} requests`);
+  });
+
+  it("overrideHeaders answers Node's own reads, and no others", async (test) => {
+    class Request extends IncomingMessage {
+      isReceived = false;
+    }
+    internals.overrideHeaders(Request.prototype, (request) =>
+      request.isReceived ? undefined : { host: 'localhost', expect: '100-continue' },
+    );
+    const server = createHttpServer({ IncomingMessage: Request });
+    const { port } = await listen(test, server);
+    const client = connect(port, '127.0.0.1');
+    client.write(REQUEST);
+    // Node emits this for a request whose Expect says so: here it is the override alone that does.
+    const [request, response] = (await once(server, 'checkContinue')) as [Request, ServerResponse];
+    request.isReceived = true;
+    assert.equal(request.headers.host, 'localhost');
+    assert.equal(request.headers.expect, undefined);
+    response.end();
+    client.destroy();
+  });
+
+  it('setTicketCallback chooses the key of a ticket', async (test) => {
+    const server = createTlsServer(TLS, (socket) => socket.end('hello'));
+    const name = randomBytes(16);
+    const secrets = [randomBytes(16), randomBytes(16)] as const;
+    const calls: string[] = [];
+    internals.setTicketCallback(server, (ticketName, _iv, isNew) => {
+      calls.push(isNew ? 'new' : 'open');
+      if (isNew) return [1, ...secrets, name, randomBytes(16)];
+      return [ticketName.equals(name) ? 2 : 0, ...secrets];
+    });
+    const { port } = await listen(test, server);
+    const visit = async (options: ConnectionOptions) => {
+      const client = dialTls(port, { ...options, minVersion: 'TLSv1.3' });
+      let ticket: Buffer | undefined;
+      client.on('session', (session) => {
+        ticket = session;
+      });
+      await once(client, 'secureConnect');
+      const isResumed = client.isSessionReused();
+      client.resume();
+      await once(client, 'close');
+      return { ticket, isResumed };
+    };
+    const { ticket } = await visit({});
+    assert.ok(ticket !== undefined && calls.includes('new') && !calls.includes('open'));
+    assert.equal((await visit({ session: ticket })).isResumed, true);
+    assert.ok(calls.includes('open'));
+  });
+
+  it('setProtocol changes the protocol of new connections', async (test) => {
+    const server = createTlsServer({ ...TLS, ALPNProtocols: ['first'] });
+    const { port } = await listen(test, server);
+    const agree = async () => {
+      const client = dialTls(port, { ALPNProtocols: ['third', 'second', 'first'] });
+      await once(client, 'secureConnect');
+      client.destroy();
+      return client.alpnProtocol;
+    };
+    assert.equal(await agree(), 'first');
+    internals.setProtocol(server, ({ servername, protocols }) => {
+      assert.equal(servername, 'localhost');
+      return protocols[1];
+    });
+    assert.equal(await agree(), 'second');
+    internals.setProtocol(server, 'third');
+    assert.equal(await agree(), 'third');
+  });
+
+  it('unescapeBytes never throws', () => {
+    assert.equal(internals.unescapeBytes('a%20b+c%zz%E2%82%AC%', true).toString(), 'a b c%zz€%');
+    assert.equal(internals.unescapeBytes('a+b', false).toString(), 'a+b');
+  });
+
+  it('reopenWithoutWaiting opens a pipe whose writes do not wait', { skip: process.platform !== 'linux' }, (test) => {
+    const file = join(dirname(createFolder(test, {})), 'pipe');
+    execFileSync('mkfifo', [file]);
+    // Opened for both directions, a pipe opens without a second process.
+    const fd = openSync(file, constants.O_RDWR);
+    const reopened = internals.reopenWithoutWaiting(fd) as number;
+    test.after(() => [fd, reopened].forEach(closeSync));
+    assert.throws(() => writeUntilFull(reopened), { code: 'EAGAIN' });
+    assert.equal(internals.reopenWithoutWaiting(9999), undefined);
+  });
+
+  it('stderrUnblocker lets writes to a socket fail where they would wait', async () => {
+    // Node makes each pipe of a child process a pair of sockets.
+    const child = runScript('stderrUnblocker()(); for (;;) writeSync(2, Buffer.alloc(4096));');
+    assert.match(String(await once(child.stdout, 'data')), /EAGAIN/);
+    child.stderr.resume();
+    const [code] = await once(child, 'exit');
+    assert.equal(code, 0);
+  });
+
+  it('keepTickShape keeps the object that is queued for a tick', async () => {
+    internals.keepTickShape();
+    await wait(1);
+    assert.ok(typeof internals.queuedTick === 'object');
+    // The queued object has what the tick is to do; the resource of anything else has no callback.
+    if (Number.parseInt(process.versions.node, 10) < 24) assert.ok('callback' in internals.queuedTick);
+  });
+});
+
+function takenBytes(socket: Socket): number {
+  const { bytesWritten, writeQueueSize } = internals.tcpCounters(socket);
+  return (bytesWritten as number) - (writeQueueSize as number);
+}
+
+function writeUntilFull(fd: number): void {
+  for (let bytes = 0; bytes < 16 << 20; ) bytes += writeSync(fd, Buffer.alloc(4096));
+}
+
+/** Runs a script that prints the code of the error that it throws. Its standard error is not read. */
+function runScript(code: string) {
+  const module = new URL('../../src/base/node-internals.ts', import.meta.url).href;
+  const script = `import { writeSync } from 'node:fs'; import { stderrUnblocker } from '${module}';
+    try { ${code} } catch (error) { console.log(error.code); }`;
+  const child = spawn(
+    process.execPath,
+    [...process.execArgv.filter((word) => !/test/.test(word)), '--input-type=module', '-e', script],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  child.stderr.pause();
+  return child;
+}
+
+function dialTls(port: number, options: ConnectionOptions = {}) {
+  return tlsConnect({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false, ...options });
+}
+
+async function listen<S extends NetServer | Server>(test: TestContext, server: S) {
+  server.listen(0, '127.0.0.1');
+  test.after(() => server.close());
+  await once(server, 'listening');
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** Connects a client to a server, and returns both ends. */
+async function pair(test: TestContext, server: NetServer, dial: (port: number) => Socket) {
+  const { port } = await listen(test, server);
+  const isTls = 'setSecureContext' in server;
+  const accepted = once(server, isTls ? 'secureConnection' : 'connection');
+  const client = dial(port);
+  test.after(() => client.destroy());
+  const [[socket]] = (await Promise.all([accepted, once(client, isTls ? 'secureConnect' : 'connect')])) as [
+    [Socket],
+    unknown,
+  ];
+  for (const end of [client, socket]) end.on('error', () => {});
+  return { client, socket };
+}

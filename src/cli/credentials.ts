@@ -1,23 +1,20 @@
-// `gatefold credentials issue|list|rotate|revoke|check`: the flags of each, what they mean, and what is printed. The
-// changes to the table are credentials/write/changes.ts; what may be shown of it is credentials/table/listing.ts.
-
+// `gatefold credentials issue|list|rotate|revoke|check`: runs each command and prints its result. The values of flags
+// are parsed by credential-flags.ts. credentials/write/changes.ts changes the table, and credentials/table/listing.ts
+// chooses the fields that may be shown.
 import { existsSync } from 'node:fs';
-import { METHODS } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
-import { parseSpan, parseTime } from '../credentials/table/instant.ts';
 import { type Listed, listCredentials } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';
-import { isHandlerName, isScope } from '../credentials/table/table.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
 import { groupNameOf, listControllers } from '../groups/naming.ts';
 import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
+import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
 
 const ISSUE: Command = {
   name: 'credentials issue',
@@ -98,19 +95,7 @@ export const command: CommandGroup = {
 };
 
 async function issue({ options, settings, now }: Call): Promise<Answer> {
-  const { name, description, groups, handler, scopes, methods, limit, expires } = options;
-  if (name === undefined) throw new UsageError('--name is missing');
-  if (groups !== undefined && handler !== undefined) throw new UsageError('--groups and --handler exclude each other');
-  const request = {
-    name: plainText(name, '--name'),
-    description: description === undefined ? undefined : plainText(description, '--description'),
-    groups: groups === undefined ? undefined : groups === '*' ? ('*' as const) : listOf(groups, '--groups', groupOf),
-    handler: handler === undefined ? undefined : groupOf(handler, '--handler'),
-    scopes: scopes === undefined ? undefined : listOf(scopes, '--scopes', scopeOf),
-    methods: methods === undefined ? undefined : listOf(methods, '--methods', methodOf),
-    limit: limit === undefined ? undefined : limitOf(limit),
-    expiresAt: expires === undefined ? undefined : expiryOf(expires, now),
-  };
+  const request = parseIssueFlags(options, now);
   const { token, row } = createRow(request, now);
   makeDataFolder(settings.dataDir);
   await updateTable(settings.dataDir, (table) => table.append(row));
@@ -119,21 +104,16 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
     json: { ...shown, token: token.token },
     text: `Issued ${token.id} (${request.name}), ${untilWhen(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
     complaints: missingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir).map((complaint) =>
-      handler === undefined && groups === undefined ? `${complaint}, ${WITHOUT_SDK}` : complaint,
+      request.handler === undefined && request.groups === undefined ? `${complaint}, ${SDK_ADVICE}` : complaint,
     ),
-    ifUnprinted: `the row ${token.id} was made: revoke it`,
+    ifUnprinted: `the row ${token.id} was added: revoke it`,
   };
 }
 
-/** What most people want who do not say what they want. */
-const WITHOUT_SDK = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
+/** Without --groups and --handler a token is for the group Sdk, which few projects have. Most users want --groups. */
+const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
-function limitOf(text: string): string {
-  if (parseRate(text) === undefined) throw new UsageError(`--limit must be ${RATE_FORM}`);
-  return text;
-}
-
-/** Whoever sets out has no folder yet. Its tables are secrets. */
+/** Makes the folder of the tables, which does not exist on first use. Only its owner may read it: it holds secrets. */
 function makeDataFolder(dir: string): void {
   try {
     makeFolder(dir, 0o700);
@@ -142,26 +122,26 @@ function makeDataFolder(dir: string): void {
   }
 }
 
-/** The token is good all the same: the controller may come later. */
+/** Reports the groups that have no controller. The token is issued all the same: the controller may come later. */
 function missingGroups(names: readonly string[] | '*', dir: string): string[] {
   if (names === '*') return [];
   try {
-    const known = listControllers(dir);
-    const missing = names.filter((name) => !known.has(groupNameOf(name) ?? ''));
+    const controllers = listControllers(dir);
+    const missing = names.filter((name) => !controllers.has(groupNameOf(name) ?? ''));
     return missing.map((name) => `there is no handler group ${name} in ${dir} yet`);
   } catch (error) {
-    return [`whether there is a handler group ${names.join(', ')} was not checked: ${dir}: ${describeFailure(error)}`];
+    return [`cannot check that the handler group ${names.join(', ')} exists: ${dir}: ${describeFailure(error)}`];
   }
 }
 
 async function rotate({ options, operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
-  const overlap = options.overlap === undefined ? 0 : overlapOf(options.overlap);
+  const overlap = parseOverlap(options.overlap);
   const { token, name, previousUntil } = await updateTable(dataDir, (table) => rotateRow(table, id, overlap, now));
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
-  const old = until === undefined ? 'the old secret has ended' : `the old secret is good until ${until}`;
+  const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is good until ${until}`;
   return {
     json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
-    text: `Rotated ${id} (${shorten(name)}), ${old}. The token, shown this once:\n\n${token.token}\n`,
+    text: `Rotated ${id} (${shorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,
     ifUnprinted: `the secret of ${id} was changed: rotate it again`,
   };
 }
@@ -185,29 +165,29 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(settings) : undefined;
   const shape = isSession ? hasSessionShape(token) : hasTokenShape(token);
-  const isSigned = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
-  const checksum = shape && (isSession ? isSigned() : parseToken(token) !== undefined);
+  const verifySignature = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
+  const checksum = shape && (isSession ? verifySignature() : parseToken(token) !== undefined);
   const table = readTable(tablePath(dataDir));
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const live = caller.kind === 'row';
-  const about =
+  const subject =
     caller.kind === 'row'
       ? { id: caller.row.id, name: caller.row.name }
       : { reason: caller.kind === 'refused' ? caller.reason : FOREIGN };
   return {
-    json: { shape, checksum, live, ...about },
+    json: { shape, checksum, live, ...subject },
     text: [
       `shape:    ${shape ? 'right' : 'wrong'}`,
       `checksum: ${checksum ? 'right' : 'wrong'}`,
-      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${shorten(caller.row.name)})` : `no, ${about.reason}`}`,
+      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${shorten(caller.row.name)})` : `no, ${subject.reason}`}`,
     ].join('\n'),
     exitCode: live ? 0 : 1,
   };
 }
 
-const FOREIGN = 'it is not a token of ours';
+const FOREIGN = 'this is not a token of Gatefold';
 
-/** Far longer than any token. */
+/** Bytes that are read. Every token is far shorter. */
 const MAX_INPUT = 64 * 1024;
 
 async function readAll(stdin: Call['io']['stdin']): Promise<string> {
@@ -216,9 +196,9 @@ async function readAll(stdin: Call['io']['stdin']): Promise<string> {
   for await (const chunk of stdin) {
     chunks.push(Buffer.from(chunk as Uint8Array));
     length += chunk.length;
-    if (length > MAX_INPUT) throw new UsageError('there is more on standard input than a token');
+    if (length > MAX_INPUT) throw new UsageError('standard input is too long to be a token');
   }
-  // As a header value would arrive, so that what is checked is what a request is checked for.
+  // Node decodes header values as latin1, so the token is checked as a request would bring it.
   return Buffer.concat(chunks).toString('latin1');
 }
 
@@ -231,49 +211,6 @@ function untilWhen(time: number | undefined): string {
   return time === undefined ? 'it does not expire' : `it expires ${new Date(time).toISOString()}`;
 }
 
-function plainText(text: string, flag: string): string {
-  if (text.trim() === '') throw new UsageError(`${flag}: the value is empty`);
-  if (text.length > 200) throw new UsageError(`${flag}: the value has ${text.length} characters, the limit is 200`);
-  if (/\p{Cc}/u.test(text)) throw new UsageError(`${flag}: the value has control characters`);
-  return text;
-}
-
-function listOf(text: string, flag: string, parse: (item: string, flag: string) => string): string[] {
-  return [...new Set(text.split(',').map((item) => parse(item.trim(), flag)))];
-}
-
-function groupOf(text: string, flag: string): string {
-  if (!isHandlerName(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not the name of a handler group`);
-  return text;
-}
-
-function scopeOf(text: string, flag: string): string {
-  if (!isScope(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not a scope such as orders:write`);
-  return text;
-}
-
-function methodOf(text: string, flag: string): string {
-  const method = text.toUpperCase();
-  if (!METHODS.includes(method)) throw new UsageError(`${flag}: ${JSON.stringify(method)} is not an HTTP method`);
-  return method;
-}
-
-function expiryOf(text: string, now: number): number {
-  const span = parseSpan(text);
-  const time = span === undefined ? parseTime(text) : now + span;
-  if (time === undefined)
-    throw new UsageError(`--expires: ${JSON.stringify(text)} is not a time such as 2030-01-31 or 90d`);
-  if (time <= now) throw new UsageError(`--expires: ${text} is over already`);
-  return time;
-}
-
-function overlapOf(text: string): number {
-  const span = parseSpan(text);
-  if (span === undefined)
-    throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 30m, 12h or 7d`);
-  return span;
-}
-
 const HEADER = ['ID', 'NAME', 'STATE', 'EXPIRES', 'METHODS', 'HANDLER', 'GROUPS', 'SCOPES'];
 
 function drawTable(rows: readonly Listed[]): string {
@@ -281,8 +218,8 @@ function drawTable(rows: readonly Listed[]): string {
     row.id ?? '-',
     row.name,
     row.reason === undefined ? row.state : `${row.state}: ${row.reason}`,
-    row.expires_at ?? ifGood(row, 'never'),
-    row.methods?.join(',') ?? ifGood(row, 'all'),
+    row.expires_at ?? unlessQuarantined(row, 'never'),
+    row.methods?.join(',') ?? unlessQuarantined(row, 'all'),
     row.handler ?? '-',
     row.groups === '*' ? '*' : (row.groups?.join(',') ?? '-'),
     row.scopes?.join(',') ?? '-',
@@ -292,11 +229,14 @@ function drawTable(rows: readonly Listed[]): string {
     .join('\n');
 }
 
-function ifGood(row: Listed, text: string): string {
-  return row.state === 'quarantined' ? '-' : text;
+/** A quarantined row has no valid fields, so it has no defaults either. */
+function unlessQuarantined(row: Listed, fallback: string): string {
+  return row.state === 'quarantined' ? '-' : fallback;
 }
 
-/** A name in a table edited by hand, or registered by a stranger, must neither steer the terminal nor fill it. */
+/**
+ * Escapes and shortens a name. Anybody may have registered it, so it must not control the terminal or fill the screen.
+ */
 function shorten(text: string): string {
   return plain(text).slice(0, 80);
 }

@@ -2,20 +2,17 @@
 // it. No line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { METHODS } from '../base/builtins.ts';
 import { flagOf } from '../base/config.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
-import { readSessionKey } from '../credentials/session.ts';
-import { type Listed, listCredentials } from '../credentials/table/listing.ts';
-import { tablePath } from '../credentials/write/store.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
-import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { routesWith } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import type { Answer, Call, Command } from './command.ts';
+import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findShadowed } from './routes.ts';
@@ -197,79 +194,6 @@ function reportGroup({ ok, error, at, path, operations, unexposed }: LoadedGroup
   if (!ok) return report('wrong', `it does not load: ${error}`, at ?? path);
   if (operations.length === 0) report('warning', 'it has no operation, so every request to it fails', path);
   for (const { name, reason } of unexposed) report('note', `${name} is no operation: ${reason}`, path);
-}
-
-const SOON = 30 * 86_400_000;
-/** A line a row is enough for so many rows; then their number is. */
-const MAX_NAMED = 50;
-
-function checkCredentials({ settings: { dataDir, sessionKey }, now, inspection }: Installation, report: Report): void {
-  try {
-    if (sessionKey === undefined) readSessionKey(dataDir);
-  } catch (error) {
-    report('wrong', (error as Error).message);
-  }
-  const path = tablePath(dataDir);
-  const rows = listCredentials(path, now);
-  const mode = statSync(path, { throwIfNoEntry: false })?.mode;
-  if (mode === undefined) report('note', `there is no ${path}, so there are no credentials`);
-  else if ((mode & WRITABLE_BY_EVERYONE) !== 0)
-    report('wrong', 'every user of this machine can write to it, and so let anybody in', path);
-  const live = rows.filter(({ state }) => state === 'live');
-  if (mode !== undefined)
-    report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
-  if (live.some(({ literal }) => literal) && mode !== undefined && (mode & 0o044) !== 0) {
-    report('warning', 'it has literal header values, and others than its owner can read it', path);
-  }
-  const lines = [...rows.flatMap((row) => linesOf(row, now)), ...missingGroups(live, inspection)];
-  for (const [level, message] of lines.slice(0, MAX_NAMED)) report(level, message, path);
-  const others = new Set(live.flatMap(({ other_fields = [] }) => other_fields));
-  if (others.size > 0)
-    report('note', `nothing reads these fields of its rows: ${[...others].slice(0, MAX_NAMED).join(', ')}`, path);
-  const unnamed = lines.slice(MAX_NAMED);
-  if (unnamed.length > 0) {
-    const isWrong = unnamed.some(([level]) => level === 'wrong');
-    report(
-      isWrong ? 'wrong' : 'warning',
-      `${unnamed.length} more of the kind; gatefold credentials list shows all`,
-      path,
-    );
-  }
-}
-
-type Line = readonly [level: 'wrong' | 'warning', message: string];
-
-function linesOf(row: Listed, now: number): Line[] {
-  const who = `credential ${JSON.stringify(row.name)}${row.id === undefined ? '' : ` (${row.id})`}`;
-  if (row.state === 'quarantined') return [['wrong', `${who} is bad and was left out: ${row.reason}`]];
-  if (row.state === 'expired')
-    return [['wrong', `${who} expired at ${row.expires_at}; revoke it when it is no longer wanted`]];
-  if (row.state !== 'live') return [];
-  const lines: Line[] = [];
-  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= SOON) {
-    lines.push(['warning', `${who} expires at ${row.expires_at}, within 30 days`]);
-  }
-  const unheardOf = row.methods?.filter((method) => !METHODS.includes(method)) ?? [];
-  if (unheardOf.length > 0)
-    lines.push(['warning', `${who} is for ${unheardOf.join(', ')}, a method that no request has`]);
-  const empty = row.methods?.length === 0 ? 'methods' : row.groups?.length === 0 ? 'groups' : undefined;
-  if (empty !== undefined) lines.push(['warning', `${who} may call nothing: its list of ${empty} is empty`]);
-  if (row.literal) lines.push(['warning', `${who} carries a literal header value; issue one that is kept as a hash`]);
-  return lines;
-}
-
-/** The requests of such a row are 404s or 500s. */
-function missingGroups(live: readonly Listed[], inspection: Inspection | Error): Line[] {
-  if (inspection instanceof Error) return [];
-  const served = new Set(inspection.groups.map(({ group }) => group));
-  const named = live.flatMap(({ handler, groups }) =>
-    handler === undefined ? (groups === '*' ? [] : (groups ?? [])) : [handler],
-  );
-  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
-  return Array.from(
-    missing,
-    (name) => ['wrong', `credentials name the handler group ${name}, which is not in the folder`] as const,
-  );
 }
 
 function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {

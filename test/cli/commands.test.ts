@@ -282,5 +282,5 @@ test('credentials check reads the standard input that it is given', async (t) =>
     stdin: Readable.from(['nonsense']),
   });
   assert.equal(code, 1);
-  assert.match(out, /it is not a token of ours/);
+  assert.match(out, /this is not a token of Gatefold/);
 });

@@ -299,7 +299,7 @@ test('check: what is on standard input, and what it says', async (t) => {
       live.token.slice(0, 20),
       { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' },
     ],
-    ['something else', 'hello', { shape: no, checksum: no, live: no, reason: 'it is not a token of ours' }],
+    ['something else', 'hello', { shape: no, checksum: no, live: no, reason: 'this is not a token of Gatefold' }],
     ['a literal row', 'Basic eA==', { shape: no, checksum: no, live: yes, id: 'old', name: 'old' }],
     ['a session', session, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
     ['a session that is over', ended, { shape: yes, checksum: yes, live: no, reason: 'the session is over' }],
@@ -318,7 +318,7 @@ test('check: what is on standard input, and what it says', async (t) => {
   );
   assert.equal(
     (await run('check', { stdin: 'x' })).out,
-    'shape:    wrong\nchecksum: wrong\nlive:     no, it is not a token of ours\n',
+    'shape:    wrong\nchecksum: wrong\nlive:     no, this is not a token of Gatefold\n',
   );
 });
 
@@ -346,7 +346,7 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     ['issue --name n --groups a --handler b', /--groups and --handler exclude each other/],
     ['issue --name n --scopes a,"', /--scopes: "\\"" is not a scope such as orders:write/],
     ['issue --name n --expires soon', /--expires: "soon" is not a time such as 2030-01-31 or 90d/],
-    ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is over already/],
+    ['issue --name n --expires 2026-11-21', /--expires: 2026-11-21 is in the past/],
     ['issue --name n --data-dir=', /--data-dir: the value is empty/],
     ['issue --name n --data-dir=\0', /--data-dir: "\\u0000" is not a path/],
     ['rotate', /missing ID/],
@@ -355,7 +355,7 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     ['revoke', /missing ID/],
     ['list all', /too many arguments/],
     ['check', /there is no token on standard input/, '\n'],
-    ['check', /there is more on standard input than a token/, 'x'.repeat(70_000)],
+    ['check', /standard input is too long to be a token/, 'x'.repeat(70_000)],
   ];
   for (const [words, message, stdin] of rows) {
     const { code, out, err } = await run(words, stdin === undefined ? {} : { stdin });
@@ -456,7 +456,7 @@ test('what cannot be printed: exit 1, and the way out', async (t) => {
   assert.equal(code, 1);
   assert.match(
     stderr.text(),
-    /^gatefold credentials issue: Cannot print: EPIPE; the row \w{12} was made: revoke it\n$/,
+    /^gatefold credentials issue: Cannot print: EPIPE; the row \w{12} was added: revoke it\n$/,
   );
 });
 
@@ -492,7 +492,7 @@ test('as a process: streams, exit codes, no stack, and a pipe that is closed', a
   assert.equal(closed.exitCode, 1);
   assert.match(
     err?.join('') ?? '',
-    /^gatefold credentials issue: Cannot print: .*EPIPE; the row \w{12} was made: revoke it\n$/,
+    /^gatefold credentials issue: Cannot print: .*EPIPE; the row \w{12} was added: revoke it\n$/,
   );
 });
 

@@ -256,7 +256,7 @@ describe('credentials', () => {
         `wrong ${at}credential "expired" (cccccccccccc) expired at 2025-12-31T00:00:00.000Z; revoke it when it is no longer wanted`,
         `warning ${at}credential "soon" (dddddddddddd) expires at 2026-01-31T00:00:00.000Z, within 30 days`,
         `warning ${at}credential "literal" (literal) carries a literal header value; issue one that is kept as a hash`,
-        `wrong ${at}credential "bad" (bbbbbbbbbbbb) is bad and was left out: "hash" is not "sha256:" and 43 characters of base64url`,
+        `wrong ${at}credential "bad" (bbbbbbbbbbbb) is invalid and was skipped: "hash" is not "sha256:" and 43 characters of base64url`,
         `wrong ${at}credentials name the handler group nowhere, which is not in the folder`,
       ],
     );
@@ -280,7 +280,7 @@ describe('credentials', () => {
         `warning ${at}credential "typo" (aaaaaaaaaaaa) is for GTE, a method that no request has`,
         `warning ${at}credential "none" (bbbbbbbbbbbb) may call nothing: its list of groups is empty`,
         `warning ${at}credential "no method" (cccccccccccc) may call nothing: its list of methods is empty`,
-        `wrong ${at}credential "off" (dddddddddddd) is bad and was left out: its field "disabled" has no effect: write "revoked_at", or use a name that does not look like a right`,
+        `wrong ${at}credential "off" (dddddddddddd) is invalid and was skipped: its field "disabled" has no effect: write "revoked_at", or use a name that does not look like a right`,
         `note ${at}nothing reads these fields of its rows: team, note`,
       ],
     );

@@ -1,0 +1,76 @@
+// Parses the values of the flags of `gatefold credentials issue` and `rotate`. Each value that makes no sense is a
+// UsageError that names its flag.
+import { METHODS } from '../base/builtins.ts';
+import { parseRate, RATE_FORM } from '../base/rate.ts';
+import { parseSpan, parseTime } from '../credentials/table/instant.ts';
+import { isHandlerName, isScope } from '../credentials/table/table.ts';
+import type { createRow } from '../credentials/write/changes.ts';
+import { type Call, UsageError } from './command.ts';
+
+type NewRow = Parameters<typeof createRow>[0];
+
+export function parseIssueFlags(options: Call['options'], now: number): NewRow {
+  const { name, description, groups, handler, scopes, methods, limit, expires } = options;
+  if (name === undefined) throw new UsageError('--name is missing');
+  if (groups !== undefined && handler !== undefined) throw new UsageError('--groups and --handler exclude each other');
+  return {
+    name: parseText(name, '--name'),
+    description: description === undefined ? undefined : parseText(description, '--description'),
+    groups: groups === undefined || groups === '*' ? groups : parseList(groups, '--groups', parseGroup),
+    handler: handler === undefined ? undefined : parseGroup(handler, '--handler'),
+    scopes: scopes === undefined ? undefined : parseList(scopes, '--scopes', parseScope),
+    methods: methods === undefined ? undefined : parseList(methods, '--methods', parseMethod),
+    limit: limit === undefined ? undefined : checkLimit(limit),
+    expiresAt: expires === undefined ? undefined : parseExpiry(expires, now),
+  };
+}
+
+/** @returns milliseconds; 0 without the flag */
+export function parseOverlap(text: string | undefined): number {
+  const span = text === undefined ? 0 : parseSpan(text);
+  if (span === undefined)
+    throw new UsageError(`--overlap: ${JSON.stringify(text)} is not a span such as 30m, 12h or 7d`);
+  return span;
+}
+
+function parseText(text: string, flag: string): string {
+  if (text.trim() === '') throw new UsageError(`${flag}: the value is empty`);
+  if (text.length > 200) throw new UsageError(`${flag}: the value has ${text.length} characters, the limit is 200`);
+  if (/\p{Cc}/u.test(text)) throw new UsageError(`${flag}: the value has control characters`);
+  return text;
+}
+
+function parseList(text: string, flag: string, parse: (item: string, flag: string) => string): string[] {
+  return [...new Set(text.split(',').map((item) => parse(item.trim(), flag)))];
+}
+
+function parseGroup(text: string, flag: string): string {
+  if (!isHandlerName(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not the name of a handler group`);
+  return text;
+}
+
+function parseScope(text: string, flag: string): string {
+  if (!isScope(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not a scope such as orders:write`);
+  return text;
+}
+
+function parseMethod(text: string, flag: string): string {
+  const method = text.toUpperCase();
+  if (!METHODS.includes(method)) throw new UsageError(`${flag}: ${JSON.stringify(method)} is not an HTTP method`);
+  return method;
+}
+
+function checkLimit(text: string): string {
+  if (parseRate(text) === undefined) throw new UsageError(`--limit must be ${RATE_FORM}`);
+  return text;
+}
+
+/** @returns Unix milliseconds */
+function parseExpiry(text: string, now: number): number {
+  const span = parseSpan(text);
+  const time = span === undefined ? parseTime(text) : now + span;
+  if (time === undefined)
+    throw new UsageError(`--expires: ${JSON.stringify(text)} is not a time such as 2030-01-31 or 90d`);
+  if (time <= now) throw new UsageError(`--expires: ${text} is in the past`);
+  return time;
+}

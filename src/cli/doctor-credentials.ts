@@ -1,0 +1,81 @@
+// The doctor's check of the credentials: the file of the table, the session key, and each row. A finding names a row by
+// its name and id, and never shows a secret or a hash.
+import { statSync } from 'node:fs';
+import { METHODS } from '../base/builtins.ts';
+import { readSessionKey } from '../credentials/session.ts';
+import { type Listed, listCredentials } from '../credentials/table/listing.ts';
+import { tablePath } from '../credentials/write/store.ts';
+import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import type { Installation, Report } from './doctor.ts';
+import type { Inspection } from './inspection.ts';
+
+/** Milliseconds before its expiry from which a row is reported. */
+const SOON = 30 * 86_400_000;
+/** The most rows with a line each; further rows are only counted. */
+const MAX_NAMED = 50;
+
+export function checkCredentials(installation: Installation, report: Report): void {
+  const { settings, now, inspection } = installation;
+  try {
+    if (settings.sessionKey === undefined) readSessionKey(settings.dataDir);
+  } catch (error) {
+    report('wrong', (error as Error).message);
+  }
+  const path = tablePath(settings.dataDir);
+  const rows = listCredentials(path, now);
+  const live = rows.filter(({ state }) => state === 'live');
+  checkFile(path, rows, live, report);
+  const findings = [...rows.flatMap((row) => findingsOf(row, now)), ...missingGroups(live, inspection)];
+  for (const [level, message] of findings.slice(0, MAX_NAMED)) report(level, message, path);
+  const unreadFields = new Set(live.flatMap(({ other_fields = [] }) => other_fields));
+  if (unreadFields.size > 0)
+    report('note', `nothing reads these fields of its rows: ${[...unreadFields].slice(0, MAX_NAMED).join(', ')}`, path);
+  const others = findings.slice(MAX_NAMED);
+  if (others.length === 0) return;
+  const level = others.some(([level]) => level === 'wrong') ? 'wrong' : 'warning';
+  report(level, `${others.length} more of the kind; gatefold credentials list shows all`, path);
+}
+
+function checkFile(path: string, rows: readonly Listed[], live: readonly Listed[], report: Report): void {
+  const mode = statSync(path, { throwIfNoEntry: false })?.mode;
+  if (mode === undefined) return report('note', `there is no ${path}, so there are no credentials`);
+  if ((mode & WRITABLE_BY_EVERYONE) !== 0)
+    report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
+  report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
+  if (live.some(({ literal }) => literal) && (mode & 0o044) !== 0)
+    report('warning', 'it has literal header values, and others than its owner can read it', path);
+}
+
+type RowFinding = readonly [level: 'wrong' | 'warning', message: string];
+
+function findingsOf(row: Listed, now: number): RowFinding[] {
+  const credential = `credential ${JSON.stringify(row.name)}${row.id === undefined ? '' : ` (${row.id})`}`;
+  if (row.state === 'quarantined') return [['wrong', `${credential} is invalid and was skipped: ${row.reason}`]];
+  if (row.state === 'expired')
+    return [['wrong', `${credential} expired at ${row.expires_at}; revoke it when it is no longer wanted`]];
+  if (row.state !== 'live') return [];
+  const findings: RowFinding[] = [];
+  const warn = (message: string) => findings.push(['warning', `${credential} ${message}`]);
+  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= SOON)
+    warn(`expires at ${row.expires_at}, within 30 days`);
+  const unknownMethods = row.methods?.filter((method) => !METHODS.includes(method)) ?? [];
+  if (unknownMethods.length > 0) warn(`is for ${unknownMethods.join(', ')}, a method that no request has`);
+  const emptyList = row.methods?.length === 0 ? 'methods' : row.groups?.length === 0 ? 'groups' : undefined;
+  if (emptyList !== undefined) warn(`may call nothing: its list of ${emptyList} is empty`);
+  if (row.literal) warn('carries a literal header value; issue one that is kept as a hash');
+  return findings;
+}
+
+/** Finds the groups that live rows name and the folder lacks: each request for one is answered with 404 or 500. */
+function missingGroups(live: readonly Listed[], inspection: Inspection | Error): RowFinding[] {
+  if (inspection instanceof Error) return [];
+  const served = new Set(inspection.groups.map(({ group }) => group));
+  const named = live.flatMap(({ handler, groups }) =>
+    handler === undefined ? (groups === '*' ? [] : (groups ?? [])) : [handler],
+  );
+  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
+  return Array.from(missing, (name) => [
+    'wrong',
+    `credentials name the handler group ${name}, which is not in the folder`,
+  ]);
+}

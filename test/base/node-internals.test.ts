@@ -62,6 +62,9 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
       }
       const { writeQueueSize = 0 } = internals.tcpCounters(socket);
       assert.ok(writeQueueSize > 0, 'the kernel cannot have taken all of it');
+      const tcp = internals.tcpCounters(internals.tcpSocketOf(socket));
+      assert.deepEqual([takenBytes(socket), writeQueueSize], [before, tcp.writeQueueSize]);
+      assert.equal(internals.tcpCounters(socket).bytesWritten, tcp.bytesWritten);
       assert.ok(socket.writableLength > 0);
       client.resume();
       while (takenBytes(socket) <= before) await wait(10);

@@ -1,6 +1,6 @@
-// Modules of Node that are had by `require`. An `import` asks for each of their exports, and some of those are dear on
-// Node 22 and later: node:http has WebSocket, for which Node loads its whole HTTP client (40 ms and 12 MB a process);
-// node:crypto has the whole of Web Crypto. Each process of the service would pay for what none uses.
+// Loads modules of Node with `require`, because `import` reads every export and some exports are slow to create. For
+// WebSocket in node:http, Node 22 and later load a whole HTTP client: 40 ms and 12 MB a process. node:crypto has Web
+// Crypto. No process of the service uses either.
 import type * as Crypto from 'node:crypto';
 import type * as Http from 'node:http';
 import type * as Https from 'node:https';
@@ -16,34 +16,34 @@ export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHea
 
 let loadedCrypto: typeof Crypto | undefined;
 
-/** Loaded by the first secret: 7 ms of a start that has neither a registered application nor a session key. */
+/** Loads node:crypto on first use. That takes 7 ms, and a service without credentials never needs it. */
 export function crypto(): typeof Crypto {
   loadedCrypto ??= require('node:crypto') as typeof Crypto;
   return loadedCrypto;
 }
 
-/** `crypto.hash` (Node 20.12 and later) costs a third of a Hash object. */
+/** Hashes with `crypto.hash` (Node 20.12 and later), which takes a third of the time of a Hash object. */
 export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url'): string {
   const { hash, createHash } = crypto();
   return hash === undefined ? createHash(algorithm).update(data).digest(encoding) : hash(algorithm, data, encoding);
 }
 
-/** Loaded by the first compressed body. */
+/** Loads node:zlib. The first compressed body needs it. */
 export function zlib(): typeof Zlib {
   return require('node:zlib');
 }
 
-/** An `import` of node:util would have the modules behind each of its exports read. */
+/** Loads node:util. An `import` would also load the modules behind all its exports. */
 export function util(): typeof Util {
   return require('node:util');
 }
 
-/** Loaded where TLS_CERT or DOMAINS is set. An `import` of node:tls would have all root certificates read. */
+/** Loads node:tls, for TLS_CERT or DOMAINS. An `import` would read all root certificates. */
 export function tls(): typeof Tls {
   return require('node:tls');
 }
 
-/** Loaded where TLS_CERT or DOMAINS is set. */
+/** Loads node:https, for TLS_CERT or DOMAINS. */
 export function https(): typeof Https {
   return require('node:https');
 }

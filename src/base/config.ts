@@ -1,8 +1,8 @@
-// Reads the settings out of an environment and a command line. An environment variable and a flag are two spellings of
-// the same row (`BODY_LIMIT=2MiB`, `--body-limit 2MiB`). Both are arguments: this file reads no environment of its own.
+// Reads the settings from environment variables and flags. Each setting has one of both: `BODY_LIMIT=2MiB`,
+// `--body-limit 2MiB`. Environment and command line are arguments; this file does not read process.env.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { prefixedName } from './ignored-variables.ts';
-import { Expected, isKeyText } from './setting-values.ts';
+import { InvalidValue, isKeyText } from './setting-values.ts';
 import { isSecure, type Machine, type SettingRow, type Settings, settingRows } from './settings.ts';
 
 export class SettingsError extends Error {}
@@ -10,26 +10,26 @@ export class SettingsError extends Error {}
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
 export interface Words {
-  /** By the name of the flag, without its dashes. */
+  /** The keys are names of flags without their leading dashes. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly positionals: readonly string[];
 }
 
-/** One setting as it was given, or as it is when it was not. */
+/** One setting with its value and the source of that value. */
 export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';
   readonly text: string;
   readonly value: unknown;
-  /** One line, when the value makes no sense; then `value` is that of the fallback. */
+  /** One line: why the value is invalid. Then `value` is the default. */
   readonly problem?: string;
 }
 
 /**
- * The settings out of an environment and the flags of a command line; a flag wins over the environment.
+ * Reads all settings and refuses invalid ones. A flag overrides the environment.
  *
  * @param argv the words after the script name: `--name value` or `--name=value`
- * @throws SettingsError one line that names the setting, what it was given and what it takes
+ * @throws SettingsError one line with the setting, its value, and the form that it needs
  */
 export function parseSettings(
   env: Readonly<Record<string, string | undefined>>,
@@ -37,8 +37,8 @@ export function parseSettings(
   machine: Machine,
 ): Settings {
   const { values, positionals } = parseWords(argv);
-  const [word] = positionals;
-  if (word !== undefined) throw new SettingsError(`${word.split('=', 1)[0]}: unknown setting`);
+  const [operand] = positionals;
+  if (operand !== undefined) throw new SettingsError(`${operand.split('=', 1)[0]}: unknown setting`);
   const readings = readSettings(env, values, machine);
   const problem = readings.find((reading) => reading.problem !== undefined)?.problem;
   if (problem !== undefined) throw new SettingsError(problem);
@@ -49,7 +49,7 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
   return Object.fromEntries(readings.map(({ row, value }) => [row.key, value])) as unknown as Settings;
 }
 
-/** Every setting, sound or not, with where it came from. */
+/** Reads every setting, valid or not. */
 export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
   flags: Words['values'],
@@ -58,7 +58,7 @@ export function readSettings(
   const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
   const readings = settingRows(machine, hasDomains).map((row): SettingReading => {
     const flag = flags[nameOfFlag(row.name)] as string | undefined;
-    // An empty variable is an unset one: that is what `PORT= node …` and an empty line in an env file mean.
+    // An empty variable counts as unset, as in `PORT= node …` and in an env file.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
     const prefixed = prefixedName(row.name, env);
@@ -66,7 +66,7 @@ export function readSettings(
       const problem = prefixed === undefined ? {} : { problem: `${prefixed}: the variable is called ${row.name}` };
       return { row, source, text, value: row.parse(text), ...problem };
     } catch (error) {
-      if (!(error instanceof Expected)) throw error;
+      if (!(error instanceof InvalidValue)) throw error;
       const name = source === 'flag' ? flagOf(row.name) : row.name;
       const problem = `${name}: ${row.secret || isKeyText(text) ? 'the value' : JSON.stringify(text)} is not ${error.message}`;
       return { row, source, text, value: row.parse(row.fallback), problem };
@@ -78,7 +78,7 @@ export function readSettings(
   });
 }
 
-/** What does not go together, said of one of the two. */
+/** Returns why a setting conflicts with another one. Only one of the two has the problem. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,
@@ -102,16 +102,16 @@ function nameOfFlag(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** Flags on a command line whose values are secrets: every user of the machine can read them there. */
+/** Returns the flags on a command line whose values are secrets. Every user of the machine can read them there. */
 export function secretFlags(argv: readonly string[]): string[] {
   const secrets = settingRows({ cores: 1 }).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
   return secrets.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
 }
 
 /**
- * The words of a command line: the flags of the settings, those of a command, and what is no flag.
+ * Parses a command line: flags of settings, flags of a command, and operands.
  *
- * @param own the flags of a command, as `util.parseArgs` takes them
+ * @param own the flags of the command, as `util.parseArgs` takes them
  * @throws SettingsError for a flag that is unknown, is given twice, or lacks its value
  */
 export function parseWords(argv: readonly string[], own: FlagOptions = {}): Words {
@@ -137,7 +137,7 @@ export function parseWords(argv: readonly string[], own: FlagOptions = {}): Word
     const isText = options[name]?.type === 'string';
     if (!isText && value !== undefined) refuse('it takes no value');
     if (isText && (value === undefined || (!inlineValue && value.startsWith('--')))) refuse('the value is missing');
-    // `--tls-cert "$CERT"` with an unset variable must not serve without a certificate.
+    // With an unset variable, `--tls-cert "$CERT"` must not start a service without a certificate.
     if (value === '' && !Object.hasOwn(own, name)) refuse('the value is empty');
   }
   return { values, positionals };

@@ -1,30 +1,36 @@
-// How many connections this process can have: each is a file descriptor, and out of them the system cuts new
-// connections without looking who has idled longest. Some are kept for files, pipes and what controllers open.
+// Computes how many connections the limit of file descriptors allows. When none is left, the kernel drops new
+// connections, and the service cannot end the one that has idled longest instead.
 import { readFileSync } from 'node:fs';
 
-/** Kept for everything but connections: at least so many, and of a high limit one of so many. */
-const FEWEST_KEPT = 32;
-const KEPT_OF = 8;
-/** A port of the supervisor has one of so many of the connections that a port of a worker would have. */
+/** The fewest descriptors that stay free for files, pipes and what controllers open. */
+const FEWEST_RESERVED = 32;
+/** The share of a high limit that stays free for them: an eighth. */
+const RESERVED_SHARE = 8;
+/** The share of a worker's connections that a port of the supervisor may have: a quarter. */
 const SIDE_SHARE = 4;
 
-/** @param limit descriptors of the process; undefined where nobody tells */
+/**
+ * Returns how many of the wanted connections a port of a worker may have.
+ *
+ * @param limit descriptors of the process; undefined: unlimited or unknown
+ */
 export function mostConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
-  return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_KEPT, Math.ceil(limit / KEPT_OF))));
+  return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_RESERVED, Math.ceil(limit / RESERVED_SHARE))));
 }
 
 /**
- * For a port of the supervisor, which also needs descriptors for its workers, the folder's watches and files.
+ * Returns the same for a port of the supervisor, which also needs descriptors for its workers, watches and files.
  *
- * @param limit as above
+ * @param limit descriptors of the process; undefined: unlimited or unknown
  */
 export function mostSideConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   return Math.max(1, Math.floor(mostConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 
 /**
- * Node has raised it to what it may be, `ulimit -Hn`. Undefined on systems without /proc, and where there is no limit.
+ * Returns the soft limit of open files, which Node raises to the hard limit (`ulimit -Hn`) when it starts. Undefined:
+ * it is unlimited, or the system has no /proc.
  */
 function descriptorLimit(): number | undefined {
   try {

@@ -1,7 +1,7 @@
-// Lists of entity tags, as If-Match and If-None-Match have them (RFC 9110, 8.8.3). In one pass, whatever a client
+// Parses the lists of entity tags in If-Match and If-None-Match (RFC 9110, 8.8.3). The time is linear in what a client
 // sends.
 
-/** `"a", W/"b"`, or `*`; undefined: it is no such list. The tags keep their quotes and their `W/`. */
+/** @returns tags with their quotes and `W/`: `"a"`, `W/"b"`; undefined: the header is not such a list */
 export function parseEntityTags(header: string): readonly string[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: string[] = [];

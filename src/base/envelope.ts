@@ -1,17 +1,17 @@
-// The one shape of every error on every port, and a whole refusal as text for a connection that sent no request. This
-// file knows no port; each has its own headers.
+// Builds the body that every error has on every port (the envelope), and a whole response as text for a connection
+// whose request Node could not parse. The headers of a port are the caller's.
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
 import { unixTime } from './time.ts';
 
-/** The body of a refusal, put together by hand: a request id is its own JSON. */
+/** Returns the JSON body of a refusal. The request id is inserted as it is: it has no character that JSON escapes. */
 export function envelope(error: HttpError, requestId: string, detail?: object): string {
   const errors = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
   const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
   return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${end}}`;
 }
 
-/** `[]` for details without a JSON form: a controller may give any, and the refusal is sent all the same. */
+/** Encodes the details that a controller may have set. Where JSON cannot encode them, the refusal is sent with `[]`. */
 function encodeDetails(details: unknown): string {
   try {
     return Array.isArray(details) ? JSON.stringify(details) : '[]';
@@ -24,8 +24,8 @@ let lastRefusal: HttpError | undefined;
 let lastStart = '';
 
 /**
- * The start of an envelope. The last one is kept if its refusal is a frozen one of the catalogue: such refusals come in
- * floods.
+ * Returns the fields that are the same each time an error is sent. The last result is kept if its error is a shared,
+ * frozen one of the catalogue, because those come in floods.
  */
 function envelopeStart(error: HttpError): string {
   if (error === lastRefusal) return lastStart;
@@ -38,15 +38,15 @@ function envelopeStart(error: HttpError): string {
 }
 
 /**
- * A whole answer as text, for a connection on which Node's parser gave up.
+ * Returns a whole response as text, for a connection whose request Node's parser rejected.
  *
- * @param headers those of the port, names and values in turn
+ * @param headers of the port: names and values in turn
  */
 export function rawRefusal(error: HttpError, requestId: string, headers: readonly string[]): string {
   const { status } = error;
   const body = envelope(error, requestId);
   const date = new Date().toUTCString();
-  const all = [
+  const fields = [
     'Date',
     date,
     ...headers,
@@ -58,6 +58,6 @@ export function rawRefusal(error: HttpError, requestId: string, headers: readonl
     'close',
   ];
   let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
-  for (let i = 0; i < all.length; i += 2) lines += `${all[i]}: ${all[i + 1]}\r\n`;
+  for (let i = 0; i < fields.length; i += 2) lines += `${fields[i]}: ${fields[i + 1]}\r\n`;
   return `${lines}\r\n${body}`;
 }

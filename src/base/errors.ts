@@ -1,7 +1,7 @@
-// The one error class and the one catalogue of codes. Whatever a client may be told stands in this table
-// (docs/ERRORS.md documents each row; a test holds the two together). It knows nothing of sockets or requests.
+// The error class of the service, and the catalogue of all its error codes. docs/ERRORS.md documents each row, and a
+// test compares the two. This file does not depend on sockets or requests.
 
-/** One row: the HTTP status (RFC 9110) and the sentence a client reads when nothing more precise is said. */
+/** An error code's HTTP status (RFC 9110), and the message that is sent unless a more precise one replaces it. */
 interface CatalogueRow {
   readonly status: number;
   readonly message: string;
@@ -12,7 +12,7 @@ export const CATALOGUE = {
   HTTPS_REQUIRED: { status: 400, message: 'This port speaks HTTPS' },
   MALFORMED_HOST: { status: 400, message: 'The Host header is missing, repeated or not a host' },
   MALFORMED_PATH: { status: 400, message: 'The request target cannot be decoded' },
-  TOO_MANY_HEADERS: { status: 400, message: 'The request has more header lines than are read' },
+  TOO_MANY_HEADERS: { status: 400, message: 'The request has too many header lines' },
   DUPLICATE_AUTHORIZATION: { status: 400, message: 'The request has more than one Authorization header' },
   MALFORMED_JSON: { status: 400, message: 'The body is not valid JSON' },
   MALFORMED_BODY: { status: 400, message: 'The body cannot be decoded as its content type says' },
@@ -22,11 +22,11 @@ export const CATALOGUE = {
   INVALID_CREDENTIAL: { status: 401, message: 'The application credential is not valid' },
   CREDENTIAL_REQUIRED: { status: 401, message: 'Send the credential of a registered application' },
   INVALID_ID_TOKEN: { status: 401, message: 'The identity token is not valid' },
-  SCOPE_MISSING: { status: 403, message: 'The application credential has not the scope that the operation asks for' },
+  SCOPE_MISSING: { status: 403, message: 'This credential lacks a scope that the operation requires' },
   NOT_REGISTERED: { status: 403, message: 'This identity has no registered application' },
   REGISTRATION_CLOSED: { status: 403, message: 'This identity may not register' },
   GROUP_NOT_ALLOWED: { status: 403, message: 'This application may not use the handler group' },
-  NOT_FOUND: { status: 404, message: 'Nothing is served outside /api' },
+  NOT_FOUND: { status: 404, message: 'Not found: every path starts with /api' },
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such handler group' },
   ROUTE_NOT_FOUND: { status: 404, message: 'No route of the handler group fits the path' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'The method is not allowed here' },
@@ -35,7 +35,7 @@ export const CATALOGUE = {
   TOO_MANY_APPLICATIONS: { status: 409, message: 'This identity has registered as many applications as it may' },
   PRECONDITION_FAILED: { status: 412, message: 'The resource is not, or no longer, as If-Match says' },
   BODY_TOO_LARGE: { status: 413, message: 'The body is larger than the limit' },
-  TOO_MANY_FIELDS: { status: 413, message: 'The form or the query has more fields than are read' },
+  TOO_MANY_FIELDS: { status: 413, message: 'The form or the query has too many fields' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The content type is not supported' },
   UNSUPPORTED_CHARSET: { status: 415, message: 'The charset is not supported, only UTF-8 is' },
   UNSUPPORTED_ENCODING: { status: 415, message: 'The content encoding is not supported' },
@@ -69,25 +69,25 @@ const BRAND = Symbol.for('gatefold.HttpError');
 export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What happened, for the log alone; a client never sees it. */
+  /** The error behind this one. The log shows it, and a client never sees it. */
   readonly cause?: unknown;
-  /** Each mistake by itself; the client gets the list as `errors`. */
+  /** One entry for each mistake. The client gets the list as `errors`. */
   readonly details?: readonly ErrorDetail[];
 }
 
 export interface ErrorDetail {
-  /** JSON pointer (RFC 6901) to what is wrong; empty for the whole. */
+  /** JSON pointer (RFC 6901) to the wrong value; empty: the whole data. */
   readonly pointer: string;
   readonly message: string;
   readonly [more: string]: unknown;
 }
 
 /**
- * A refusal on purpose: the client gets `status`, `code` as `error_code`, and `message`.
+ * Refuses a request when thrown. The client gets `status`, `code` as `error_code`, and `message`.
  *
  * @example throw new HttpError(422, 'NAME_TAKEN', 'There is a user of this name');
  * @throws TypeError when `status` is not a whole number from 400 to 599, `code` is not `[A-Z][A-Z0-9_]*`, `message` is
- *   not a string, or `details` no list: the mistake shows where it was made.
+ *   not a string, or `details` is not a list
  */
 export class HttpError extends Error {
   readonly status: number;
@@ -121,17 +121,15 @@ export function isHttpError(value: unknown): value is HttpError {
   return value instanceof Error && (value as { [BRAND]?: unknown })[BRAND] === true;
 }
 
-/** Refusals without anything of their own, made once: most of what an Error costs is the stack that nobody reads. */
-const plain = new Map<ErrorCode, HttpError>();
+/** Shared errors, one a code. Creating an Error is slow, mostly because of a stack that is not read here. */
+const sharedErrors = new Map<ErrorCode, HttpError>();
 
-/** A refusal out of the catalogue, as a value to throw. `message` replaces the catalogue's sentence. */
+/** Returns the error of a code, to be thrown. `message` replaces the catalogue's. */
 export function refusal(code: ErrorCode, message?: string, options?: HttpErrorOptions): HttpError {
   const row = CATALOGUE[code];
   if (message !== undefined || options !== undefined)
     return new HttpError(row.status, code, message ?? row.message, options);
-  const known = plain.get(code);
-  if (known !== undefined) return known;
-  const made = Object.freeze(new HttpError(row.status, code, row.message));
-  plain.set(code, made);
-  return made;
+  const error = sharedErrors.get(code) ?? Object.freeze(new HttpError(row.status, code, row.message));
+  sharedErrors.set(code, error);
+  return error;
 }

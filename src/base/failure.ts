@@ -1,5 +1,4 @@
-// What a failed system call is called in a message for people. It knows no paths: those stand in the sentence around
-// it.
+// Describes failed system calls in messages for people. The caller adds the path.
 
 const SENTENCES: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
@@ -23,7 +22,7 @@ export function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** One line. Node's own message would repeat the path and the name of the system call. */
+/** Returns one line. Node's own message would repeat the path and add the name of the system call. */
 export function describeFailure(error: unknown): string {
   const code = errorCode(error);
   const sentence = code === undefined ? undefined : SENTENCES[code];

@@ -1,8 +1,8 @@
-// What tells one state of a file from another without reading it. ctime and inode are in it because an atomic
-// rename, `cp -p` and `rsync -t` can leave size and mtime as they were. Symbolic links are followed.
+// Detects that a file has changed, without reading it. An atomic rename, `cp -p` and `rsync -t` can keep size and
+// mtime, so ctime and inode count, too. Symbolic links are followed.
 import { statSync } from 'node:fs';
 
-/** `'absent'` where there is nothing at `path` or it may not be looked at; else an opaque text to compare. */
+/** Returns a text to compare; `'absent'`: the path does not exist, or may not be read. */
 export function fingerprint(path: string): string {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });

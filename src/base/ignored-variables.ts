@@ -1,10 +1,9 @@
-// Variables of the environment that nothing reads and that were probably meant for a setting: `RATELIMIT`,
-// `TRUST_PROXY`. Other programs share the environment and may mean them, so they stop no start. The callers report
-// them.
+// Finds environment variables that are probably misspelt settings: `RATELIMIT`, `TRUST_PROXY`. Another program may read
+// them, so they do not stop a start. The callers report them.
 import { editDistance, lettersOf } from './near.ts';
 
-/** Each setting that protects, and other names that people write for it. Slips of the pen need no name here. */
-const PROTECTING = [
+/** Each setting that protects the service, and other names that people use for it. Typing errors are found without. */
+const PROTECTIVE_SETTINGS = [
   'HOST BIND_ADDRESS LISTEN_ADDRESS',
   'BODY_LIMIT BODY_SIZE_LIMIT MAX_BODY_SIZE',
   'MAX_CONNECTIONS MAX_CONNS',
@@ -22,8 +21,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const PREFIX = 'GATEFOLD_';
 
 /**
- * A setting with our name in front. No other program can mean it; Kubernetes can, whose links have the name of a
- * service.
+ * Returns `GATEFOLD_` and the setting's name where that variable is set: no other program reads it, so it is an error.
+ * Exempt are the links that Kubernetes sets for a service called gatefold (`tcp://…`).
  */
 export function prefixedName(setting: string, env: Environment): string | undefined {
   const value = env[PREFIX + setting] ?? '';
@@ -32,23 +31,23 @@ export function prefixedName(setting: string, env: Environment): string | undefi
 
 export interface IgnoredVariable {
   readonly variable: string;
-  /** The one that was probably meant, which is not set. */
+  /** The setting that was probably meant. It is not set. */
   readonly setting: string;
 }
 
 export function ignoredVariables(env: Environment): IgnoredVariable[] {
-  const unset = PROTECTING.filter(([setting]) => !env[setting]);
+  const unset = PROTECTIVE_SETTINGS.filter(([setting]) => !env[setting]);
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;
-    if (!env[variable] || PROTECTING.some(([setting]) => setting === name)) return [];
+    if (!env[variable] || PROTECTIVE_SETTINGS.some(([setting]) => setting === name)) return [];
     const [setting] =
-      unset.find(([one, ...others]) => others.includes(name) || isSlip(lettersOf(name), lettersOf(one))) ?? [];
+      unset.find(([setting, ...others]) => others.includes(name) || isTypo(lettersOf(name), lettersOf(setting))) ?? [];
     return setting === undefined ? [] : [{ variable, setting }];
   });
 }
 
-/** A few letters from a short name are other words: `POST`, `HOSTS`. */
-function isSlip(letters: string, setting: string): boolean {
+/** Allows fewer typing errors in a short name, because other words are close to it: `POST`, `HOSTS`. */
+function isTypo(letters: string, setting: string): boolean {
   const most = setting.length > 8 ? 2 : setting.length > 6 ? 1 : 0;
   return Math.abs(letters.length - setting.length) <= most && editDistance(letters, setting) <= most;
 }

@@ -1,5 +1,5 @@
-// Finds keys that an object of a JSON text has twice. JSON.parse silently takes the last one, and the author may have
-// meant the first: `"revoked_at": "2026-…"` above an old `"revoked_at": null`.
+// Finds keys that an object of a JSON text has twice. JSON.parse silently takes the last one, but the author may have
+// meant the first: a new `"revoked_at": "2026-…"` above an old `"revoked_at": null`.
 
 export interface RepeatedKey {
   readonly key: string;
@@ -7,16 +7,17 @@ export interface RepeatedKey {
   readonly path: readonly (string | number)[];
 }
 
-/** One string, or one of the characters that objects and lists are made of. */
+/** Matches one string, or one character of the syntax of objects and lists. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
 
-/** @param value what JSON.parse made of the text */
+/** @param value the result of JSON.parse for this text */
 export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
-  // Each key ends in `":`. Strings with `\":` in them are rare, so the two counts decide nearly every text.
+  // Each key ends in `":`. A text with as many `":` as its value has keys repeats none. Only other texts are scanned:
+  // those that repeat a key, and the rare ones with `\":` inside a string.
   const colon = /"\s*:/g;
-  let keys = countKeys(value);
-  while (keys >= 0 && colon.test(text)) keys--;
-  return keys === 0 ? [] : [...scan(text)];
+  let difference = countKeys(value);
+  while (difference >= 0 && colon.test(text)) difference--;
+  return difference === 0 ? [] : [...scan(text)];
 }
 
 function* scan(text: string): Generator<RepeatedKey> {
@@ -37,15 +38,15 @@ function* scan(text: string): Generator<RepeatedKey> {
   }
 }
 
-/** Counts without recursion: a text may be nested deeper than the stack is. */
+/** Counts without recursion, because a value may be nested deeper than the stack allows. */
 function countKeys(value: unknown): number {
   let count = 0;
-  const rest = [value];
-  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+  const pending = [value];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (typeof next !== 'object' || next === null) continue;
     const items = Object.values(next);
     if (!Array.isArray(next)) count += items.length;
-    for (const item of items) if (typeof item === 'object' && item !== null) rest.push(item);
+    for (const item of items) if (typeof item === 'object' && item !== null) pending.push(item);
   }
   return count;
 }

@@ -1,14 +1,14 @@
-// Keeps the content of files live while people and programs change them: in place, by rename, by a swapped link, in a
-// mounted secret. File events do not reach mounted volumes, so the files are polled. Good content is live at once.
-// Anything else must be found several times in a row; then it is reported, once, and the last good content stays. The
-// caller knows what the bytes mean.
+// Reloads files while people and programs change them: in place, by rename, by a swapped link, in a mounted secret.
+// File events do not reach mounted volumes, so the files are polled. Valid content is used (live) at once. Invalid
+// content, or a missing file, counts after several polls in a row. Then it is reported once, and the last valid content
+// stays live. The caller parses the bytes.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hash } from './builtins.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
-/** What the files hold, or why they cannot be read. Two keys are equal exactly when two contents are. */
+/** The bytes of the files, or why they cannot be read. Two keys are equal exactly when two contents are. */
 export type Content =
   | { readonly key: string; readonly files: readonly Buffer[] }
   | {
@@ -19,22 +19,22 @@ export type Content =
       readonly isMissing: boolean;
     };
 
-/** Node can wait for ever for a FIFO's writer, so only regular files are opened. */
-function check(path: string, stats: Stats | BigIntStats, mostBytes: number): void {
+/** Refuses all but regular files, because opening a FIFO may wait for its writer for ever. */
+function checkFile(path: string, stats: Stats | BigIntStats, mostBytes: number): void {
   if (!stats.isFile()) throw Object.assign(new Error('it is not a regular file'), { path });
   if (stats.size > mostBytes) throw Object.assign(new Error(`it is larger than ${mostBytes} bytes`), { path });
 }
 
 export function readContent(paths: readonly string[], mostBytes: number): Content {
   try {
-    for (const path of paths) check(path, statSync(path), mostBytes);
+    for (const path of paths) checkFile(path, statSync(path), mostBytes);
     return contentOf(paths.map((path) => readFileSync(path)));
   } catch (error) {
     return failureOf(error, paths);
   }
 }
 
-/** Short texts are their own keys: a process with empty tables need not load node:crypto. */
+/** Uses short texts as their own keys, so that a process with empty tables does not load node:crypto. */
 function contentOf(files: readonly Buffer[]): Content {
   const keys = files.map((bytes) => (bytes.length < 32 ? bytes.toString('latin1') : hash('sha256', bytes, 'latin1')));
   return { key: JSON.stringify(keys), files };
@@ -49,17 +49,17 @@ function failureOf(error: unknown, paths: readonly string[]): Content {
 
 export interface LiveFileOptions<T> {
   readonly paths: readonly string[];
-  /** Of each file. A larger one is not read. */
+  /** The largest size of each file. */
   readonly mostBytes: number;
   readonly pollMs: number;
-  /** How many looks in a row must find the same content before it counts, unless it is good. */
+  /** The number of polls in a row that must find the same invalid content before it is reported. */
   readonly confirmations: number;
   /**
-   * The key of what is live to begin with. `undefined`: nothing is, and missing files are no failure until there were
-   * some.
+   * The key of the content that is live at the start. `undefined`: none is, and missing files are not reported until
+   * they have existed.
    */
   readonly liveKey: string | undefined;
-  /** @throws Error one line, when the content is bad */
+  /** @throws Error one line, when the content is invalid */
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
@@ -76,27 +76,27 @@ export interface LiveFileStatus {
 
 export interface LiveFile {
   /**
-   * Resolves after a look that began after the call. Callers share a look, and looks keep a distance. Never rejects.
+   * Checks the files now, and resolves afterwards. Calls that come before a check begins share it, and checks keep a
+   * distance. Never rejects.
    */
   look(): Promise<void>;
   status(): LiveFileStatus;
   close(): void;
 }
 
-/** Files up to here are read again and again, whatever their stat: some file systems keep no times. */
+/** Bytes of files that are reread regularly, even if their stat is the same: some file systems keep no times. */
 const SMALL = 64 * 1024;
-/** Three polls of 250 ms: cheap enough, and often enough for the second that is promised. */
+/** Milliseconds between two of those reads. With polls of 250 ms it keeps the promise of one second. */
 const REREAD_MS = 700;
 /**
- * A second write within one tick of the file system's clock leaves the same stat (git calls such a file "racily
- * clean"). A write this long after a stat was first seen is in another tick: FAT's, the coarsest, takes 2 s. The
- * process's own clock measures it.
+ * Milliseconds after which a stat can be trusted. A second write within one tick of the file system's clock leaves the
+ * same stat (git calls such a file "racily clean"). The coarsest tick, of FAT, is 2 s.
  */
 const SETTLE_MS = 2500;
-/** Looks on request keep this distance, so that made-up tokens cost next to nothing. */
+/** Milliseconds between two checks on request, because each request with an invented token asks for one. */
 const LOOK_MS = 50;
 
-/** Never keeps the process alive. */
+/** Starts to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   const {
     paths,
@@ -116,31 +116,31 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   let changedAt = 0;
   let readAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
-  let closed = false;
+  let isClosed = false;
   let running = Promise.resolve();
   let next: Promise<void> | undefined;
   let timer = setTimeout(poll, pollMs).unref();
 
   async function poll(): Promise<void> {
     await look();
-    if (!closed) timer = setTimeout(poll, pollMs).unref();
+    if (!isClosed) timer = setTimeout(poll, pollMs).unref();
   }
 
-  /** Looks one after the other, so that no read that began earlier counts after a later one. */
+  /** Runs checks one after the other, so that no earlier read replaces the result of a later one. */
   function look(): Promise<void> {
     next ??= running.then(async () => {
-      const early = lookedAt + Math.min(LOOK_MS, pollMs) - clock();
-      if (early > 0) await sleep(early);
+      const delay = lookedAt + Math.min(LOOK_MS, pollMs) - clock();
+      if (delay > 0) await sleep(delay);
       next = undefined;
       lookedAt = clock();
-      const content = await readIfItMayDiffer();
-      if (content !== undefined && !closed) await consider(content);
+      const content = await readIfChangePossible();
+      if (content !== undefined && !isClosed) await applyContent(content);
     });
     running = next;
     return next;
   }
 
-  async function readIfItMayDiffer(): Promise<Content | undefined> {
+  async function readIfChangePossible(): Promise<Content | undefined> {
     try {
       const stats = await Promise.all(paths.map((path) => stat(path, { bigint: true })));
       const now = clock();
@@ -149,7 +149,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       else if (!isDue(now, stats)) return undefined;
       signature = current;
       readAt = now;
-      for (const [index, path] of paths.entries()) check(path, stats[index] as BigIntStats, mostBytes);
+      for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, mostBytes);
       return contentOf(await Promise.all(paths.map((path) => readFile(path))));
     } catch (error) {
       signature = '';
@@ -158,15 +158,15 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   }
 
   /**
-   * Whether to read although the stat is the same. A large file is read at growing distances, until its stat can be
-   * trusted.
+   * Returns whether to read files whose stats are the same. A large file is read at growing distances, until its stat
+   * can be trusted.
    */
   function isDue(now: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= SMALL)) return now - changedAt <= SETTLE_MS || now - readAt >= REREAD_MS;
     return readAt - changedAt <= SETTLE_MS && now - readAt >= readAt - changedAt;
   }
 
-  async function consider(content: Content): Promise<void> {
+  async function applyContent(content: Content): Promise<void> {
     const { reloads, reloadFailures } = status;
     confirmed = content.key === suspectKey ? confirmed + 1 : 1;
     suspectKey = content.key;
@@ -174,7 +174,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // Bad content stays bad until it changes.
+    // This content has been reported, and stays invalid until it changes.
     if (confirmed > confirmations) return;
     if (content.files === undefined && (confirmed < confirmations || (content.isMissing && liveKey === undefined)))
       return;
@@ -196,13 +196,13 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     look,
     status: () => status,
     close() {
-      closed = true;
+      isClosed = true;
       clearTimeout(timer);
     },
   };
 }
 
-// ctime and inode: an edit that restores size and mtime (`cp -p`, a mounted secret) still differs in one of them.
+/** Includes ctime and inode: an edit that restores size and mtime (`cp -p`, a mounted secret) changes one of them. */
 function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }

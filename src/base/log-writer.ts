@@ -1,57 +1,62 @@
-// Gathers log lines and writes them to a file descriptor in few writes. A line is written whole or not at all, also
-// when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end of the
-// process.
+// Writes log lines to a file descriptor, many in one write (a batch). Each line is written as a whole or not at all,
+// also when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end
+// of the process.
 import { fstatSync, type Stats, write, writeSync } from 'node:fs';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 
-/** The longest write that a pipe keeps in one piece (POSIX PIPE_BUF). No line is longer. */
+/** The longest write that a pipe does not split (POSIX PIPE_BUF). No line is longer. */
 const PIPE_BUF = 4096;
-/** The longest write to a socket. Linux keeps 32 KiB in one piece. */
+/** The longest write to a socket. Linux does not split 32 KiB. */
 const SOCKET_BATCH = 16 * 1024;
-/** The longest write to a file. Each goes through another thread, which costs 50 us of CPU time whatever its length. */
-const BATCH = 64 * 1024;
-/** Bytes that one UTF-16 unit takes in UTF-8. */
+/** The longest write to a file. Another thread makes it, which costs 50 µs of CPU time for any length. */
+const FILE_BATCH = 64 * 1024;
+/** The most bytes that one UTF-16 unit takes in UTF-8. */
 const MOST_BYTES = 3;
-/** Milliseconds that a line may wait for others. */
+/** Milliseconds that a line may wait for others to join its batch. */
 const LINGER = 50;
-/** Milliseconds until a full pipe is tried again: at 64 KiB a try, 13 MB a second. */
+/** Milliseconds before a write to a full pipe is retried. With 64 KiB a try, this writes 13 MB a second. */
 const RETRY = 5;
-/** Bytes that are held while nobody reads. Lines beyond that are counted and dropped. */
+/** The most bytes that wait to be written. Further lines are dropped and counted. */
 const MAX_HELD = 8 * 1024 * 1024;
-/** Milliseconds that `close` waits for a reader: without any progress, and altogether. */
+/** Milliseconds that `close` waits for a reader that reads nothing. */
 const PATIENCE = 200;
+/** Milliseconds that `close` waits in all. */
 const MOST_PATIENCE = 1000;
 
 export interface LogWriter extends LineSink {
-  /** Writes whole lines of another process as they are. */
+  /** Writes lines of another process without a change. */
   pass(lines: string): void;
-  /** True where a process that inherits the descriptor can make a write to it wait. */
+  /** Is true where another process that has the descriptor can make our writes wait. */
   readonly isShared: boolean;
   /**
-   * Writes all held lines before it returns, or as many as are read within a second; the process ends next. Lines keep
-   * their order, except in a file: a batch that another thread is writing may land behind them.
+   * Writes the lines that are held, within a second at most. Called just before the process ends. Lines keep their
+   * order, except in a file: a batch that another thread is writing may arrive after them.
    */
   close(): void;
-  /** Lines that were dropped since the start because nobody read fast enough. */
+  /** Returns how many lines were dropped since the start, because they were not read fast enough. */
   droppedLines(): number;
 }
 
 export function createLogWriter(fd: number): LogWriter {
   const target = openTarget(fd);
-  /** Whole lines, at most a batch each. */
+  /** Finished batches that wait to be written. */
   const queue: string[] = [];
+  /** The batch that still takes lines. */
   let current = '';
   let currentBytes = 0;
+  /** Bytes of `current` and of the queue. */
   let held = 0;
   let dropped = 0;
+  /** How many of the dropped lines were reported in the log. */
   let reported = 0;
   let buffer = Buffer.alloc(0);
-  /** The batch that is being written, and how many of its bytes are. */
+  /** The batch that is being written. */
   let batch = buffer;
-  let from = 0;
-  /** Another thread is writing, or the pipe is full. */
+  /** How many bytes of `batch` are written. */
+  let written = 0;
+  /** Is true while another thread writes, or while the pipe is full. */
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -85,23 +90,23 @@ export function createLogWriter(fd: number): LogWriter {
     pump();
   }
 
-  /** One batch is written at a time, so they share a buffer: a new one for each costs more than to fill it. */
+  /** Makes the next batch of the queue the one to write. All batches share a buffer, because creating one is slow. */
   function takeBatch(): boolean {
     reportDropped();
     const text = queue.shift();
     if (text === undefined) return false;
-    const room = text.length * MOST_BYTES;
-    if (buffer.length < room) buffer = Buffer.allocUnsafeSlow(room);
+    const size = text.length * MOST_BYTES;
+    if (buffer.length < size) buffer = Buffer.allocUnsafeSlow(size);
     batch = buffer.subarray(0, buffer.write(text));
-    from = 0;
+    written = 0;
     held -= batch.length;
     return true;
   }
 
   function pump(): void {
-    while (!isWaiting && (from < batch.length || takeBatch())) {
-      if (target.isPatient) writeElsewhere();
-      else if (!writeHere()) waitForReader();
+    while (!isWaiting && (written < batch.length || takeBatch())) {
+      if (target.mayBlock) writeInThread();
+      else if (!writeNow()) waitForReader();
     }
   }
 
@@ -115,25 +120,22 @@ export function createLogWriter(fd: number): LogWriter {
     pump();
   }
 
-  /**
-   * Returns false when nothing more fits. Any other error (the reader is gone, the disk is full) drops this batch
-   * alone.
-   */
-  function writeHere(): boolean {
+  /** Returns false when the pipe is full. Any other error (the reader is gone, the disk is full) drops this batch. */
+  function writeNow(): boolean {
     try {
-      target.forbidWaiting?.();
-      from += writeSync(target.fd, batch, from);
+      target.unblock?.();
+      written += writeSync(target.fd, batch, written);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
-      from = batch.length;
+      written = batch.length;
     }
     return true;
   }
 
-  function writeElsewhere(): void {
+  function writeInThread(): void {
     isWaiting = true;
-    write(target.fd, batch, from, (error, written) => {
-      from = error === null ? from + written : batch.length;
+    write(target.fd, batch, written, (error, bytes) => {
+      written = error === null ? written + bytes : batch.length;
       resume();
     });
   }
@@ -149,11 +151,11 @@ export function createLogWriter(fd: number): LogWriter {
 
   function close(): void {
     closeBatch();
-    // Another thread finishes its batch: a file does not keep it waiting, and Node ends no process before its threads.
-    if (target.isPatient) from = batch.length;
+    // The other thread finishes its batch: a file does not block it, and Node waits for its threads at exit.
+    if (target.mayBlock) written = batch.length;
     const end = Date.now() + MOST_PATIENCE;
-    for (let patience = Date.now() + PATIENCE; from < batch.length || takeBatch(); ) {
-      if (writeHere()) patience = Date.now() + PATIENCE;
+    for (let patience = Date.now() + PATIENCE; written < batch.length || takeBatch(); ) {
+      if (writeNow()) patience = Date.now() + PATIENCE;
       else if (Date.now() > Math.min(patience, end)) return;
       else pause(RETRY);
     }
@@ -161,7 +163,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   return {
     write(line) {
-      hold(line, target.longest);
+      hold(line, target.longestLine);
       timer ??= setTimeout(flush, LINGER).unref();
     },
     pass(lines) {
@@ -171,32 +173,33 @@ export function createLogWriter(fd: number): LogWriter {
     flush,
     close,
     droppedLines: () => dropped,
-    isShared: target.forbidWaiting !== undefined,
+    isShared: target.unblock !== undefined,
   };
 }
 
 interface Target {
   readonly fd: number;
-  /** Bytes that a line may have, and a write. */
-  readonly longest: number;
+  /** The most bytes of a line. */
+  readonly longestLine: number;
+  /** The most bytes of a write. */
   readonly batch: number;
-  /** A write may wait, so another thread makes it. Otherwise a write that would wait fails with EAGAIN. */
-  readonly isPatient: boolean;
-  /** Makes the next write fail where it would wait; absent where writes to `fd` never wait. */
-  readonly forbidWaiting?: (() => void) | undefined;
+  /** A write may block, so another thread makes it. Otherwise a write that would block fails with EAGAIN. */
+  readonly mayBlock: boolean;
+  /** Makes the next write fail where it would block; absent where writes to `fd` never block. */
+  readonly unblock?: (() => void) | undefined;
 }
 
 function openTarget(fd: number): Target {
-  const file = { fd, longest: PIPE_BUF, batch: BATCH, isPatient: true };
+  const file = { fd, longestLine: PIPE_BUF, batch: FILE_BATCH, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
-  const impatient = reopen(fd) ?? shareImpatiently(fd);
-  if (impatient === undefined) return file;
-  // A terminal can be stopped, too. Where /proc is missing, libuv has opened it again for this process. Its lines are
-  // for people, so they are never cut.
+  const nonBlocking = reopen(fd) ?? unblockShared(fd);
+  if (nonBlocking === undefined) return file;
+  // A terminal can be stopped, too. Without /proc, libuv has reopened it for this process. Its lines are for people, so
+  // none is cut.
   if (kind.isCharacterDevice())
-    return { ...file, fd: impatient.fd, longest: Number.POSITIVE_INFINITY, isPatient: false };
-  return { ...file, ...impatient, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, isPatient: false };
+    return { ...file, fd: nonBlocking.fd, longestLine: Number.POSITIVE_INFINITY, mayBlock: false };
+  return { ...file, ...nonBlocking, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, mayBlock: false };
 }
 
 function statOf(fd: number): Stats | undefined {
@@ -208,28 +211,27 @@ function statOf(fd: number): Stats | undefined {
   }
 }
 
-type Impatient = Pick<Target, 'fd' | 'forbidWaiting'>;
+type NonBlocking = Pick<Target, 'fd' | 'unblock'>;
 
 /**
- * A blocking write to a pipe that nobody reads would hang its thread, and Node waits for all its threads when the
- * process ends. So O_NONBLOCK is needed. That flag belongs to the open file description, which every process shares
- * that inherited the descriptor. So the file is opened again, which gives this process a description of its own.
+ * Opens the descriptor's file again with O_NONBLOCK. A blocking write to a pipe that is not read would hang its thread,
+ * and Node waits for its threads at exit. The flag belongs to the open file description, which all processes that
+ * inherited the descriptor share. Opening the file again gives this process a description of its own.
  */
-function reopen(fd: number): Impatient | undefined {
+function reopen(fd: number): NonBlocking | undefined {
   const ownFd = reopenWithoutWaiting(fd);
   return ownFd === undefined ? undefined : { fd: ownFd };
 }
 
 /**
- * Sets O_NONBLOCK for all who share the descriptor, and again before each write: libuv clears the flag when it starts a
- * process that inherits the descriptor, and Node clears it when a process ends that found it clear. So the log may be
- * opened before or after workers are started, and the end of the supervisor leaves the flag as it was. A process can
- * still clear it in the microseconds before a write. That is why nobody shares the descriptor with the supervisor
- * (worker-output.ts).
+ * Sets O_NONBLOCK for all processes that share the descriptor, before each write. libuv clears the flag when it starts
+ * a process that inherits the descriptor. Node clears it at the end of a process that found it clear. So the log may be
+ * opened before or after workers start, and the flag is as before when the supervisor has ended. Another process can
+ * still clear the flag in the microseconds before a write, so workers do not share the descriptor (worker-output.ts).
  */
-function shareImpatiently(fd: number): Impatient | undefined {
-  const forbidWaiting = fd === 2 ? stderrUnblocker() : undefined;
-  return forbidWaiting && { fd, forbidWaiting };
+function unblockShared(fd: number): NonBlocking | undefined {
+  const unblock = fd === 2 ? stderrUnblocker() : undefined;
+  return unblock && { fd, unblock };
 }
 
 function pause(milliseconds: number): void {

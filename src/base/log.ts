@@ -1,12 +1,12 @@
-// What the log says and how a line looks: one JSON object a line. Where the bytes go is log-writer.ts.
-// Nothing here ever sees a header value, a body, a query or a token; callers pass facts, by name.
+// Creates log lines: one JSON object a line. log-writer.ts writes them. Callers never pass a header value, a body, a
+// query or a token.
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** `event` is a stable kebab-case name (docs/OPERATING.md lists them); `fields` are JSON-safe facts. */
+/** `event` is a stable kebab-case name from docs/OPERATING.md, and `fields` are its JSON-safe facts. */
 export interface Log {
   debug(event: string, fields?: LogFields): void;
   info(event: string, fields?: LogFields): void;
@@ -17,7 +17,7 @@ export interface Log {
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void;
-  /** Has what was written on its way before it returns; for warnings, errors and the end of the process. */
+  /** Writes all held lines at once: after warnings and errors, and at the end of the process. */
   flush(): void;
 }
 
@@ -31,28 +31,25 @@ export function createLog({ level, sink, now = () => new Date() }: LogOptions): 
   const threshold = LOG_LEVELS.indexOf(level);
   const at = (name: Exclude<LogLevel, 'silent'>) => {
     if (LOG_LEVELS.indexOf(name) < threshold) return () => {};
-    const urgent = name === 'warn' || name === 'error';
+    const isUrgent = name === 'warn' || name === 'error';
     return (event: string, fields: LogFields = {}) => {
       sink.write(lineOf({ time: now().toISOString(), level: name, event, pid: process.pid }, fields));
-      if (urgent) sink.flush();
+      if (isUrgent) sink.flush();
     };
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-function lineOf(naming: LogFields, fields: LogFields): string {
+function lineOf(head: LogFields, fields: LogFields): string {
   try {
-    return `${JSON.stringify({ ...naming, ...fields })}\n`;
+    return `${JSON.stringify({ ...head, ...fields })}\n`;
   } catch (error) {
-    // A cycle, a BigInt, a toJSON that throws: the line says at least what happened.
-    return `${JSON.stringify({ ...naming, unloggable: textOf(error).slice(0, 200) })}\n`;
+    // The fields hold a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
+    return `${JSON.stringify({ ...head, unloggable: textOf(error).slice(0, 200) })}\n`;
   }
 }
 
-/**
- * What the log says of a thrown value: its message, where it was thrown, and what caused it. Never throws, whatever was
- * thrown.
- */
+/** Returns the fields that describe a thrown value: its message, stack and cause. Never throws itself. */
 export function describeError(thrown: unknown): LogFields {
   const fields: Record<string, unknown> = { error: messageOf(thrown) };
   if (!isError(thrown)) return fields;
@@ -68,17 +65,19 @@ export function describeError(thrown: unknown): LogFields {
 
 function messageOf(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return textOf(thrown).slice(0, 1000);
-  // `throw { code: 7, message: 'no such user' }`, and an AggregateError of Node's network has nothing but a code.
+  // Objects such as `{ code: 7, message: 'no such user' }` are thrown, too. An AggregateError of Node's network has
+  // only a code.
   const text = [read(thrown, 'message'), isError(thrown) ? read(thrown, 'code') : undefined].find(
-    (said) => said !== undefined && said !== '',
+    (candidate) => candidate !== undefined && candidate !== '',
   );
   if (text !== undefined) return textOf(text).slice(0, 1000);
   if (isError(thrown)) return '';
-  const whole = textOf(thrown);
-  return (whole === '[object Object]' ? `an object with ${fieldNamesOf(thrown) || 'no fields'}` : whole).slice(0, 1000);
+  const description = textOf(thrown);
+  if (description !== '[object Object]') return description.slice(0, 1000);
+  return `an object with ${fieldNamesOf(thrown) || 'no fields'}`.slice(0, 1000);
 }
 
-/** Their values may be secrets. */
+/** Returns the names alone, because values may be secrets. */
 function fieldNamesOf(object: object): string {
   try {
     return Object.keys(object).slice(0, 20).join(', ');
@@ -95,7 +94,7 @@ function isError(value: unknown): value is Error {
   }
 }
 
-/** A getter may throw, and a proxy may throw at anything. */
+/** Reads a field whose getter may throw. A proxy may throw at each access. */
 function read(object: object, name: string): unknown {
   try {
     return (object as Record<string, unknown>)[name];
@@ -104,7 +103,7 @@ function read(object: object, name: string): unknown {
   }
 }
 
-const NO_TEXT = 'a thrown value that has no text';
+const NO_TEXT = 'a value that cannot be converted to text';
 
 function textOf(value: unknown): string {
   try {

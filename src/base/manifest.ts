@@ -1,4 +1,4 @@
-// Finds the package.json that holds for a file: the one in its folder, or in the nearest folder above.
+// Finds the package.json that applies to a folder: its own, or that of the nearest folder above.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -8,7 +8,7 @@ export interface Manifest {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Undefined: there is no package.json that can be read. */
+/** @returns undefined: no package.json can be read */
 export function nearestManifest(folder: string): Manifest | undefined {
   for (let dir = folder, last = ''; dir !== last; last = dir, dir = dirname(dir)) {
     const path = join(dir, 'package.json');

@@ -1,6 +1,6 @@
-// Compares words as people write and mistype them. The callers choose which words matter.
+// Compares words despite typing errors and spelling. The callers choose which words matter.
 
-/** How many letters must be added, left out, changed, or swapped with the next one, to make one word of the other. */
+/** Counts the edits between two words: a letter added, removed, changed, or swapped with the next. */
 export function editDistance(from: string, to: string): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: to.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= from.length; i++) {
@@ -20,7 +20,7 @@ export function editDistance(from: string, to: string): number {
   return last[to.length] as number;
 }
 
-/** Small letters and digits alone: `expiresAt`, `expires-at` and `EXPIRES_AT` are one word. */
+/** Returns the lower-case letters and digits of a name: `expiresat` for `expiresAt`, `expires-at` and `EXPIRES_AT`. */
 export function lettersOf(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 }

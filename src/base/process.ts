@@ -1,5 +1,4 @@
-// What every process of the service begins with, supervisor or worker: its settings, and a log that is written to the
-// end.
+// Sets up what every process of the service needs, supervisor or worker: its settings and its log.
 import { availableParallelism } from 'node:os';
 import { isatty } from 'node:tty';
 import { parseSettings, SettingsError, secretFlags } from './config.ts';
@@ -12,25 +11,25 @@ import type { Settings } from './settings.ts';
 export interface ProcessBasics {
   readonly settings: Settings;
   readonly log: Log;
-  /** What the log writes to. */
+  /** The destination of the log. */
   readonly sink: LogWriter;
-  /** What the log is painted with, when it is for people. */
+  /** The colours of a log for people; undefined: the log is JSON. */
   readonly ink: Ink | undefined;
-  /** Has every line on its way; the process ends next. */
+  /** Writes all held lines. Called just before the process ends. */
   readonly flush: () => void;
 }
 
-/** Undefined when a setting makes no sense: the one line that says so is written, and the exit code set. */
+/** Returns undefined where a setting is invalid. One line on standard error then says why, and the exit code is set. */
 export function readProcessBasics(): ProcessBasics | undefined {
   const settings = readSettings();
   if (settings === undefined) return undefined;
-  // On Linux and BSD a title takes the place of the command line: what `ps` shows is no secret from here on.
+  // On Linux and BSD the title replaces the command line that `ps` shows, and with it the secret.
   if (secretFlags(process.argv).length > 0) process.title = 'gatefold';
   const { writer: sink, ink } = openLog(settings);
   return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
 }
 
-/** On a terminal it is for people, elsewhere for machines. */
+/** Opens the log. With LOG_FORMAT=auto it is for people on a terminal, and JSON elsewhere. */
 function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undefined } {
   const writer = createLogWriter(2);
   const isTTY = isatty(2);

@@ -1,5 +1,5 @@
-// Bounds how many connections a server keeps: beyond the bound, the one that was added longest ago ends for the next
-// one. Whoever means business is done in a round trip or two, so connections that stand still shut nobody out.
+// Bounds the connections that are in an early state, such as a TLS handshake. Beyond the bound, the one that was added
+// first is destroyed. A real client leaves this state after a round trip or two, so idle ones cannot exclude it.
 import type { Duplex } from 'node:stream';
 
 export interface RecentConnections {
@@ -9,15 +9,15 @@ export interface RecentConnections {
 }
 
 export function createRecentConnections(most: number): RecentConnections {
-  const kept = new Set<Duplex>();
-  const release = (connection: Duplex) => void kept.delete(connection);
+  const connections = new Set<Duplex>();
+  const release = (connection: Duplex) => void connections.delete(connection);
 
   return {
     add(connection) {
-      if (!kept.delete(connection)) connection.once('close', () => release(connection));
-      const [oldest] = kept.size < most ? [] : kept;
+      if (!connections.delete(connection)) connection.once('close', () => release(connection));
+      const [oldest] = connections.size < most ? [] : connections;
       oldest?.destroy();
-      kept.add(connection);
+      connections.add(connection);
     },
     release,
   };

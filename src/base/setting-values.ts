@@ -1,18 +1,16 @@
-// How the value of a setting is written: a parser a kind, from text to what the program works with. Which setting takes
-// which kind is config.ts.
-
+// Parses the values of settings: one parser for each kind of value. settings.ts chooses the kind of each setting.
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
 import { parseRate, RATE_FORM, type Rate } from './rate.ts';
 
-/** What a parser throws: what the value should have been. */
-export class Expected extends Error {}
+/** Thrown by each parser. The message names the form that the value needs: `a path`. */
+export class InvalidValue extends Error {}
 
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Expected(`a whole number from ${min} to ${max}`);
+    if (!(value >= min && value <= max)) throw new InvalidValue(`a whole number from ${min} to ${max}`);
     return value;
   };
 }
@@ -22,59 +20,59 @@ export function portOrOff(text: string): number | undefined {
   try {
     return wholeNumber(0, 65535)(text);
   } catch {
-    throw new Expected('off or a whole number from 0 to 65535');
+    throw new InvalidValue('off or a whole number from 0 to 65535');
   }
 }
 
 export function hostName(text: string): string | undefined {
-  if (/[\s/@,]/.test(text)) throw new Expected('a host name or address');
+  if (/[\s/@,]/.test(text)) throw new InvalidValue('a host name or address');
   return text === '' ? undefined : text.replace(/^\[(.*)\]$/, '$1');
 }
 
 export function folder(cwd: string) {
   return (text: string): string => {
-    if (text === '' || text.includes('\0')) throw new Expected('a path');
+    if (text === '' || text.includes('\0')) throw new InvalidValue('a path');
     return resolve(cwd, text);
   };
 }
 
-/** A path, or nothing. */
+/** Parses a path that may be empty. */
 export function file(cwd: string) {
   return (text: string): string | undefined => {
-    if (isKeyText(text)) throw new Expected('the path of a file');
+    if (isKeyText(text)) throw new InvalidValue('the path of a file');
     return text === '' ? undefined : folder(cwd)(text);
   };
 }
 
-/** A key itself, in the place of its path: no message may have it. */
+/** Detects a private key given in place of its path. No message may show it. */
 export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** Addresses and CIDR blocks, as text: who checks an address against them is http/address.ts. */
+/** Checks a list of addresses and CIDR blocks, and returns it as text. http/address.ts matches against it. */
 export function networks(text: string): readonly string[] {
   const list = listOf(text);
   for (const entry of list) {
     const [address = '', bits, ...rest] = entry.split('/');
-    const most = isIP(address) === 4 ? 32 : 128;
-    const isSound =
+    const mostBits = isIP(address) === 4 ? 32 : 128;
+    const isValid =
       isIP(address) !== 0 &&
       rest.length === 0 &&
-      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most));
-    if (!isSound) throw new Expected('a list of addresses and blocks such as 10.0.0.0/8,::1');
+      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= mostBits));
+    if (!isValid) throw new InvalidValue('a list of addresses and blocks such as 10.0.0.0/8,::1');
   }
   return list;
 }
 
-/** RFC 8555 gives certificates to names; those with a `*` take the dns-01 challenge, and addresses another one. */
+/** Matches host names for RFC 8555. Names with `*` need the challenge dns-01, which is not supported. */
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-/** As many as Let's Encrypt puts into one certificate. */
+/** The most names of one certificate of Let's Encrypt. */
 const MOST_NAMES = 100;
 
 export function hostNames(text: string): readonly string[] {
   const names = listOf(text).map((name) => domainToASCII(name));
   if (names.length > MOST_NAMES || !names.every((name) => HOST_NAME.test(name))) {
-    throw new Expected(
+    throw new InvalidValue(
       `a list of host names such as api.example.com,www.example.com, ${MOST_NAMES} at most, without * and addresses`,
     );
   }
@@ -84,12 +82,13 @@ export function hostNames(text: string): readonly string[] {
 export function addresses(text: string): readonly string[] {
   const list = listOf(text).map((address) => address.replace(/^mailto:/i, ''));
   if (!list.every((address) => /^[^\s@,?]+@[^\s@,?]+$/.test(address)))
-    throw new Expected('an e-mail address, or several with commas');
+    throw new InvalidValue('an e-mail address, or several with commas');
   return list;
 }
 
 export function httpsUrl(text: string): string {
-  if (!URL.canParse(text) || new URL(text).protocol !== 'https:') throw new Expected('a URL that begins with https://');
+  if (!URL.canParse(text) || new URL(text).protocol !== 'https:')
+    throw new InvalidValue('a URL that begins with https://');
   return text;
 }
 
@@ -99,27 +98,28 @@ function listOf(text: string): string[] {
 
 export function oneOf<const T extends string>(values: readonly T[]) {
   return (text: string): T => {
-    if (!(values as readonly string[]).includes(text)) throw new Expected(`one of ${values.join(', ')}`);
+    if (!(values as readonly string[]).includes(text)) throw new InvalidValue(`one of ${values.join(', ')}`);
     return text as T;
   };
 }
 
 export function sessionKey(text: string): string | undefined {
   if (text === '') return undefined;
-  if (text.length < 32) throw new Expected('32 characters or longer');
+  if (text.length < 32) throw new InvalidValue('32 characters or longer');
   return text;
 }
 
 const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** `500ms`, `30s`, `2m`, `1h`; a bare number is seconds, as in the defaults. */
+/** Parses `500ms`, `30s`, `2m`, `1h` to milliseconds. A number without a unit is seconds. */
 export function duration(min: number) {
   return (text: string): number => {
     const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
     const value =
       match === null ? Number.NaN : Math.round(Number(match[1]) * (DURATION_UNITS[match[2] ?? 's'] as number));
-    // Above 2^31 - 1 ms Node's timers fire at once.
-    if (!(value >= min && value <= 86_400_000)) throw new Expected('a time such as 500ms, 30s or 2m, a day at most');
+    // Node's timers fire at once if they are set to more than 2^31 - 1 ms.
+    if (!(value >= min && value <= 86_400_000))
+      throw new InvalidValue('a time such as 500ms, 30s or 2m, a day at most');
     return value;
   };
 }
@@ -135,14 +135,14 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
   mib: 1024 ** 2,
 };
 
-/** Bytes, or `64KiB`, `2MiB` (`k`, `kb`, `m`, `mb` mean the same powers of 1,024). */
+/** Parses `65536`, `64KiB`, `2MiB` to bytes. `k` and `kb` mean KiB, `m` and `mb` mean MiB. */
 export function size(min: number, max: number) {
   return (text: string): number => {
     const match = /^(\d{1,10})([a-z]*)$/i.exec(text);
     const unit = SIZE_UNITS[(match?.[2] ?? '').toLowerCase()];
     const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
     if (!(value >= min && value <= max))
-      throw new Expected(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
+      throw new InvalidValue(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
     return value;
   };
 }
@@ -150,7 +150,7 @@ export function size(min: number, max: number) {
 export function rateOrOff(text: string): Rate | undefined {
   if (text === 'off') return undefined;
   const rate = parseRate(text);
-  if (rate === undefined) throw new Expected(`off or ${RATE_FORM}`);
+  if (rate === undefined) throw new InvalidValue(`off or ${RATE_FORM}`);
   return rate;
 }
 
@@ -160,7 +160,7 @@ export function sizeOrAuto(min: number) {
     try {
       return size(min, Number.MAX_SAFE_INTEGER)(text);
     } catch {
-      throw new Expected(`auto or a size such as 128MiB, ${min} bytes at least`);
+      throw new InvalidValue(`auto or a size such as 128MiB, ${min} bytes at least`);
     }
   };
 }

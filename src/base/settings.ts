@@ -1,5 +1,4 @@
-// The settings: one table, a row a setting. The type `Settings` and the list of rows come from it. It reads no
-// environment.
+// The table of all settings. The type `Settings` is derived from it. config.ts reads the values.
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import {
@@ -22,20 +21,20 @@ import {
 
 export interface Machine {
   readonly cores: number;
-  /** Relative folders are relative to it. Default: the working directory of this moment. */
+  /** Base of relative paths. Default: the current working directory. */
   readonly cwd?: string;
 }
 
 /**
  * @param name the environment variable; the flag has the same name in lower case with dashes
- * @param fallback the value of a setting that is not given, as a person would write it
- * @param secret messages and `gatefold doctor` never show the value
+ * @param fallback the default value, as text
+ * @param secret hides the value from messages and from `gatefold doctor`
  */
 function row<T>(name: string, fallback: string, parse: (text: string) => T, about: string, secret = false) {
   return { name, fallback, parse, about, secret };
 }
 
-/** Times are milliseconds, sizes are bytes. `undefined` is `off`, or empty. */
+/** Parsed times are milliseconds, and sizes are bytes. `undefined` stands for `off`, `auto` and empty values. */
 function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
   return {
     port: row(
@@ -47,10 +46,10 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     /** `undefined`: all interfaces, IPv6 and IPv4. */
     host: row('HOST', '', hostName, 'Address to listen on; empty: all interfaces'),
     workers: row('WORKERS', String(cores), wholeNumber(1, 1024), 'Worker processes; default: the available cores'),
-    /** Absolute, as is `dataDir`: a controller that calls `process.chdir` moves neither. */
+    /** Absolute, like `dataDir`, because a controller may call `process.chdir`. */
     controllersDir: row('CONTROLLERS_DIR', './controllers', folder(cwd), 'The folder of controller files'),
     dataDir: row('DATA_DIR', './data', folder(cwd), 'The folder of the credentials table and the identity providers'),
-    // The text of a body has to fit into one string.
+    // The text of a body must fit into one string.
     bodyLimit: row(
       'BODY_LIMIT',
       '1MiB',
@@ -70,13 +69,13 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'DRAIN_TIMEOUT',
       '30s',
       duration(0),
-      'Longest a worker may take to finish what is under way when it is told to end',
+      'Longest a worker may take to finish its requests when it stops',
     ),
     maxInFlight: row(
       'MAX_IN_FLIGHT',
       '1000',
       wholeNumber(1, 1_000_000),
-      'Requests under way in one worker; more are refused with 503 OVERLOADED',
+      'Requests in progress in one worker; more are refused with 503 OVERLOADED',
     ),
     maxConnections: row(
       'MAX_CONNECTIONS',
@@ -84,12 +83,12 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       wholeNumber(1, 1_000_000),
       'Connections of one worker; beyond it the one that has idled longest is ended',
     ),
-    /** `undefined`: by the limit of the heap. */
+    /** `undefined`: derived from the limit of the heap. */
     bodyBudget: row(
       'BODY_BUDGET',
       'auto',
       sizeOrAuto(64 * 1024),
-      'Bytes of all bodies under way in one worker; more wait or are refused with 503 OVERLOADED',
+      'Bytes of all bodies in progress in one worker; more wait or are refused with 503 OVERLOADED',
     ),
     rateLimit: row(
       'RATE_LIMIT',
@@ -101,7 +100,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'TRUSTED_PROXIES',
       '',
       networks,
-      "Addresses and blocks of the proxies whose X-Forwarded-For tells a client's address",
+      "Addresses and blocks of the proxies whose X-Forwarded-For names a client's address",
     ),
     opsPort: row('OPS_PORT', 'off', portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
     opsHost: row('OPS_HOST', '127.0.0.1', (text) => hostName(text) ?? text, 'Address of the operations port'),
@@ -125,7 +124,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       portOrOff,
       'Port that sends plain HTTP to HTTPS and answers http-01 challenges, 80 by default with DOMAINS; off: none',
     ),
-    /** Both files or none. */
+    /** Set together with `tlsKey`, or not at all. */
     tlsCert: row('TLS_CERT', '', file(cwd), 'PEM file of a certificate and its chain: HTTPS with it'),
     tlsKey: row('TLS_KEY', '', file(cwd), 'PEM file of its private key'),
     docs: row(
@@ -153,7 +152,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'NODE_ENV',
       'production',
       (text) => text === 'development',
-      'development: a 500 answer tells its cause',
+      'development: a 500 answer contains its cause',
     ),
   };
 }
@@ -164,12 +163,12 @@ export type Settings = { readonly [K in keyof Table]: ReturnType<Table[K]['parse
 
 export type SettingRow = ReturnType<typeof row<unknown>> & { readonly key: keyof Settings };
 
-/** @param hasDomains DOMAINS is set: the ports are then those of the web */
+/** @param hasDomains DOMAINS is set, so the default ports are 443 and 80 */
 export function settingRows(machine: Machine, hasDomains = false): readonly SettingRow[] {
   return Object.entries(tableOf(machine, hasDomains)).map(([key, row]) => ({ key: key as keyof Settings, ...row }));
 }
 
-/** Whether the service speaks HTTPS. */
+/** Returns whether the service speaks HTTPS. */
 export function isSecure({ tlsCert, domains }: Pick<Settings, 'tlsCert' | 'domains'>): boolean {
   return tlsCert !== undefined || domains.length > 0;
 }

@@ -1,16 +1,17 @@
-// Which files are read as source: regular files of a bounded size. A name in a folder may lead to a pipe, a device or a
-// file without measure, and a process that reads one of those does nothing else any more.
+// Reads source files: regular files of a bounded size. Reading a pipe, a device or a huge file could block the process
+// for good.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**
- * Reading the types of one MiB takes up to a second on a busy machine. A worker counts as stuck after ten
- * (worker-limits.ts).
+ * The largest source file. Reading the types of one MiB takes up to a second on a busy machine, and a worker counts as
+ * stuck after ten (worker-limits.ts).
  */
 const MOST_BYTES = 4 * 1024 * 1024;
 const SOURCE = /\.[cm]?[jt]s$/;
 
 /**
- * Passes a file that is not there: the import has a better message for that. Packages and data may be of any size.
+ * Refuses what cannot be read as source. A missing file passes, because its import fails with a better message. Files
+ * of packages and files of data may have any size.
  *
  * @throws Error that names the file and what to do
  */
@@ -21,9 +22,9 @@ export function checkSource(path: string): void {
 
 /** @throws Error of the system, or one that names the file and what to do */
 export function readSource(path: string): string {
-  // A device may act when it is opened.
+  // The check comes before the opening, because opening a device may have an effect.
   checkSource(path);
-  // A pipe that has taken its place meanwhile is opened without waiting for a writer.
+  // With O_NONBLOCK, opening does not wait for a writer if a pipe has replaced the file since the check.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     checkStat(path, fstatSync(file));
@@ -33,7 +34,7 @@ export function readSource(path: string): string {
   }
 }
 
-/** Is `readSource` for what is only shown: empty where the file cannot be read. */
+/** Reads a file whose text is only shown to people. Returns an empty text where it cannot be read. */
 export function readSourceOrEmpty(path: string): string {
   try {
     return readSource(path);
@@ -45,13 +46,13 @@ export function readSourceOrEmpty(path: string): string {
 function checkStat(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new Error(`${path} is ${kindOf(stat)} and is not read: put a file in its place`);
   if (stat.size <= MOST_BYTES || !SOURCE.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;
-  const [has, most] = [stat.size, MOST_BYTES].map((bytes) => bytes.toLocaleString('en'));
+  const [size, limit] = [stat.size, MOST_BYTES].map((bytes) => bytes.toLocaleString('en'));
   throw new Error(
-    `${path} has ${has} bytes and is not read: a source file may have ${most}; split it, or make a package of it`,
+    `${path} has ${size} bytes and is not read: a source file may have ${limit}; split it, or make a package of it`,
   );
 }
 
-/** Names the kind of an entry that is no file. */
+/** Names the kind of a folder's entry that is not a regular file. */
 export function kindOf(entry: Pick<Stats, 'isFIFO' | 'isSocket' | 'isDirectory' | 'isSymbolicLink'>): string {
   if (entry.isFIFO()) return 'a named pipe';
   if (entry.isSocket()) return 'a socket';

@@ -1,14 +1,14 @@
-// The last step of replacing a file for good. It knows nothing of what the file is.
+// Makes the replacing of a file durable, as its last step.
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { errorCode } from './failure.ts';
 
-/** A rename survives a power cut only once the folder is on the disk too. */
+/** Writes a folder to the disk. Only then does a rename in it survive a power cut. */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');
   try {
     fsyncSync(handle);
   } catch (error) {
-    // Some file systems cannot sync a folder, and then have nothing to sync.
+    // Some file systems cannot sync a folder, and fail with one of these codes.
     if (!['EINVAL', 'EPERM', 'ENOTSUP'].includes(errorCode(error) ?? '')) throw error;
   } finally {
     closeSync(handle);

@@ -1,5 +1,5 @@
-// What `npm run dev` says on a terminal: the list of what answers when it begins to serve, and at every change what
-// came and went. The groups are told by the supervisor, the URLs are those of `gatefold routes`.
+// Prints the routes of `npm run dev` on a terminal: all of them at the start, and at each change those that were added or
+// removed. The supervisor passes the groups, and the URLs are those of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
@@ -7,9 +7,9 @@ import type { GroupLoad } from '../groups/registry.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
-  /** The groups that serve from now on, with the operations of each. */
+  /** Takes the groups that serve from now on, with the operations of each. */
   groups(loads: Iterable<GroupLoad>): void;
-  /** Requests are answered at this URL. */
+  /** Takes the URL of the service, which answers from now on. */
   opened(url: string): void;
 }
 
@@ -19,17 +19,17 @@ export interface AnnouncerOptions {
   readonly ink: Ink;
   /** Takes a text with its line feed. */
   readonly write: (text: string) => void;
-  /** The page of documents is served. */
+  /** The page at /api/docs is served. */
   readonly hasDocs: boolean;
 }
 
 export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOptions): Announcer {
-  let known = new Map<string, ListedRoute>();
+  let routes = new Map<string, ListedRoute>();
   let isOpen = false;
 
-  function show(routes: readonly ListedRoute[], mark: (verbs: string) => string): string[] {
+  function formatRoutes(shown: readonly ListedRoute[], mark: (verbs: string) => string): string[] {
     const rows = alignColumns(
-      routes.map((route) => [
+      shown.map((route) => [
         verbsOf(route),
         route.path,
         route.operation,
@@ -44,26 +44,28 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOpti
 
   return {
     groups(loads) {
-      const now = new Map(routesOf(loads, dir).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
-      const came = [...now].filter(([key]) => !known.has(key)).map(([, route]) => route);
-      const went = [...known].filter(([key]) => !now.has(key)).map(([, route]) => route);
-      known = now;
-      if (isOpen)
-        write(
-          [...show(came, (verbs) => ink.green(`+ ${verbs}`)), ...show(went, (verbs) => ink.red(`- ${verbs}`))].join(''),
-        );
+      const next = new Map(routesOf(loads, dir).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
+      const added = [...next].filter(([key]) => !routes.has(key)).map(([, route]) => route);
+      const removed = [...routes].filter(([key]) => !next.has(key)).map(([, route]) => route);
+      routes = next;
+      if (!isOpen) return;
+      const lines = [
+        ...formatRoutes(added, (verbs) => ink.green(`+ ${verbs}`)),
+        ...formatRoutes(removed, (verbs) => ink.red(`- ${verbs}`)),
+      ];
+      write(lines.join(''));
     },
     opened(url) {
       isOpen = true;
-      const list = show([...known.values()], ink.green);
-      const none = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
+      const list = formatRoutes([...routes.values()], ink.green);
+      const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
       const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}/api/docs\n` : '';
-      write(`\n${list.length === 0 ? none : list.join('')}${docs}\n`);
+      write(`\n${list.length === 0 ? advice : list.join('')}${docs}\n`);
     },
   };
 }
 
-/** What a group answers; a verb's operation is not listed once more by its name. */
+/** Lists the routes of groups. An operation that a verb chooses is not listed a second time under its name. */
 function routesOf(loads: Iterable<GroupLoad>, dir: string): ListedRoute[] {
   const groups = Array.from(loads, (load) => ({
     ...load,

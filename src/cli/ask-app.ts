@@ -1,5 +1,5 @@
-// The verdict on a request: the question goes to the app itself, over a connection within this process, with operations
-// that do nothing. So this file repeats no rule of the server.
+// Asks the server's own app what it would answer to a request (the verdict), over a connection inside this process. The
+// operations are replaced by ones that do nothing. So this file repeats no rule of the server.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { createLog } from '../base/log.ts';
@@ -18,10 +18,11 @@ import type { Route } from '../http/routes.ts';
 
 export interface Question {
   readonly verb: string;
-  /** As it would stand in the request line. */
+  /** Path and query, as in a request line. */
   readonly target: string;
   /**
-   * `foreign`: a header that no row matches; else the id of a row, or the value of the header; undefined: no header.
+   * `foreign`: a header that matches no credential. Otherwise the id of a credential, or else the value of the header.
+   * Undefined: no header.
    */
   readonly authorization?: string | undefined;
   /** A JSON body to check. */
@@ -30,8 +31,8 @@ export interface Question {
   readonly now: number;
 }
 
-/** What the server answers. */
-interface Answered {
+/** The answer of the server. */
+interface AppAnswer {
   readonly status: number;
   readonly errorCode: string | undefined;
   readonly message: string | undefined;
@@ -39,13 +40,13 @@ interface Answered {
   readonly errors: readonly Problem[] | undefined;
 }
 
-export interface Verdict extends Answered {
+export interface Verdict extends AppAnswer {
   /** An operation, or the handler of an explicit route, would be called. */
   readonly called: boolean;
   /** The reason of a refusal, as the log has it. */
   readonly reason: string | undefined;
   readonly route: Route | undefined;
-  /** Rows above it that fit the path and do not take the verb. */
+  /** The routes before it that match the path but not the verb. */
   readonly passed: readonly Route[];
   readonly page: string;
   readonly slugs: readonly string[];
@@ -53,49 +54,54 @@ export interface Verdict extends Answered {
   /** The group that the server looked for, as the request or the credential names it. */
   readonly sought: string | undefined;
   readonly group: string | undefined;
-  /** No row has the id that the question names, so the question is about a header with this value. */
+  /** No credential has the id in the question, so the question is about a header with this value. */
   readonly isHeaderValue: boolean;
-  /** The name of the credential's row, and its handler group, if it has one. */
+  /** The name of the credential. */
   readonly application: string | undefined;
+  /** The group that answers all requests of the credential. */
   readonly handler: string | undefined;
 }
 
-export interface Asked {
+export interface AskedService {
   readonly settings: Settings;
   readonly groups: Pick<Groups, 'find'>;
 }
 
-/** @throws Error one line, when the credentials table cannot be read */
-export async function askApp(question: Question, asked: Asked): Promise<Verdict> {
-  const verdict = await ask(question, asked);
+/**
+ * Returns what the service would answer.
+ *
+ * @throws Error one line, when the credentials table cannot be read
+ */
+export async function askApp(question: Question, service: AskedService): Promise<Verdict> {
+  const verdict = await ask(question, service);
   if (question.verb !== 'HEAD' || verdict.status < 400) return verdict;
-  // A refusal of HEAD has no body to read the code from; that of GET is the same.
-  const { errorCode, message } = await ask({ ...question, verb: 'GET' }, asked);
+  // A refusal of HEAD has no body with a code. The refusal of GET has the same code.
+  const { errorCode, message } = await ask({ ...question, verb: 'GET' }, service);
   return { ...verdict, errorCode, message };
 }
 
-async function ask(question: Question, { settings, groups }: Asked): Promise<Verdict> {
+async function ask(question: Question, { settings, groups }: AskedService): Promise<Verdict> {
   const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
-  // Without a body to look at, an operation that takes one is only found, and nothing is said of its data.
-  const looks = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
+  // Without a body in the question, the check of an operation that takes one is skipped.
+  const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
   let called = false;
   let exchange: Exchange | undefined;
   let sought: string | undefined;
-  let why: string | undefined;
+  let refusalReason: string | undefined;
   const call = async () => {
     called = true;
     return { status: 200, body: {} };
   };
-  /** The same names, and nothing behind them. */
-  const hollow = (group: Group | undefined): Group | undefined => {
+  /** Returns a group with the same operations, none of which does anything. */
+  const withoutEffects = (group: Group | undefined): Group | undefined => {
     const operations = Array.from(group?.operations ?? [], ([name, real]): [string, Operation] => {
-      return [name, { ...real, method: call, guards: undefined, check: looks ? real.check : undefined }];
+      return [name, { ...real, method: call, guards: undefined, check: checksData ? real.check : undefined }];
     });
     return group && { ...group, operations: new Map(operations) };
   };
   const write = (line: string): void => {
     const { event, reason, error } = JSON.parse(line) as { event: string; reason?: string; error?: string };
-    if (event === 'request-refused' || event === 'request-failed') why ??= reason ?? error;
+    if (event === 'request-refused' || event === 'request-failed') refusalReason ??= reason ?? error;
   };
   const { server } = createApp({
     settings,
@@ -104,7 +110,7 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
       find(page) {
         sought = page;
         const group = groups.find(page);
-        return group instanceof Promise ? group.then(hollow) : hollow(group);
+        return group instanceof Promise ? group.then(withoutEffects) : withoutEffects(group);
       },
     },
     credentials: { identify: () => caller },
@@ -126,7 +132,7 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
     ...answer,
     called,
     isHeaderValue,
-    reason: why,
+    reason: refusalReason,
     route: match?.route,
     passed: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
     page,
@@ -139,7 +145,7 @@ async function ask(question: Question, { settings, groups }: Asked): Promise<Ver
   };
 }
 
-/** Ids that `credentials issue` gives. Tables brought from elsewhere may have others. */
+/** Matches the ids that `credentials issue` creates. Imported tables may have others. */
 const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
 function callerOf(
@@ -161,7 +167,7 @@ function callerOf(
   return { caller: reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason }, isHeaderValue };
 }
 
-async function send(client: Duplex, { verb, target, authorization, data }: Question): Promise<Answered> {
+async function send(client: Duplex, { verb, target, authorization, data }: Question): Promise<AppAnswer> {
   const credential = authorization === undefined ? '' : 'Authorization: explained\r\n';
   const length =
     data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;

@@ -1,6 +1,5 @@
-// The command framework: choosing a command by its first word, its flags and operands, the settings, one answer on
-// standard output as text or JSON, errors in one line on standard error, exit codes. It knows no command; commands.ts
-// lists them.
+// Runs commands: chooses one by its first word, parses flags and settings, prints its answer as text or JSON, reports
+// errors in one line on standard error, and returns the exit code. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,
@@ -13,7 +12,7 @@ import {
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 import type { Settings } from '../base/settings.ts';
 
-/** The first word of the process that loads a folder for a command; not for people. */
+/** The internal first word of the process that loads a folder for a command. */
 export const INSPECTION = 'inspect-folder';
 
 export interface CommandIo {
@@ -22,7 +21,7 @@ export interface CommandIo {
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Standard output is a terminal: it may have colours. */
+  /** Standard output is a terminal, so it may have colours. */
   readonly isTTY: boolean;
   /** Unix milliseconds. */
   readonly now?: () => number;
@@ -30,34 +29,34 @@ export interface CommandIo {
   readonly loadTimeout?: number;
 }
 
-/** 0: all is well; 1: something is wrong, or refused; 2: called wrongly. */
+/** 0: success; 1: a problem was found, or the command refuses; 2: the command line is wrong. */
 export type ExitCode = 0 | 1 | 2;
 
-/** Called wrongly: exit 2. */
+/** The command line is wrong: exit code 2. */
 export class UsageError extends Error {}
 
-/** What stands in the way, as one line for people: exit 1. */
+/** The command cannot do its work. The message is one line for people; exit code 1. */
 export class Refused extends Error {}
 
-/** One command. A file of this room exports it as `command`, and commands.ts has a row for it. */
+/** One command. Its file exports it as `command`, and commands.ts lists it. */
 export interface Command {
-  /** As typed behind `gatefold`: `routes`, `credentials issue`. */
+  /** The words after `gatefold`: `routes`, `credentials issue`. */
   readonly name: string;
-  /** The words behind the name, as help shows them. */
+  /** The words after the name, for help. */
   readonly usage: string;
   readonly about: string;
-  /** A line a flag of its own. */
+  /** One line of help for each of its flags. */
   readonly help: readonly string[];
-  /** Its own flags; `--json`, `--help` and every setting of the server are there already. */
+  /** Its flags, in addition to `--json`, `--help` and every setting of the server. */
   readonly options: FlagOptions;
-  /** Names of the words that must follow; `[NAME]`, last, may be left out. */
+  /** The names of its operands. The last one is optional if it is written `[NAME]`. */
   readonly operands: readonly string[];
-  /** The settings it reads: one of these that makes no sense is refused. Absent: all of them. */
+  /** The settings that it reads. An invalid one of these is refused. Absent: all settings. */
   readonly reads?: readonly (keyof Settings)[];
   readonly run: (call: Call) => Promise<Answer>;
 }
 
-/** Commands behind one first word: `credentials issue`, `credentials list`. */
+/** Commands that share their first word: `credentials issue`, `credentials list`. */
 export interface CommandGroup {
   readonly about: string;
   readonly commands: readonly Command[];
@@ -73,9 +72,9 @@ export interface Entry {
 }
 
 export interface Call {
-  /** Flags that take a value. */
+  /** The values of flags that take one. */
   readonly options: Readonly<Record<string, string | undefined>>;
-  /** Flags without a value, those that were given. */
+  /** The given flags that take no value. */
   readonly flags: ReadonlySet<string>;
   readonly operands: readonly string[];
   /** Folders are absolute. */
@@ -93,10 +92,11 @@ export interface Answer {
   readonly text: string;
   /** Default: 0. */
   readonly exitCode?: ExitCode;
-  /** Lines for standard error. */
+  /** Warnings, one line each, for standard error. */
   readonly complaints?: readonly string[];
   /**
-   * What to do when the answer cannot be printed, where it cannot be repeated; then a closed pipe is a failure, too.
+   * Advice for an answer that cannot be printed and cannot be repeated, such as a token. With it, a closed pipe is a
+   * failure, too.
    */
   readonly ifUnprinted?: string;
 }
@@ -108,7 +108,7 @@ const COMMON_HELP = [
   '--help                 Print this',
 ];
 
-/** Runs the command that the first word names. @param title what stands before that word */
+/** Runs the command that the first word names. @param title the words before it */
 export async function runEntry(
   title: string,
   about: string,
@@ -120,7 +120,7 @@ export async function runEntry(
   try {
     if (name === '--help' || name === '-h' || name === 'help')
       return await print(io.stdout, `${listEntries(title, about, entries)}\n`, 0);
-    const entry = entries.find((known) => known.name === name);
+    const entry = entries.find((candidate) => candidate.name === name);
     if (entry === undefined)
       throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${JSON.stringify(name)}`);
     const { command } = await entry.load();
@@ -148,10 +148,10 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
-    const bad = readings.find(
+    const invalid = readings.find(
       ({ row, problem }) => problem !== undefined && (command.reads?.includes(row.key) ?? true),
     );
-    if (bad?.problem !== undefined) throw new (bad.source === 'flag' ? UsageError : Refused)(bad.problem);
+    if (invalid?.problem !== undefined) throw new (invalid.source === 'flag' ? UsageError : Refused)(invalid.problem);
     const settings = settingsOf(readings);
     const answer = await command.run({
       options: values as Call['options'],
@@ -165,17 +165,17 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     });
     const { complaints = [] } = answer;
     const output = values.json === true ? escapeInvisible(JSON.stringify(answer.json)) : answer.text;
-    const printed = await print(io.stdout, `${output}\n`, answer.exitCode ?? 0, answer.ifUnprinted);
-    if (complaints.length === 0) return printed;
-    return await print(io.stderr, complaints.map((line) => `${title}: ${plain(line)}\n`).join(''), printed);
+    const exitCode = await print(io.stdout, `${output}\n`, answer.exitCode ?? 0, answer.ifUnprinted);
+    if (complaints.length === 0) return exitCode;
+    return await print(io.stderr, complaints.map((line) => `${title}: ${plain(line)}\n`).join(''), exitCode);
   } catch (error) {
     return printFailure(title, error, io);
   }
 }
 
-function checkOperands({ operands }: Command, given: readonly string[]): void {
-  if (given.length > operands.length) throw new UsageError('too many arguments');
-  const missing = operands.slice(given.length).filter((name) => !name.startsWith('['));
+function checkOperands({ operands }: Command, values: readonly string[]): void {
+  if (values.length > operands.length) throw new UsageError('too many arguments');
+  const missing = operands.slice(values.length).filter((name) => !name.startsWith('['));
   if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`);
 }
 
@@ -189,7 +189,7 @@ function listEntries(title: string, about: string, entries: readonly Entry[]): s
     '',
     ...rows,
     '',
-    `${title} COMMAND --help tells more.`,
+    `${title} COMMAND --help shows its flags.`,
   ].join('\n');
 }
 
@@ -207,9 +207,9 @@ function printFailure(title: string, error: unknown, io: CommandIo): Promise<Exi
 }
 
 /**
- * Resolves when the text is on its way. A reader that has seen enough and gone is no failure; a full disk is.
+ * Resolves when the text is written. A reader that closes the pipe early is not a failure, but a full disk is.
  *
- * @throws Refused with `ifUnprinted`, where there is one, whatever the failure
+ * @throws Refused with `ifUnprinted`, for each failure, where it is given
  */
 export function print(
   stream: NodeJS.WritableStream,
@@ -217,17 +217,17 @@ export function print(
   exitCode: ExitCode,
   ifUnprinted?: string,
 ): Promise<ExitCode> {
-  return new Promise((done, refuse) => {
-    // Without a listener a closed pipe would end the process with a stack.
+  return new Promise((resolve, reject) => {
+    // Without a listener, a closed pipe would end the process with a stack trace.
     const fail = (error: Error) => {
-      if (ifUnprinted !== undefined) return refuse(new Refused(`Cannot print: ${error.message}; ${ifUnprinted}`));
-      done((error as NodeJS.ErrnoException).code === 'EPIPE' ? exitCode : 1);
+      if (ifUnprinted !== undefined) return reject(new Refused(`Cannot print: ${error.message}; ${ifUnprinted}`));
+      resolve((error as NodeJS.ErrnoException).code === 'EPIPE' ? exitCode : 1);
     };
     stream.once('error', fail);
     stream.write(text, (error) => {
       if (error) return fail(error);
       stream.off('error', fail);
-      done(exitCode);
+      resolve(exitCode);
     });
   });
 }

@@ -1,4 +1,4 @@
-// Which commands there are, a row each, and `--version`. A command's file is imported only when it is called.
+// Lists the commands, one row each, and answers `--version`. A command's file is imported only when it is called.
 import { version } from '../own-files.ts';
 import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './command.ts';
 
@@ -7,7 +7,7 @@ const COMMANDS: readonly Entry[] = [
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
   { name: 'openapi', about: 'Print the OpenAPI document', load: () => import('./openapi.ts') },
   { name: 'explain', about: 'Say what answers a request, or why nothing does', load: () => import('./explain.ts') },
-  { name: 'doctor', about: 'Look for what is wrong with this installation', load: () => import('./doctor.ts') },
+  { name: 'doctor', about: 'Find what is wrong with this installation', load: () => import('./doctor.ts') },
   { name: 'init', about: 'Make a project of your own', load: () => import('./init.ts') },
   { name: 'new', about: 'Make a controller to edit', load: () => import('./new.ts') },
   {

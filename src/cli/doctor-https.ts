@@ -1,4 +1,4 @@
-// What the doctor says of HTTPS: the certificate that a start would serve with, read by the code that serves it.
+// The doctor's check of HTTPS: reads the certificate with which the service would start, by the code that serves it.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { warningPeriod } from '../https/acme/renewal.ts';
@@ -13,7 +13,7 @@ export function checkHttps({ settings, io }: Installation, report: Report): void
   const now = (io.now ?? Date.now)();
   if (domains.length > 0) return checkOrdered(domains, createTlsFolder(dataDir).certificatePath, now, report);
   if (tlsCert === undefined || tlsKey === undefined) return;
-  const [cert, key] = [tlsCert, tlsKey].map((path) => readOr(path, report));
+  const [cert, key] = [tlsCert, tlsKey].map((path) => readOrReport(path, report));
   if (cert === undefined || key === undefined) return;
   checkReaders(tlsKey, report);
   reportPair(cert, key, tlsCert, now, report);
@@ -26,7 +26,7 @@ function checkOrdered(domains: readonly string[], path: string, now: number, rep
       `there is no certificate for ${domains.join(', ')} yet: a start orders one, and serves when it has come`,
     );
   }
-  const text = readOr(path, report);
+  const text = readOrReport(path, report);
   if (text === undefined) return;
   checkReaders(path, report);
   const facts = reportPair(text, text, path, now, report);
@@ -45,21 +45,21 @@ function reportPair(
     const { facts } = readPair(cert, key);
     const { subject, names, issuer, notBefore, notAfter } = facts;
     const days = Math.floor((notAfter - now) / DAY);
-    // Directories that name hosts in the extension alone leave the subject empty.
-    const about = `for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
+    // Many authorities leave the subject empty and name hosts in the extension alone.
+    const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const end = new Date(notAfter).toISOString().slice(0, 10);
     if (now < notBefore)
       report(
         'wrong',
-        `certificate ${about}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`,
+        `${certificate}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`,
         path,
       );
-    else if (now >= notAfter) report('wrong', `certificate ${about}: expired on ${end}`, path);
+    else if (now >= notAfter) report('wrong', `${certificate}: expired on ${end}`, path);
     else {
       const isSoon = notAfter - now <= warningPeriod(facts);
       report(
         isSoon ? 'warning' : 'note',
-        `certificate ${about}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`,
+        `${certificate}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`,
         path,
       );
     }
@@ -71,7 +71,7 @@ function reportPair(
   }
 }
 
-function readOr(path: string, report: Report): string | undefined {
+function readOrReport(path: string, report: Report): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {

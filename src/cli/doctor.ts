@@ -1,5 +1,5 @@
-// `gatefold doctor`: everything that is wrong or may soon be, a line each, in the order in which a start would fail on
-// it. No line has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor`: reports everything that is wrong or will soon be, one line each, in the order in which a start would
+// fail. No line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
@@ -25,13 +25,13 @@ export const command: Command = {
   help: [],
   options: {},
   operands: [],
-  // What makes no sense is a finding.
+  // An invalid setting is a finding, so none is refused before.
   reads: [],
   run,
 };
 
 export interface Finding {
-  /** `wrong`: exit 1. `warning`: it works, and may soon not. `note`: worth knowing. */
+  /** `wrong`: exit code 1. `warning`: it works now, but may soon fail. `note`: information. */
   readonly level: 'wrong' | 'warning' | 'note';
   readonly topic: string;
   readonly message: string;
@@ -41,13 +41,13 @@ export interface Finding {
 
 export type Report = (level: Finding['level'], message: string, at?: string) => void;
 
-/** What the checks are given. */
+/** The input of the checks. */
 export interface Installation extends Call {
-  /** Or why the folder cannot be loaded. */
+  /** The loaded folder, or the error that says why it cannot be loaded. */
   readonly inspection: Inspection | Error;
 }
 
-/** In the order in which they are told. A check that throws an Error reports its message as wrong. */
+/** The checks, in the order of their findings. The message of an Error that a check throws is a finding, too. */
 const CHECKS: readonly {
   readonly topic: string;
   readonly check: (installation: Installation, report: Report) => void;
@@ -75,33 +75,37 @@ async function run(call: Call): Promise<Answer> {
       report('wrong', (error as Error).message);
     }
   }
-  const count = (level: Finding['level']) => findings.filter((finding) => finding.level === level).length;
-  const wrong = count('wrong');
-  const warnings = count('warning');
+  const countOf = (level: Finding['level']) => findings.filter((finding) => finding.level === level).length;
+  const wrong = countOf('wrong');
+  const warnings = countOf('warning');
   return {
     json: { ok: wrong === 0, wrong, warnings, findings },
-    text: [...findings.map(lineOf(io.cwd, ink, findings)), '', summaryOf(wrong, warnings, ink)].join('\n'),
+    text: [...findings.map(createFormatter(io.cwd, ink, findings)), '', summaryOf(wrong, warnings, ink)].join('\n'),
     exitCode: wrong === 0 ? 0 : 1,
   };
 }
 
-function lineOf(cwd: string, ink: Ink, findings: readonly Finding[]): (finding: Finding, index: number) => string {
-  const heads = alignColumns(findings.map(({ level, topic }) => [level, topic, '']));
+function createFormatter(
+  cwd: string,
+  ink: Ink,
+  findings: readonly Finding[],
+): (finding: Finding, index: number) => string {
+  const starts = alignColumns(findings.map(({ level, topic }) => [level, topic, '']));
   const paints = { wrong: ink.red, warning: ink.yellow, note: ink.dim };
   return ({ level, message, at }, index) => {
-    const [first = '', second = ''] = heads[index] ?? [];
+    const [levelCell = '', topicCell = ''] = starts[index] ?? [];
     const place = at === undefined ? '' : `${shortPlace(at, cwd)}: `;
-    return `${paints[level](first)}  ${second}  ${plain(place + message)}`;
+    return `${paints[level](levelCell)}  ${topicCell}  ${plain(place + message)}`;
   };
 }
 
 function summaryOf(wrong: number, warnings: number, ink: Ink): string {
-  const warned = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
-  if (wrong === 0) return ink.green(`Nothing is wrong${warned}.`);
-  return ink.red(`${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong${warned}.`);
+  const warningCount = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
+  if (wrong === 0) return ink.green(`Nothing is wrong${warningCount}.`);
+  return ink.red(`${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong${warningCount}.`);
 }
 
-/** As in package.json. */
+/** The oldest major version of Node that package.json allows. */
 const OLDEST = 20;
 
 const TYPESCRIPT = {
@@ -135,11 +139,11 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
   }
   for (const { variable, setting } of ignoredVariables(io.env))
     report('warning', `nothing reads ${variable}; the setting is called ${setting}`);
-  const everybody = settings.trustedProxies.find((block) => /\/0+$/.test(block));
-  if (everybody !== undefined)
+  const allAddresses = settings.trustedProxies.find((block) => /\/0+$/.test(block));
+  if (allAddresses !== undefined)
     report(
       'warning',
-      `TRUSTED_PROXIES: ${everybody} is everybody, so each client can write the address that it is limited by`,
+      `TRUSTED_PROXIES: ${allAddresses} is every address, so each client can choose the address that it is limited by`,
     );
 }
 
@@ -150,7 +154,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Whoever can write here runs code as the user of the service. */
+/** Reports who else can write the controllers, because their code runs as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const { mode } = statSync(path);
@@ -164,7 +168,7 @@ function checkWriters(paths: readonly string[], report: Report): void {
 function checkControllers({ settings: { controllersDir: dir, docs }, inspection }: Installation, report: Report): void {
   if (inspection instanceof Error) return;
   for (const { file, reason, onPurpose } of findLookAlikes(dir)) {
-    report(onPurpose ? 'note' : 'warning', `it is no controller: ${reason}`, join(dir, file));
+    report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));
   }
   for (const group of inspection.groups) {
     reportGroup(group, report);
@@ -176,24 +180,24 @@ function checkControllers({ settings: { controllersDir: dir, docs }, inspection 
   }
 }
 
-/** Operations whose data nobody checks, by their reason; results of which the document says nothing. */
+/** Reports operations with unchecked data or undocumented results, one line for each reason. */
 function reportContracts({ operations, path }: LoadedGroup, report: Report): void {
-  const byReason = new Map<string, string[]>();
+  const namesByReason = new Map<string, string[]>();
   const add = (reason: string | undefined, name: string) => {
-    if (reason !== undefined) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+    if (reason !== undefined) namesByReason.set(reason, [...(namesByReason.get(reason) ?? []), name]);
   };
   for (const { name, contract } of operations) {
-    const what = contract?.unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
-    add(contract?.unchecked && `the ${what} not checked: ${contract.unchecked}`, name);
+    const subject = contract?.unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
+    add(contract?.unchecked && `the ${subject} not checked: ${contract.unchecked}`, name);
     add(contract?.undocumented && `the result is not documented: ${contract.undocumented}`, name);
   }
-  for (const [reason, names] of byReason) report('note', `${names.join(', ')}: ${reason}`, path);
+  for (const [reason, names] of namesByReason) report('note', `${names.join(', ')}: ${reason}`, path);
 }
 
 function reportGroup({ ok, error, at, path, operations, unexposed }: LoadedGroup, report: Report): void {
   if (!ok) return report('wrong', `it does not load: ${error}`, at ?? path);
   if (operations.length === 0) report('warning', 'it has no operation, so every request to it fails', path);
-  for (const { name, reason } of unexposed) report('note', `${name} is no operation: ${reason}`, path);
+  for (const { name, reason } of unexposed) report('note', `${name} is not an operation: ${reason}`, path);
 }
 
 function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {
@@ -202,7 +206,7 @@ function checkIdentity({ settings: { dataDir } }: Installation, report: Report):
   const providers = createProviders({ path, log });
   providers.close();
   for (const { name, reason } of providers.refused)
-    report('wrong', `provider ${JSON.stringify(name)} was left out: ${reason}`, path);
+    report('wrong', `provider ${JSON.stringify(name)} was skipped: ${reason}`, path);
   for (const { name, issuer, registration } of providers.list) {
     const admitted = typeof registration === 'string' ? registration : 'by rule';
     report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${admitted}`, path);

@@ -33,8 +33,8 @@ describe('describeError', () => {
       'ECONNREFUSED',
     ],
     ['an error that says nothing', new Error(), ''],
-    ['an object without prototype', Object.create(null), 'a thrown value that has no text'],
-    ['a message that throws', throwing('message'), 'a thrown value that has no text'],
+    ['an object without prototype', Object.create(null), 'a value that cannot be converted to text'],
+    ['a message that throws', throwing('message'), 'a value that cannot be converted to text'],
     ['a stack that throws', throwing('stack'), 'hidden'],
     ['a cause that throws', throwing('cause'), 'hidden'],
     ['a name that is a BigInt', Object.assign(new Error('odd'), { name: 1n }), 'odd'],
@@ -50,7 +50,7 @@ describe('describeError', () => {
           throw new Error('a trap');
         },
       }),
-      'a thrown value that has no text',
+      'a value that cannot be converted to text',
     ],
   ];
   for (const [name, thrown, error] of rows) {

@@ -170,29 +170,29 @@ const ROWS: readonly Row[] = [
   docs('no parameter', '/** @param {string} date */', { refused: /@param date is no parameter of the operation$/ }),
   docs('no name', '/** @param {string} */', { refused: /@param without a name is no parameter of the operation$/ }),
   docs('two types', '/** @param {string} data\n   * @param {number} data */', {
-    refused: /@param data stands here twice: write one$/,
+    refused: /@param data is written twice: write it once$/,
   }),
   docs('two types, one of the parameter', '/** @param {string} data */', {
     params: '/** @type {number} */ data',
-    refused: /@param data has a type already/,
+    refused: /@param data already has a type/,
   }),
-  docs('a field of nothing', '/** @param {string} data.a */', {
-    refused: /@param data\.a is a field of nothing: write @param \{Object\} data before it$/,
+  docs('a field without a parent', '/** @param {string} data.a */', {
+    refused: /@param data\.a has no parent: write @param \{Object\} data before it$/,
   }),
-  docs('a field of a field of nothing', '/** @param {Object} data\n   * @param {string} data.a.b */', {
-    refused: /@param data\.a\.b is a field of nothing/,
+  docs('a field of a missing field', '/** @param {Object} data\n   * @param {string} data.a.b */', {
+    refused: /@param data\.a\.b has no parent/,
   }),
   docs('a field of what has no type', '/** @param data\n   * @param {string} data.a */', {
-    refused: /@param data\.a is a field of what is no Object: write @param \{Object\} data/,
+    refused: /@param data\.a is a field of something that is not an Object: write @param \{Object\} data/,
   }),
   docs('a field of a type', '/** @param {{ a: string }} data\n   * @param {string} data.b */', {
-    refused: /@param data\.b is a field of what is no Object: write all fields in one place/,
+    refused: /@param data\.b is a field of something that is not an Object: write all fields in one place/,
   }),
   docs('a field of a list of texts', '/** @param {string[]} data\n   * @param {string} data[].a */', {
-    refused: /is a field of what is no Object/,
+    refused: /is a field of something that is not an Object/,
   }),
   docs('an entry of no list', '/** @param {Object} data\n   * @param {string} data[].a */', {
-    refused: /@param data\[\]\.a: data is no list: write \{Object\[\]\} data/,
+    refused: /@param data\[\]\.a: data is not a list: write \{Object\[\]\} data/,
   }),
   docs('a type that is not understood, in a parameter', '', {
     params: '/** @type {string, number} */ data',
@@ -245,18 +245,18 @@ const ROWS: readonly Row[] = [
     '@typedef with a field twice',
     '/** @typedef {Object} A\n * @property {string} a\n * @property {number} a */',
     {
-      refused: /@property a stands here twice/,
+      refused: /@property a is written twice: write it once/,
     },
   ),
   typedef('@typedef twice', '/** @typedef {string} A */\n/** @typedef {number} A */', {
-    refused: /@typedef A stands in this file twice/,
+    refused: /@typedef A is written twice in this file: write it once/,
   }),
   typedef('@typedef of a type with fields', '/** @typedef {string} A\n * @property {string} a */', {
-    refused: /@property a is a field of what is no Object/,
+    refused: /@property a is a field of something that is not an Object/,
   }),
   typedef('@callback', '/** @callback A\n * @param {string} a */', { refused: /there is no type A here/ }),
   typedef('@enum', '/** @enum {string} */\nconst A = { B: "b" };', {
-    refused: /A is a value and no type|there is no type A here/,
+    refused: /A is a value and not a type|there is no type A here/,
   }),
 ];
 

@@ -82,11 +82,11 @@ describe('a pattern is taken, and its repetitions can end in so many other ways'
 });
 
 describe('a pattern is refused with its reason', () => {
-  const NO_END = /let each round begin or end with a character that nothing else in it can take, like/;
+  const NO_END = /let each round begin or end with a character that nothing else in it can match, like/;
   const NO_ALTERNATIVES = /let each round have no alternatives/;
-  const GOES_ON = /let no repetition in a round, except its last, take what may come directly after it/;
+  const GOES_ON = /let no repetition in a round, except its last, match what may come directly after it/;
   const ALIKE = /let each begin with a character of its own/;
-  const EMPTY = /let it take at least one character/;
+  const EMPTY = /let it match at least one character/;
   const rows: [pattern: string, reason: RegExp][] = [
     ['^(a+)+$', NO_END],
     ['^(?:[a-z0-9]{1,10}-?){1,10}$', NO_END],
@@ -127,12 +127,12 @@ describe('a pattern is refused with its reason', () => {
     ['^(?:\\p{Ll}|[ա-ֆ]x)*$', ALIKE],
     ['^(?:\\p{Script=Greek}|\\p{Ll}x)*$', ALIKE],
     ['^(?:\\s|[^\\0-\\xff\\u2028\\u2029]x)*$', ALIKE],
-    ['^(.)\\1$', /references to groups are not taken/],
-    ['^(?<a>.)\\k<a>$', /references to groups are not taken/],
+    ['^(.)\\1$', /references to groups are not supported/],
+    ['^(?<a>.)\\k<a>$', /references to groups are not supported/],
     ['^a(?<=b.*)$', /look-behind/],
     [`^${SEVERAL}$`, /a text of 24 characters can take too long/],
-    ['^(?:(?:a{100}){100}){100}$', /stands for more than 5000 characters and groups/],
-    ['^(?:(?:(?:a|b){100}|c){100}|d){100}$', /stands for more than 5000 characters and groups/],
+    ['^(?:(?:a{100}){100}){100}$', /expand to more than 5000 characters and groups/],
+    ['^(?:(?:(?:a|b){100}|c){100}|d){100}$', /expand to more than 5000 characters and groups/],
     ['^(?i:a)$', /flags of a group|Invalid group/],
     ['^[a$', /Invalid regular expression/],
   ];

@@ -76,7 +76,7 @@ describe('a request type that is not understood refuses the file', () => {
     ['a method', operation('{ a(): void }'), /a is a method or an accessor, and has no JSON form/],
     ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
     ['bigint', operation('{ a: bigint }'), /bigint has no JSON form/],
-    ['a field __proto__', operation("{ '__proto__': string }"), /a field __proto__ is not taken/],
+    ['a field __proto__', operation("{ '__proto__': string }"), /a field named __proto__ is not supported/],
     ['a nested one', operation('{ a: { b: Array<symbol> } }'), /symbol has no JSON form/],
     [
       'in another file, with its place',
@@ -101,11 +101,11 @@ describe('a request type that is not understood refuses the file', () => {
       'class Crud<Entity> { created(data: Entity) { return data; } }\ninterface Entity { n?: unknown }\nexport default class XController extends Crud<Map<string, Entity>> {}',
       /a Map has no JSON form/,
     ],
-    ['aliases in a circle', operation('A', 'type A = B;\ntype B = A;'), /needs itself to be known/],
+    ['aliases in a circle', operation('A', 'type A = B;\ntype B = A;'), /depends on itself/],
     [
-      'what is added to the types of another file',
+      'declarations that add to another file',
       operation('A', "import type { A } from './types.ts';\ndeclare module './types.ts' { interface A { b: string } }"),
-      /what is added to the types of another file is not read/,
+      /declarations that add to another file are not read/,
       { 'types.ts': 'export interface A { a: string }' },
     ],
     ['a type that grows without end', operation('G<string>', 'interface G<T> { a?: G<T[]> }'), /grows without end/],
@@ -258,7 +258,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a tag without effect',
       operation('A', 'interface A {\n  /** @minLength 1 */\n  a: number }'),
-      /@minLength is for strings, and this is none/,
+      /@minLength is for strings, and this type is not one/,
     ],
     [
       'a tag without effect on a literal',
@@ -283,7 +283,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a format that is not known',
       operation('A', 'interface A {\n  /** @format phone */\n  a: string }'),
-      /the format phone is not known/,
+      /the format phone is unknown: use one of email/,
     ],
     [
       'a pattern with nested repetitions',
@@ -293,7 +293,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a pattern with bounded repetitions in a bounded one',
       operation('A', 'interface A {\n  /** @pattern ^(?:[a-z0-9]{1,10}-?){1,10}$ */\n  a: string }'),
-      /let each round begin or end with a character that nothing else in it can take, like \(\?:-\[a-z\]\+\)\*/,
+      /let each round begin or end with a character that nothing else in it can match, like \(\?:-\[a-z\]\+\)\*/,
     ],
     [
       'a pattern that is none',

@@ -199,12 +199,12 @@ describe('a constraint that nothing reads refuses the file', () => {
     [
       'before a field of a constant',
       inClass('typeof A', "const A = {\n  /** @minLength 3 */\n  name: 'a',\n};"),
-      /the value A is no constant/,
+      /the value A is not a constant/,
     ],
     [
       'before a member of an enum',
       inClass('A', "declare enum A {\n  /** @minLength 3 */\n  B = 'b',\n}"),
-      /a value of the enum A is no literal/,
+      /a value of the enum A is not a literal/,
     ],
     [
       'before a method of an interface',
@@ -230,11 +230,15 @@ describe('a constraint that nothing reads refuses the file', () => {
       inClass('{ n: /** @isInt */ number }'),
       /@isInt is not read here: write Int or @integer$/,
     ],
-    ['twice', field('/** @minLength 3 @minLength 4 */'), /@minLength stands here twice: write one$/],
+    [
+      'twice',
+      field('/** @minLength 3 @minLength 4 */'),
+      /@minLength is written twice with different values: write it once$/,
+    ],
     [
       'twice, in two comments',
       field('/** @minLength 3 */ /** @minLength 4 */'),
-      /@minLength stands here twice: write one$/,
+      /@minLength is written twice with different values: write it once$/,
     ],
   ];
   for (const [name, source, expected = IDLE] of rows) {

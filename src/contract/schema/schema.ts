@@ -82,7 +82,7 @@ export function createSchemaWriter(): SchemaWriter {
       type: 'array',
       ...(items.length === 0
         ? {}
-        : { prefixItems: items.map(({ shape: of, optional }) => write(optional ? withoutUndefined(of) : of)) }),
+        : { prefixItems: items.map(({ shape, optional }) => write(optional ? withoutUndefined(shape) : shape)) }),
       items: rest === undefined ? false : write(rest),
       ...(required === 0 ? {} : { minItems: required }),
     };

@@ -1,15 +1,15 @@
-// The tags that constrain a value, named as in JSON Schema. A tag that constrains elsewhere, or is nearly one of ours,
-// is an error; all others are remarks. Knows no types.
+// The constraint tags of doc comments, named as in JSON Schema. A tag of another library, or one that is nearly a
+// constraint, is an error. All other tags are remarks and pass. This file knows no types.
 
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
 
-/** The kind of value that a tag constrains; a value of another kind stays as it is. */
+/** The kind of value that a tag constrains. The tag has no effect on values of other kinds. */
 export type Family = 'string' | 'number' | 'array';
 
 interface TagRow {
   readonly for: Family;
-  /** What its value must be; `text` is taken as it stands, `flag` has none. */
+  /** The kind of the tag's own value: `text` is used as written, a `flag` has no value. */
   readonly value: 'count' | 'number' | 'text' | 'flag';
 }
 
@@ -32,10 +32,7 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
 const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
-/**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case, and what to write
- * instead.
- */
+/** Constraints of class-validator, tsoa, typia and JSON Schema that are not read → advice on what to write instead. */
 const FOREIGN_TAGS: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
   min: '@minimum, @minLength or @minItems',
   max: '@maximum, @maxLength or @maxItems',
@@ -83,11 +80,11 @@ const FOREIGN_TAGS: Readonly<Record<string, string | undefined>> = Object.assign
   ),
 } satisfies Record<string, string>);
 
-/** Why a tag that is none of ours is more than a remark; undefined: a remark. */
+/** Why a tag is refused: it looks like a constraint but is not read. Undefined for a constraint and for a remark. */
 export function findTagMistake(name: string, text: string): string | undefined {
-  const plain = name.replace(/^TJS-/i, '');
-  if (plain === name && CONSTRAINTS[name] !== undefined) return undefined;
-  const lower = plain.toLowerCase();
+  const bareName = name.replace(/^TJS-/i, '');
+  if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
+  const lower = bareName.toLowerCase();
   if (!nearestByName.has(lower)) nearestByName.set(lower, findNearest(lower));
   const near = nearestByName.get(lower);
   const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
@@ -100,19 +97,19 @@ export function findTagMistake(name: string, text: string): string | undefined {
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
-/** The constraint that a name differs from by at most two letters. */
+/** The constraint whose name differs by at most two letters. */
 function findNearest(lower: string): string | undefined {
   const distances = Object.keys(CONSTRAINTS).map(
     (constraint) => [editDistance(lower, constraint), constraint] as const,
   );
-  const [letters, near] = distances.reduce((least, one) => (one[0] < least[0] ? one : least));
+  const [letters, near] = distances.reduce((least, pair) => (pair[0] < least[0] ? pair : least));
   return letters <= 2 ? near : undefined;
 }
 
-/** What was found for each name: the tags of a file are few words, again and again. */
+/** Results of findNearest(), because a file repeats the same few tags. */
 const nearestByName = new Map<string, string | undefined>();
 
-/** How many letters are added, taken away or changed; in whichever case they are. */
+/** The edit distance: how many letters are added, removed or changed. The case does not count. */
 function editDistance(a: string, name: string): number {
   const b = name.toLowerCase();
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
@@ -129,13 +126,13 @@ function editDistance(a: string, name: string): number {
   return row[b.length] as number;
 }
 
-/** Whether a tag constrains a value, here or elsewhere; `@format` alone marks a file for prettier. */
+/** Whether a tag is a constraint, or is refused as one. A `@format` without a value marks a file for prettier. */
 export const isConstraint = ([name, text]: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
 /**
- * Why a comment is refused where nothing reads its constraints; undefined: it has none.
- * @param isScript `@type` gives a type there, and what constrains a `@typedef` is read with it
+ * Why a comment is refused at a place where constraints are not read. Undefined: the comment has no constraint.
+ * @param isScript in JavaScript `@type` is no constraint, and the tags of a `@typedef` are read elsewhere
  */
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
@@ -145,7 +142,7 @@ export function findUnreadConstraint(doc: string | undefined, isScript = false):
   return tag === undefined ? undefined : unreadConstraintMessage(tag);
 }
 
-/** Whether a comment matters to what follows although another comment stands between. */
+/** Whether a comment applies to the next token even when another comment comes between. */
 export function appliesAcrossComments(doc: string): boolean {
   const { tags } = readDoc(doc);
   if (tags.some(([name]) => /^(?:typedef|callback|import)$/.test(name))) return false;
@@ -155,7 +152,7 @@ export function appliesAcrossComments(doc: string): boolean {
   );
 }
 
-/** What refuses a constraint where nothing reads it. */
+/** The error text for a constraint at a place where constraints are not read. */
 export const unreadConstraintMessage = ([name, text]: Tag): string =>
   findTagMistake(name, text) ??
   `@${name} can have no effect here: write it in the comment before a property or a type alias`;
@@ -165,7 +162,7 @@ export interface Constraints {
   readonly notes: Notes;
 }
 
-/** @throws Error one line, on a tag that constrains elsewhere or has a value that it cannot have */
+/** @throws Error with one line, on a tag that is refused and on a tag with an invalid value */
 export function readConstraints(doc: string | undefined): Constraints {
   const { text, tags } = readDoc(doc);
   const keywords: Record<string, unknown> = {};
@@ -176,7 +173,8 @@ export function readConstraints(doc: string | undefined): Constraints {
     if (mistake !== undefined) throw new Error(mistake);
     if (row !== undefined) {
       const keyword = readConstraintValue(tag, row, value, tags[i + 1]);
-      if (tag in keywords && keywords[tag] !== keyword) throw new Error(`@${tag} stands here twice: write one`);
+      if (tag in keywords && keywords[tag] !== keyword)
+        throw new Error(`@${tag} is written twice with different values: write it once`);
       keywords[tag] = keyword;
     } else if (tag === 'default') notes.default = parseLooseValue(value.replace(/^'([^'"\\]*)'$/, '"$1"'));
     else if (tag === 'deprecated') notes.deprecated = true;
@@ -204,11 +202,11 @@ function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag |
   return value;
 }
 
-/** Behind a `$` nothing can follow that a value has; a `$` in a class or behind a backslash is a character. */
+/** A pattern with text behind its `$`, so that no value fits. A `$` in a class or behind a backslash is a character. */
 const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
 const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
 
-/** What is no pattern, or more than one, would refuse every value. */
+/** Refuses slashes, quotes, and text behind the pattern: read as part of the pattern they would refuse every value. */
 function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   const fail = (why: string): never => {
     throw new Error(`@pattern ${text}: ${why}`);
@@ -225,7 +223,7 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
     fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
 }
 
-/** JSON where it is some, text otherwise: a default and an example are for people. */
+/** Parses JSON; any other text stays text, because defaults and examples are for readers. */
 function parseLooseValue(text: string): unknown {
   try {
     return JSON.parse(text);

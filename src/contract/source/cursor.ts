@@ -83,7 +83,9 @@ export class Cursor {
     return type;
   }
 
-  /** Index behind a declaration and its `;` or `,`. It includes the next token when that carries a comment beside it. */
+  /**
+   * Index behind a declaration and its `;` or `,`. It includes the next token when that carries a comment beside it.
+   */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
     const { isBesidePrevious, text } = this.list[end] ?? this.token();

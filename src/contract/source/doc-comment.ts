@@ -1,7 +1,7 @@
-// Doc comments: their text and their tags, as TypeScript reads them. Which tags mean something is for others.
+// Splits doc comments into their text and their tags, as TypeScript does. This file does not know what a tag means.
 
-/** `begins`: nothing else stands before it on its line. `at`: its offset in its comment. */
-export type Tag = readonly [name: string, text: string, begins: boolean, at: number];
+/** A tag of a comment: `isFirstOnLine` when only white space and an asterisk precede it. */
+export type Tag = readonly [name: string, text: string, isFirstOnLine: boolean, offsetInComment: number];
 
 export interface DocComment {
   readonly text: string;
@@ -9,29 +9,26 @@ export interface DocComment {
 }
 
 const WHITE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
-/** A run of white space begins with one of the four of ASCII. */
+/** White space within a line. Like TypeScript, it must begin with an ASCII character. */
 const BLANK = `(?:[\\t\\v\\f ][${WHITE}]*)?`;
 const BREAK = '(?:\\r\\n|[\\n\\r])';
 const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
 const FIRST_TAG = new RegExp(`(?<=^${BLANK})@`);
-/** White space and line breaks, with the asterisk that a line may begin with. */
+/** White space and line breaks, with the asterisk at the start of a line. */
 const GAP = new RegExp(`(?:${BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE}]*)*`, 'y');
 const LINE_HEAD = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
-/** Where a comment is more than text: a line that may begin with a tag, code, a link, a tag behind white space. */
+/** The places in a comment that are not plain text: the start of a line, code, a link, a tag behind white space. */
 const MARK = new RegExp(
   `${BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
     `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE}])(@)(?![\\s${WHITE}])`,
   'gu',
 );
-/** In front of their text may be a type in braces, and of some a name before it. */
+/** Tags that may have a type in braces before their text. Those in the group may have a name before the type. */
 const TYPED =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
-/**
- * @param doc one comment, or several right behind each other: all tags count, and the text of the last one that has
- * some
- */
+/** @param doc one comment or several joined ones; the result has all tags, and the text of the last one with a text */
 export function readDoc(doc: string | undefined): DocComment {
   const comments = doc?.slice(0, -2).split('*/').map(readComment) ?? [];
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
@@ -50,13 +47,13 @@ function readComment(comment: string): DocComment {
     at = body[i] === '@' ? i : findNextTag(body, i, true);
   }
   const tags = marks.map(({ at, name, end }, i): Tag => {
-    const begins = matchAt(LINE_HEAD, body, at) !== '';
-    return [name, removeLineStarts(body.slice(end, marks[i + 1]?.at)), begins, at + 3];
+    const isFirstOnLine = matchAt(LINE_HEAD, body, at) !== '';
+    return [name, removeLineStarts(body.slice(end, marks[i + 1]?.at)), isFirstOnLine, at + 3];
   });
   return { text: removeLineStarts(body.slice(0, marks[0]?.at)), tags };
 }
 
-/** -1 when there is none. Backticks protect the text of a tag, not the text before the first one. */
+/** The offset of the next tag, or -1. Backticks hide a tag only in the text of another tag. */
 function findNextTag(body: string, from: number, inTag: boolean): number {
   MARK.lastIndex = from;
   for (let mark = MARK.exec(body); mark !== null; mark = MARK.exec(body)) {
@@ -66,7 +63,7 @@ function findNextTag(body: string, from: number, inTag: boolean): number {
   return -1;
 }
 
-/** Behind the braces there, in which an at sign begins no tag. */
+/** The offset behind a type in braces, in which an at sign begins no tag. */
 function skipType(body: string, from: number, typed: RegExpExecArray | null): number {
   if (typed === null) return from;
   const afterName = from + (typed[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
@@ -75,7 +72,7 @@ function skipType(body: string, from: number, typed: RegExpExecArray | null): nu
   return end < 0 ? from : end;
 }
 
-/** Behind the bracket that closes the one there; -1 when there is none, or nothing closes it. @param pair `{}` */
+/** The offset behind the bracket that closes the one at `from`; -1 without such a pair. The last parameter is `{}`. */
 export function findBracketEnd(text: string, from: number, [opening, closing]: string): number {
   let depth = 0;
   for (const { 0: piece, index } of text.slice(from).matchAll(/(["'`])(?:\\.|(?!\1)[^\\])*\1|./gs)) {
@@ -91,7 +88,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string {
   return pattern.exec(text)?.[0] ?? '';
 }
 
-/** Without what its lines begin with. */
+/** Removes the white space and the asterisk at the start of each line. */
 const removeLineStarts = (slice: string): string =>
   slice
     .split(/(?:\r\n|[\n\r])[\t\v\f ]*(?:\*[\t\v\f ]?)?/)
@@ -99,7 +96,7 @@ const removeLineStarts = (slice: string): string =>
     .join('\n')
     .trim();
 
-/** The first sentence or paragraph, and the rest. */
+/** Splits a text into its first sentence or paragraph and the rest. */
 export function summaryOf(text: string): { summary: string | undefined; description: string | undefined } {
   if (text === '') return { summary: undefined, description: undefined };
   const end = /\n\s*\n|(?<=[.!?])\s+(?=[^\s])/.exec(text);

@@ -1,10 +1,10 @@
-// Finds and parses the files that a controller and its types are made of. A file counts as own when its real path is
-// not below a `node_modules`. What the process has imported is read as it was imported, so what is checked is what
+// Finds and parses the source files of a controller and its types. Own files are those whose real path is not below a
+// `node_modules`. An imported file is read with the text that the process has imported, so the check fits the code that
 // runs.
 import { realpathSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import type { Loader } from '../types/evaluate.ts';
+import type { Loader } from '../types/look-up.ts';
 import { readTypedefs } from './js-types.ts';
 import { parseModule } from './parse-module.ts';
 import { SourceError } from './source-error.ts';
@@ -12,16 +12,16 @@ import type { Module } from './syntax.ts';
 
 /** The files of a process. */
 export interface SourceFiles {
-  /** The text of a file: as the process has imported it, or as it is now. @throws what reading it throws */
+  /** The text of a file that the process has imported; the current text of another file. @throws the read error */
   textOf(path: string): string;
-  /** The file that Node finds for a specifier that is no relative path. */
+  /** Resolves a specifier that is no relative path, as Node does. */
   resolve(from: string, specifier: string): string | undefined;
-  /** Adds a path that was looked at to what is watched, also one where no file is. */
+  /** Adds a path to the watched ones, even when no file exists there yet. */
   remember(path: string): void;
 }
 
 export interface ImportedFiles extends SourceFiles {
-  /** The own files that the process has imported so far. */
+  /** All own files that the process has imported. */
   imported(): Iterable<string>;
 }
 
@@ -31,7 +31,7 @@ export interface TypeFiles {
   readonly load: Loader;
 }
 
-/** A file whose syntax is not followed. */
+/** The syntax of a file cannot be parsed. */
 export class UnreadableFile extends Error {
   readonly path: string;
   readonly source: string;
@@ -44,7 +44,7 @@ export class UnreadableFile extends Error {
   }
 }
 
-/** Parsed files are large; what many controllers share is kept, the rest is read again. */
+/** Bounds the cache, because parsed files are large. Files that many controllers share stay in it. */
 const MAX_CACHED = 50;
 export const SOURCE = /\.[mc]?[tj]s$/;
 const PACKAGES = /[\\/]node_modules[\\/]/;
@@ -85,19 +85,21 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
   return { read, load };
 }
 
-/** `./x.ts` as it is; `./x.js` may mean `./x.ts` and `./x` either, as TypeScript allows. Types before code. */
+/**
+ * The files that a relative path can mean in TypeScript: `./x.js` and `./x` may be `./x.ts`. Types come before code.
+ */
 function listCandidates(plain: string): string[] {
   const [, bare, kind] = /^(.*)\.([mc]?)js$/.exec(plain) ?? [];
   if (bare !== undefined) return [`${bare}.${kind}ts`, `${bare}.d.${kind}ts`, plain];
   return SOURCE.test(plain) ? [plain] : [`${plain}.ts`, `${plain}.d.ts`, `${plain}/index.ts`, `${plain}.js`];
 }
 
-/** Undefined where nothing can be meant: a pipe or a device is refused when it is read. */
+/** Whether the path exists and is no folder. A pipe or a device is refused later, when it is read. */
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
 }
 
-/** Whether a package of that name is below a `node_modules`; one that is linked there from elsewhere is own source. */
+/** Whether the specifier is an installed package. A package linked from elsewhere is not: its files are own files. */
 function isInstalled(from: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
   for (let dir = dirname(from), previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {
@@ -116,12 +118,12 @@ function parseFile(path: string, source: string): Module {
   }
 }
 
-/** Plain JavaScript has its types in comments. */
+/** Adds the types that JavaScript declares in comments. */
 function addTypedefs(module: Module): Module {
   const { declarations, imports } = readTypedefs(module);
   const merged: Module['declarations'] = new Map([...module.declarations, ...declarations]);
   const exports = new Map(module.exports);
-  // Each `@typedef` is exported.
+  // TypeScript exports each `@typedef`.
   for (const name of declarations.keys()) if (!exports.has(name)) exports.set(name, name);
   return { ...module, declarations: merged, imports: new Map([...imports, ...module.imports]), exports };
 }

@@ -1,5 +1,5 @@
-// The types of plain JavaScript, out of its JSDoc comments: `@typedef`, `@import`, and of a function `@param` and
-// `@returns`. A form that is not understood is an error, or a type that is refused where it is read.
+// Reads the types of JavaScript files from JSDoc comments: `@typedef`, `@import`, and `@param` and `@returns` of
+// functions. A form that is not supported is an error, or a type that is refused where a request needs it.
 import { isConstraint, unreadConstraintMessage } from './constraint-tags.ts';
 import { findBracketEnd, readDoc, type Tag } from './doc-comment.ts';
 import { parseJsdocType, splitType, stripBraces } from './jsdoc-type.ts';
@@ -14,31 +14,31 @@ export interface Typedefs {
 export function readTypedefs({ source, docOffsets }: Pick<Module, 'source' | 'docOffsets'>): Typedefs {
   const declarations = new Map<string, readonly Declaration[]>();
   const imports = new Map<string, Import>();
-  for (const at of docOffsets) {
-    const doc = source.slice(at, source.indexOf('*/', at) + 2);
+  for (const offset of docOffsets) {
+    const doc = source.slice(offset, source.indexOf('*/', offset) + 2);
     if (!/@(?:typedef|import)\b/.test(doc)) continue;
     const { text, tags } = readDoc(doc);
     for (const [name, value] of tags) if (name === 'import') readImport(value, imports);
     for (const [i, tag] of tags.entries()) {
       if (tag[0] !== 'typedef') continue;
-      const typedef = readTypedef(tags, i, at);
+      const typedef = readTypedef(tags, i, offset);
       if (typedef === undefined) continue;
       const { name, constraints } = typedef;
       const type = declarations.has(name)
-        ? createMistake(`@typedef ${name} stands in this file twice`, at)
+        ? createMistake(`@typedef ${name} is written twice in this file: write it once`, offset)
         : typedef.type;
-      declarations.set(name, [createAlias(name, type, readTemplates(tags), `${text}${constraints}`, at + tag[3])]);
+      declarations.set(name, [createAlias(name, type, readTemplates(tags), `${text}${constraints}`, offset + tag[3])]);
     }
   }
   return { declarations, imports };
 }
 
-/** A tag of these declares something, and constrains nothing before it. */
+/** Tags that declare something. Constraint tags behind one belong to it, up to the next declaring tag. */
 const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
 const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'prop';
 const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/** The alias that the tag there declares, with the tags that constrain it. Undefined when it has no name. */
+/** Reads the alias that the tag at `i` declares, with its constraint tags. Undefined for a tag without a name. */
 function readTypedef(
   tags: readonly Tag[],
   i: number,
@@ -50,7 +50,7 @@ function readTypedef(
   const end = tags.findIndex(([other], j) => j > i && DECLARING_TAG.test(other) && !/^prop/.test(other));
   const members = tags.slice(i + 1, end < 0 ? undefined : end);
   const fields = members.flatMap((tag, j) =>
-    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), tags: collectConstraints(members, j + 1) }] : [],
+    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), constraints: collectConstraints(members, j + 1) }] : [],
   );
   const inner = members.find(([other]) => other === 'type')?.[1];
   const node = parseJsdocType(type ?? (inner === undefined ? 'Object' : stripBraces(inner)), at + (tags[i] as Tag)[3]);
@@ -65,20 +65,20 @@ function readTypedef(
   };
 }
 
-/** Behind a tag that declares something that cannot be constrained. */
+/** Whether the tag at `i` belongs to a declaration that cannot have constraints, such as a `@callback`. */
 function belongsToOtherTag(tags: readonly Tag[], i: number): boolean {
-  const declares = tags.slice(0, i).findLast(([name]) => DECLARING_TAG.test(name));
-  return declares !== undefined && !/^(?:typedef|prop)/.test(declares[0]);
+  const owner = tags.slice(0, i).findLast(([name]) => DECLARING_TAG.test(name));
+  return owner !== undefined && !/^(?:typedef|prop)/.test(owner[0]);
 }
 
-/** The tags that constrain what the tag before them declares: up to the next one that declares. */
+/** The constraint tags from `from` to the next declaring tag, written as in a comment. */
 function collectConstraints(tags: readonly Tag[], from: number): string {
   const end = tags.findIndex(([name], i) => i >= from && DECLARING_TAG.test(name));
   const between = tags.slice(from, end < 0 ? undefined : end).filter(([name]) => name !== 'type');
-  return between.map(([name, text, begins]) => `${begins ? '\n' : ' '}@${name} ${text}`).join('');
+  return between.map(([name, text, isFirstOnLine]) => `${isFirstOnLine ? '\n' : ' '}@${name} ${text}`).join('');
 }
 
-/** `@template T, U`, `@template {string} T - text`. */
+/** Reads `@template T, U` and `@template {string} T - text`. */
 function readTemplates(tags: readonly Tag[]): TypeParam[] {
   return tags.flatMap(([name, text]) => {
     const names =
@@ -109,15 +109,15 @@ function readImport(text: string, imports: Map<string, Import>): void {
   const [, defaultName, names, namespaceName, , from] = match as unknown as (string | undefined)[];
   if (defaultName !== undefined) imports.set(defaultName, { from: from as string, name: 'default' });
   if (namespaceName !== undefined) imports.set(namespaceName, { from: from as string, name: '*' });
-  for (const one of names?.split(',') ?? []) {
-    const [outer, local = outer] = one.trim().split(/\s+as\s+/);
+  for (const specifier of names?.split(',') ?? []) {
+    const [outer, local = outer] = specifier.trim().split(/\s+as\s+/);
     if (outer) imports.set(local as string, { from: from as string, name: outer });
   }
 }
 
 /**
- * The types that the comment of a function gives to its parameters. @throws SourceError on a form that is not
- * understood
+ * Adds the types in the comment of a function to its parameters.
+ * @throws SourceError on a form that is not supported
  */
 export function withDocTypes(params: readonly Param[], doc: string | undefined, at: number): readonly Param[] {
   const { tags } = readDoc(doc);
@@ -134,43 +134,45 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
   for (const [i, field] of findChildren('', fields).entries()) {
     const type = buildType(field, fields, 'param');
     if (type === undefined) continue;
-    // A pattern has no name; its tag is found by its place.
-    const named = params.findIndex(({ name }) => name === field.path);
-    const index = named >= 0 ? named : params[i]?.name === '' ? i : -1;
+    // A destructuring pattern has no name, so the position of its tag decides.
+    const sameName = params.findIndex(({ name }) => name === field.path);
+    const index = sameName >= 0 ? sameName : params[i]?.name === '' ? i : -1;
     if (index < 0) fail(`@param ${field.path || 'without a name'} is no parameter of the operation`);
-    if (typedParams[index]?.type !== undefined) fail(`@param ${field.path} has a type already: write one`);
+    if (typedParams[index]?.type !== undefined) fail(`@param ${field.path} already has a type: write only one`);
     typedParams[index] = { ...(params[index] as Param), type, typeEnd: at, optional: field.optional };
   }
   return typedParams;
 }
 
-/** `created(/** @type {T} *\/ data)` */
+/** Reads the type in `created(/** @type {T} *\/ data)`. */
 function readInlineType(param: Param, at: number): Param {
   const text = readDoc(param.doc).tags.find(([tag]) => tag === 'type')?.[1];
   return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
+/** The result type in the comment of a function. */
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
   const tag = readDoc(doc).tags.find(([name]) => name === 'returns' || name === 'return');
   const type = tag === undefined ? undefined : splitType(tag[1]).type;
   return type === undefined ? undefined : parseJsdocType(type, at);
 }
 
-// Parameters and properties, one a tag; a dotted name is a field of the one before its dot
+// Fields: each tag describes one, and a dotted name is a field of the name before its dot
 
 interface Field {
-  /** `data.items.name`; the `[]` of a list is in `written`. */
+  /** The dotted name without `[]`: `data.items.name`. */
   readonly path: string;
+  /** The name as written: `data.items[].name`. */
   readonly written?: string;
   readonly type: TypeNode | undefined;
   readonly optional: boolean;
   readonly text: string;
   readonly at: number;
-  /** Those that constrain it. */
-  readonly tags?: string;
+  /** The constraint tags of the field, written as in a comment. */
+  readonly constraints?: string;
 }
 
-/** `{T} name - text`, `{T} [name=1]`, `{T=} name`, `name {T}` */
+/** Reads `{T} name - text`, `{T} [name=1]`, `{T=} name` and `name {T}`. */
 function readField(text: string, at: number): Field {
   const beforeName = splitType(text);
   const end = beforeName.rest.startsWith('[') ? findBracketEnd(beforeName.rest, 0, '[]') : -1;
@@ -192,27 +194,28 @@ const parentPath = ({ path }: Field): string => path.slice(0, Math.max(path.last
 const findChildren = (parent: string, fields: readonly Field[]): readonly Field[] =>
   fields.filter((field) => parentPath(field) === parent);
 
-/** Why these are not understood: one stands twice, or is the field of nothing. */
+/** Why the fields are refused: a name is written twice, or its parent is missing. */
 function findFieldMistake(fields: readonly Field[], tag: string): string | undefined {
   for (const [i, { path, type }] of fields.entries()) {
-    if (fields.findIndex((field) => field.path === path) !== i) return `@${tag} ${path} stands here twice: write one`;
+    if (fields.findIndex((field) => field.path === path) !== i)
+      return `@${tag} ${path} is written twice: write it once`;
     const parent = parentPath({ path } as Field);
     if (parent !== '' && type !== undefined && !fields.some((field) => field.path === parent))
-      return `@${tag} ${path} is a field of nothing: write @${tag} {Object} ${parent} before it`;
+      return `@${tag} ${path} has no parent: write @${tag} {Object} ${parent} before it`;
   }
   return undefined;
 }
 
-/** Its type with the fields below it, which only an object has, or a list of objects. */
+/** The type of a field with the fields below it. Only an object and a list of objects can have some. */
 function buildType({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
   const children = findChildren(path, fields);
   const isList = type?.kind === 'array';
   const element = isList ? type.element : type;
   const isObject = element?.kind === 'word' && (element.name === 'any' || element.name === 'object');
   if (isObject && children.length > 0) {
-    const listed = children.find(({ written }) => written?.startsWith(`${path}[]`));
-    if (listed !== undefined && !isList)
-      return createMistake(`@${tag} ${listed.written}: ${path} is no list: write {Object[]} ${path}`, at);
+    const listChild = children.find(({ written }) => written?.startsWith(`${path}[]`));
+    if (listChild !== undefined && !isList)
+      return createMistake(`@${tag} ${listChild.written}: ${path} is not a list: write {Object[]} ${path}`, at);
     const node: TypeNode = {
       kind: 'object',
       members: children.map((child) => buildMember(child, path, fields, tag)),
@@ -223,14 +226,14 @@ function buildType({ path, type, at }: Field, fields: readonly Field[], tag: str
   const [typed] = children.filter((child) => child.type !== undefined);
   if (typed === undefined) return type;
   const cure = type === undefined ? `write @${tag} {Object} ${path}` : 'write all fields in one place';
-  return createMistake(`@${tag} ${typed.path} is a field of what is no Object: ${cure}`, at);
+  return createMistake(`@${tag} ${typed.path} is a field of something that is not an Object: ${cure}`, at);
 }
 
 function buildMember(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
-  const { path, optional, text, tags = '', at } = field;
+  const { path, optional, text, constraints = '', at } = field;
   const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
-  // Behind a tag code is no tag; before the first one it may be.
-  const doc = toComment((text === '' ? '' : `@description ${text}`) + tags);
+  // Backticks hide a tag only in the text of another tag, so the text becomes a @description.
+  const doc = toComment((text === '' ? '' : `@description ${text}`) + constraints);
   return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], hasBody: false, at };
 }

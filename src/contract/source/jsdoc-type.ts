@@ -1,5 +1,5 @@
-// A type as JSDoc writes it: what is in the braces of a tag. The parser of TypeScript reads it once JSDoc's own signs
-// are gone; a form that is not understood becomes a type that is refused where it is read.
+// Parses a JSDoc type, the text in the braces of a tag. JSDoc's own signs are translated first, then the TypeScript
+// parser reads the text. A form that is not supported becomes a type that is refused where a request needs it.
 import { Cursor } from './cursor.ts';
 import { findBracketEnd } from './doc-comment.ts';
 import { parseType } from './parse-types.ts';
@@ -7,7 +7,7 @@ import { SourceError } from './source-error.ts';
 import type { NameNode, TypeNode } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
-/** `{T} rest`; a brace that nothing closes is a type that is not understood. */
+/** Splits `{T} rest`. With an unclosed brace the whole text is the type, which is then refused. */
 export function splitType(text: string): { type: string | undefined; rest: string } {
   const trimmed = text.trim();
   const end = findBracketEnd(trimmed, 0, '{}');
@@ -15,7 +15,7 @@ export function splitType(text: string): { type: string | undefined; rest: strin
   return { type: trimmed.slice(1, end - 1).trim(), rest: trimmed.slice(end).trim() };
 }
 
-/** `{T}`, and `T` alone. */
+/** Returns the `T` of `{T}` and of `T` alone. */
 export const stripBraces = (text: string): string => splitType(text).type ?? text;
 
 export function parseJsdocType(text: string, at: number): TypeNode {
@@ -34,21 +34,21 @@ export function parseJsdocType(text: string, at: number): TypeNode {
 }
 
 /**
- * JSDoc's own signs as TypeScript: `*` and `?` are anything, `?T` and `T?` may be null, `!T` is T, `Array.<T>` is
- * `Array<T>`.
+ * Writes JSDoc's own signs as TypeScript: `*` and `?` as `any`, `?T` and `T?` as `T | null`, `!T` as `T`, `Array.<T>`
+ * as `Array<T>`.
  */
 function replaceJsdocSigns(text: string): string {
   const { list } = tokenize(text);
-  let plain = text;
+  let translated = text;
   for (let i = list.length - 2; i >= 0; i--) {
     const { kind, at } = list[i] as Token;
     const sign = kind === Kind.punctuation ? translateSign(list, i) : undefined;
-    if (sign !== undefined) plain = plain.slice(0, at) + sign + plain.slice(at + 1);
+    if (sign !== undefined) translated = translated.slice(0, at) + sign + translated.slice(at + 1);
   }
-  return plain;
+  return translated;
 }
 
-/** Undefined for a sign that TypeScript has too. */
+/** @returns undefined for a sign that has the same meaning in TypeScript */
 function translateSign(list: readonly Token[], i: number): string | undefined {
   const { text } = list[i] as Token;
   const nextText = (list[i + 1] as Token).text;
@@ -61,7 +61,7 @@ function translateSign(list: readonly Token[], i: number): string | undefined {
   return nextText === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
 }
 
-/** What names mean in a script; all places are that of the comment. */
+/** Gives names their JavaScript meaning (`String` is `string`), and all nodes the offset of the comment. */
 function translateNames<T>(node: T, at: number): T {
   if (Array.isArray(node)) return node.map((item) => translateNames(item, at)) as T;
   if (typeof node !== 'object' || node === null) return node;

@@ -1,4 +1,4 @@
-// A declaration out of its parts, and the body of a class or an interface with what it extends.
+// Creates declarations, and parses the body of a class or an interface with the types that it extends.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { Declaration, TypeNode } from './syntax.ts';
@@ -26,12 +26,12 @@ export function createDeclaration(
   };
 }
 
-/** The name that stands in a class expression; undefined: it has none. */
+/** Parses the name of a class; undefined when the class has none. */
 export function parseClassName(c: Cursor): string | undefined {
   return c.isName() && !c.is('extends') && !c.is('implements') ? c.expectName() : undefined;
 }
 
-/** From behind the name of a class or an interface to behind its closing brace. */
+/** Parses a class or an interface from behind its name to behind its closing brace. */
 export function parseBody(
   c: Cursor,
   kind: 'interface' | 'class',

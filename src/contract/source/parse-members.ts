@@ -1,4 +1,4 @@
-// The members of types, of classes and of objects that are values, with the parameters of their functions. Bodies and
+// Parses the members of object types, classes and object literals, and the parameters of functions. Function bodies and
 // values are stepped over.
 import type { Cursor } from './cursor.ts';
 import { SourceError } from './source-error.ts';
@@ -10,7 +10,7 @@ export type MemberHolder = 'type' | 'class' | 'value';
 const MODIFIERS = new Set(
   'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
 );
-/** These need their member on the same line; alone on a line they are a field. */
+/** Modifiers that need their member on the same line. Alone on a line each is the name of a field. */
 const LINE_BOUND = /^(?:async|declare|accessor|abstract)$/;
 const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
@@ -110,7 +110,7 @@ export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }
 
-/** @returns the name of the first one */
+/** @returns the name of the first decorator */
 export function skipDecorators(c: Cursor): string | undefined {
   let first: string | undefined;
   while (c.accept('@')) {
@@ -122,7 +122,7 @@ export function skipDecorators(c: Cursor): string | undefined {
   return first;
 }
 
-/** Whether a modifier is one, and not itself the name. */
+/** Whether the token can begin a member, so that the word before it is a modifier and not the member's name. */
 function isBeforeMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
   if (kind === Kind.name) return !startsLine || !LINE_BOUND.test(c.token(ahead - 1).text);
@@ -207,7 +207,7 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
   return args;
 }
 
-/** To the `stop` that ends a value, or, with `lines`, to where a line break does. */
+/** Steps over a value up to `stop` or a semicolon. @param endsWithLine a line break can end the value, too */
 export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
   for (const from = c.i; c.i < end; c.i++) {
     if (c.is(stop) || c.is(';')) return;
@@ -228,7 +228,7 @@ export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = f
   }
 }
 
-/** Whether a value can end before the token that is `ahead` of this one: `x`, `)`, `x!`, `x++`. */
+/** Whether a value can end before the token `ahead`, that is with `x`, `)`, `x!` or `x++`. */
 function endsOperand(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead - 1);
   if (kind !== Kind.punctuation) return true;
@@ -237,7 +237,7 @@ function endsOperand(c: Cursor, ahead: number): boolean {
   return /^[)\]}]$/.test(text);
 }
 
-/** `new Map<string, number>()`: its comma ends nothing. A less-than stays where it is. */
+/** Steps over the type arguments of `new Map<string, number>()`, whose comma ends no value. At a less-than it stays. */
 function skipTypeArgs(c: Cursor): void {
   const from = c.i;
   try {

@@ -1,5 +1,5 @@
-// The statements of a file that declare something: imports, exports, types, classes, constants, functions. They are
-// known by their first words; everything else is stepped over.
+// Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. The
+// first words of a statement decide what it is. All other statements are stepped over.
 import { Cursor } from './cursor.ts';
 import { createDeclaration, parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
@@ -27,13 +27,13 @@ interface ModuleContent {
 
 function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
   while (c.i < end) {
-    const before = c.i;
+    const start = c.i;
     const starts = c.i === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
     if (starts) skipDecorators(c);
     if (starts && c.is('import') && c.namespace === '') parseImport(c, content);
     else if (starts && c.is('export')) parseExport(c, content);
     else if (starts && c.isName()) parseDeclaration(c, content);
-    if (c.i === before) c.skip();
+    if (c.i === start) c.skip();
   }
 }
 
@@ -54,7 +54,7 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
   const names: [local: string, outer: string][] = [];
   if (c.isName()) names.push([c.expectName(), 'default']);
   if (c.accept('=')) {
-    // `import Name = Space.Name` leads nowhere, and above all to no global of that name.
+    // `import Name = Space.Name` is not followed. The entry keeps the name from being taken for a global one.
     for (const [local] of names) imports.set(local, { from: 'import =', name: '*' });
     return;
   }
@@ -85,7 +85,7 @@ function parseSpecifiers(c: Cursor): [string, string][] {
 }
 
 function parseExport(c: Cursor, content: ModuleContent): void {
-  const from = c.i;
+  const start = c.i;
   c.i++;
   if (c.is('type') && (c.is('{', 1) || c.is('*', 1))) c.i++;
   if (c.accept('*')) {
@@ -98,37 +98,29 @@ function parseExport(c: Cursor, content: ModuleContent): void {
     const names = parseSpecifiers(c);
     const from = c.accept('from') ? c.expectString() : undefined;
     for (const [local, outer] of names) content.exports.set(outer, from === undefined ? local : { from, name: local });
-  } else if (c.is('default')) parseDefaultExport(c, content, from);
+  } else if (c.is('default')) parseDefaultExport(c, content, start);
   else {
     skipDecorators(c);
-    for (const name of parseDeclaration(c, content, from)) if (c.namespace === '') content.exports.set(name, name);
+    for (const name of parseDeclaration(c, content, start)) if (c.namespace === '') content.exports.set(name, name);
   }
 }
 
-function parseDefaultExport(c: Cursor, content: ModuleContent, from: number): void {
+function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: number): void {
   c.i++;
   skipDecorators(c);
   if (c.is('abstract') && c.is('class', 1)) c.i++;
-  if (
-    c.is('class') ||
-    (c.is('interface') && c.isName(1)) ||
-    c.is('function') ||
-    (c.is('async') && c.is('function', 1))
-  ) {
-    content.exports.set('default', parseDeclaration(c, content, from)[0] ?? 'default');
+  const isFunction = c.is('function') || (c.is('async') && c.is('function', 1));
+  if (isFunction || c.is('class') || (c.is('interface') && c.isName(1))) {
+    content.exports.set('default', parseDeclaration(c, content, statementStart)[0] ?? 'default');
     return;
   }
   const { at } = c.token();
-  const { doc } = c.list[from] as Token;
+  const { doc } = c.list[statementStart] as Token;
   const literalRange = findLiteralRange(c);
   const value = parseValue(c, c.list.length - 1);
   const isName = value?.kind === 'reference' && !value.name.includes('.');
-  content.exports.set(
-    'default',
-    isName
-      ? value.name
-      : addDeclaration(content, createDeclaration(c, 'const', 'default', { literalRange, value, doc, at })),
-  );
+  const name = isName ? value.name : declare(c, content, 'const', 'default', { literalRange, value, doc, at });
+  content.exports.set('default', name);
 }
 
 // Declarations
@@ -141,79 +133,73 @@ function addDeclaration(content: ModuleContent, declaration: Declaration): strin
   return declaration.name;
 }
 
+type Fields = Partial<Declaration>;
+
+function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], name: string, fields: Fields): string {
+  return addDeclaration(content, createDeclaration(c, kind, name, fields));
+}
+
 /**
- * @param statementStart where its statement begins @returns the names that it declares; none when it is no declaration of ours
+ * @param statementStart index of the first token of the statement
+ * @returns the declared names; none for another statement
  */
 function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.i): readonly string[] {
   const docIndex = c.list[statementStart]?.doc === undefined ? c.i : statementStart;
-  const doc = c.list[docIndex]?.doc;
-  const from = c.i;
+  const start = c.i;
   while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).startsLine) c.i++;
-  const parse = DECLARATION_PARSERS[c.token().text];
-  const names = c.isName() && parse !== undefined ? parse(c, content, doc, c.token().at, docIndex) : undefined;
-  if (names === undefined) c.i = from;
+  const parse = PARSERS[c.token().text];
+  const origin = { doc: c.list[docIndex]?.doc, at: c.token().at };
+  const names = c.isName() && parse !== undefined ? parse(c, content, origin, docIndex) : undefined;
+  if (names === undefined) c.i = start;
   return typeof names === 'string' ? [names] : (names ?? []);
 }
 
-type DeclarationParser = (
-  c: Cursor,
-  content: ModuleContent,
-  doc: string | undefined,
-  at: number,
-  docIndex: number,
-) => string | readonly string[] | undefined;
+type Origin = Pick<Declaration, 'doc' | 'at'>;
+/** Adds a declaration and returns its names; undefined for another statement that begins with the same word. */
+type Parser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
+type Names = string | readonly string[] | undefined;
 
-const DECLARATION_PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Object.assign(
-  Object.create(null),
-  {
-    interface: (c, content, doc, at) => {
-      if (!c.isName(1) || c.token(1).startsLine) return undefined;
-      c.i++;
-      return addDeclaration(content, parseBody(c, 'interface', c.expectName(), { doc, at }));
-    },
-    type: (c, content, _doc, at, docIndex) => {
-      if (!c.isName(1) || c.token(1).startsLine || !(c.is('=', 2) || c.is('<', 2))) return undefined;
-      c.i++;
-      const name = c.expectName();
-      const typeParams = parseTypeParams(c);
-      c.expect('=');
-      const type = parseType(c);
-      const doc = c.readDocAt(docIndex);
-      return addDeclaration(
-        content,
-        createDeclaration(c, 'alias', name, {
-          typeParams,
-          type: c.refuseStrayTags(type, docIndex, c.declarationEnd),
-          doc,
-          at,
-        }),
-      );
-    },
-    class: (c, content, doc, at) => {
-      if (!c.isName(1) && !c.is('{', 1)) return undefined;
-      c.i++;
-      return addDeclaration(content, parseBody(c, 'class', parseClassName(c) ?? 'default', { doc, at }));
-    },
-    namespace: parseNamespace,
-    module: parseNamespace,
-    enum: (c, content, doc, at) => parseEnum(c, content, doc, at, 1),
-    const: (c, content, doc, at) =>
-      c.is('enum', 1) ? parseEnum(c, content, doc, at, 2) : parseConstants(c, content, doc, at),
-    let: parseConstants,
-    var: parseConstants,
-    function: parseFunctionDeclaration,
-    async: (c, content, doc, at) => {
-      if (!c.is('function', 1) || c.token(1).startsLine) return undefined;
-      c.i++;
-      return parseFunctionDeclaration(c, content, doc, at);
-    },
-  } satisfies Record<string, DeclarationParser>,
-);
+const PARSERS: { readonly [word: string]: Parser | undefined } = Object.assign(Object.create(null), {
+  interface: (c, content, origin) => {
+    if (!c.isName(1) || c.token(1).startsLine) return undefined;
+    c.i++;
+    return addDeclaration(content, parseBody(c, 'interface', c.expectName(), origin));
+  },
+  type: (c, content, { at }, docIndex) => {
+    if (!c.isName(1) || c.token(1).startsLine || !(c.is('=', 2) || c.is('<', 2))) return undefined;
+    c.i++;
+    const name = c.expectName();
+    const typeParams = parseTypeParams(c);
+    c.expect('=');
+    const written = parseType(c);
+    const doc = c.readDocAt(docIndex);
+    const type = c.refuseStrayTags(written, docIndex, c.declarationEnd);
+    return declare(c, content, 'alias', name, { typeParams, type, doc, at });
+  },
+  class: (c, content, origin) => {
+    if (!c.isName(1) && !c.is('{', 1)) return undefined;
+    c.i++;
+    return addDeclaration(content, parseBody(c, 'class', parseClassName(c) ?? 'default', origin));
+  },
+  namespace: parseNamespace,
+  module: parseNamespace,
+  enum: (c, content, origin) => parseEnum(c, content, origin, 1),
+  const: (c, content, origin) =>
+    c.is('enum', 1) ? parseEnum(c, content, origin, 2) : parseConstants(c, content, origin),
+  let: parseConstants,
+  var: parseConstants,
+  function: parseFunctionDeclaration,
+  async: (c, content, origin) => {
+    if (!c.is('function', 1) || c.token(1).startsLine) return undefined;
+    c.i++;
+    return parseFunctionDeclaration(c, content, origin);
+  },
+} satisfies Record<string, Parser>);
 
 function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
   const { kind, value, at } = c.token(1);
   if (kind === Kind.string && value.startsWith('.') && c.is('{', 2))
-    throw new SourceError('what is added to the types of another file is not read', at);
+    throw new SourceError('declarations that add to another file are not read', at);
   if (!c.isName(1) || c.token(1).startsLine) return undefined;
   c.i++;
   const name = c.parseDottedName(c.expectName());
@@ -227,91 +213,75 @@ function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
   return name;
 }
 
-function parseEnum(
-  c: Cursor,
-  content: ModuleContent,
-  doc: string | undefined,
-  at: number,
-  words: number,
-): string | undefined {
+/** @param words how many words come before the name: one for `enum`, two for `const enum` */
+function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, words: number): string | undefined {
   if (!c.isName(words) || !c.is('{', words + 1)) return undefined;
   c.i += words;
   const name = c.expectName();
   const end = c.closingIndex('{') + 1;
-  const literalRange = [c.token().at, (c.list[end] as { at: number }).at] as const;
+  const literalRange = [c.token().at, (c.list[end] as Token).at] as const;
   c.i = end;
-  return addDeclaration(content, createDeclaration(c, 'enum', name, { literalRange, doc, at }));
+  return declare(c, content, 'enum', name, { literalRange, ...origin });
 }
 
-function parseConstants(
-  c: Cursor,
-  content: ModuleContent,
-  doc: string | undefined,
-  at: number,
-): readonly string[] | undefined {
+function parseConstants(c: Cursor, content: ModuleContent, origin: Origin): Names {
   if (!c.isName(1) && !c.is('{', 1) && !c.is('[', 1)) return undefined;
   const isVariable = !c.is('const');
   const names: string[] = [];
   do {
     c.i++;
-    if (c.isName()) names.push(parseConstant(c, content, { isVariable, doc, at }));
+    if (c.isName()) names.push(parseConstant(c, content, { isVariable, ...origin }));
     else names.push(...parseDestructuring(c, content));
   } while (c.is(','));
   return names;
 }
 
-function parseConstant(c: Cursor, content: ModuleContent, fields: Partial<Declaration>): string {
+function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): string {
   const name = c.expectName();
   const type = c.accept(':') ? parseType(c) : undefined;
   const hasValue = c.accept('=');
   const literalRange = hasValue ? findLiteralRange(c) : undefined;
   const value = hasValue ? parseValue(c, c.list.length - 1) : undefined;
   if (hasValue && value === undefined) skipValue(c, c.list.length - 1, ',', true);
-  return addDeclaration(content, createDeclaration(c, 'const', name, { type, literalRange, value, ...fields }));
+  return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** `{ a, b: [c] } = …`: every name in it is declared, and what it holds is not followed. */
+/** Declares every name in `{ a, b: [c] } = …`, without a value to follow. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const end = c.partner[c.i] as number;
   const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
   c.i = end + 1;
   if (c.accept('=')) skipValue(c, c.list.length - 1, ',', true);
-  return names.map(({ value, at }) =>
-    addDeclaration(content, createDeclaration(c, 'const', value, { isVariable: true, at })),
-  );
+  return names.map(({ value, at }) => declare(c, content, 'const', value, { isVariable: true, at }));
 }
 
 /**
- * The place of the literal that begins here, with its `as const`; empty when it has another type, or is part of more.
+ * The offsets of the literal at the cursor, with its `as const`. Both offsets are equal when the literal is part of a
+ * longer expression or is given another type.
  */
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();
   const partner = c.partner[c.i] as number;
-  const isConst = (at: number) => c.list[at]?.text === 'as' && c.list[at + 1]?.text === 'const';
+  const isConst = (index: number) => c.list[index]?.text === 'as' && c.list[index + 1]?.text === 'const';
   const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
   const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
-  // A type that it must satisfy may narrow what is in it.
-  const isWhole =
+  // `satisfies` may narrow the types inside an object or a list.
+  const endsHere =
     end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
-  const isNext =
+  const endsWithLine =
     end.startsLine &&
     end.kind !== Kind.punctuation &&
     end.kind !== Kind.template &&
     !/^(?:in|instanceof|as)$/.test(end.text);
-  return [at, isWhole || isNext || end.text === '@' ? end.at : at];
+  return [at, endsHere || endsWithLine || end.text === '@' ? end.at : at];
 }
 
-function parseFunctionDeclaration(
-  c: Cursor,
-  content: ModuleContent,
-  doc: string | undefined,
-  at: number,
-): string | undefined {
+function parseFunctionDeclaration(c: Cursor, content: ModuleContent, origin: Origin): string | undefined {
   c.i++;
   c.accept('*');
   const name = c.isName() ? c.expectName() : 'default';
   if (!c.is('(') && !c.is('<')) return undefined;
   const value = parseFunction(c);
   if (c.is('{')) c.skip();
-  return addDeclaration(content, createDeclaration(c, 'function', name, { value, doc, at }));
+  return declare(c, content, 'function', name, { value, ...origin });
 }

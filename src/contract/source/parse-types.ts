@@ -72,8 +72,8 @@ function parseOperator(c: Cursor): TypeNode {
     startsType(c, 1)
   ) {
     c.i++;
-    const of = parseOperator(c);
-    if (text === 'keyof' || text === 'readonly') return { kind: text, operand: of, at };
+    const operand = parseOperator(c);
+    if (text === 'keyof' || text === 'readonly') return { kind: text, operand, at };
     if (text === 'infer' && c.accept('extends')) parseUnion(c);
     return { kind: 'unsupported', form: text === 'unique' ? 'a unique symbol' : 'an inferred type', at };
   }

@@ -1,5 +1,5 @@
-// The syntax tree that the parser builds: declarations, their members, and types as written. Only TypeScript types here.
-// In every node `at` is the offset of the node in its source.
+// The syntax tree that the parser builds: declarations, their members, and types as written. Only TypeScript types
+// here. In every node `at` is the offset of the node in its source.
 import type { Tokens } from './tokens.ts';
 
 /**

@@ -149,17 +149,18 @@ export function tokenize(source: string): Tokens {
 
 /** Whether a slash begins a regular expression. After a value it divides. */
 function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
-  const before = list.at(-1);
-  if (before === undefined) return true;
-  if (before.kind === Kind.name) return BEFORE_REGEX.has(before.text) && list.at(-2)?.text !== '.';
-  if (before.kind === Kind.template) return before.text.endsWith('{');
-  if (before.kind !== Kind.punctuation) return false;
+  const previous = list.at(-1);
+  if (previous === undefined) return true;
+  if (previous.kind === Kind.name) return BEFORE_REGEX.has(previous.text) && list.at(-2)?.text !== '.';
+  if (previous.kind === Kind.template) return previous.text.endsWith('{');
+  if (previous.kind !== Kind.punctuation) return false;
   // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides.
-  if (before.text === ')') return CONDITION_KEYWORDS.has(list[(pairs.at(-2) as number) - 1]?.text ?? '');
-  if (before.text === '}') return startsLine;
-  if (before.text === '!') return !endsValue(list.at(-2));
-  if ((before.text === '+' || before.text === '-') && list.at(-2)?.text === before.text) return !endsValue(list.at(-3));
-  return before.text !== ']';
+  if (previous.text === ')') return CONDITION_KEYWORDS.has(list[(pairs.at(-2) as number) - 1]?.text ?? '');
+  if (previous.text === '}') return startsLine;
+  if (previous.text === '!') return !endsValue(list.at(-2));
+  if ((previous.text === '+' || previous.text === '-') && list.at(-2)?.text === previous.text)
+    return !endsValue(list.at(-3));
+  return previous.text !== ']';
 }
 
 /** Whether the token ends a value, so that a `!` or `++` behind it belongs to that value. */

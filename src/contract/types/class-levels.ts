@@ -1,5 +1,5 @@
-// The class or object that a controller file exports, with its ancestors, as the source has them, in whatever own file
-// each is.
+// Finds the class or object that a controller file exports, and its ancestors, in all own files. A level is one of
+// them: level 0 is the exported class or object itself, level 1 its parent.
 
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
@@ -17,10 +17,10 @@ import { readMemberKey, type Scope } from './look-up.ts';
 import { failingShape, type Shape } from './shape.ts';
 
 export interface Level {
-  /** The `constructor.name` of run time; undefined for an object. */
+  /** The `constructor.name` at run time; undefined for an object. */
   readonly className: string | undefined;
   readonly members: readonly Member[];
-  /** Where its types are looked up, its own type parameters filled in. */
+  /** The scope of the level's types, in which its type parameters have their shapes. */
   readonly scope: Scope;
   readonly doc: string | undefined;
   /** The class, object or module itself. */
@@ -28,9 +28,9 @@ export interface Level {
 }
 
 export interface Levels {
-  /** Nearest first. Empty: the export is made by code that is not followed. */
+  /** The levels, nearest first. The list is empty when code that is not followed computes the export. */
   readonly list: readonly Level[];
-  /** The ancestors end with a class out of a package, which has no source. */
+  /** The last ancestor comes from a package, whose source is not read. */
   readonly isPackageBelow: boolean;
 }
 
@@ -40,7 +40,7 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
   const list: Level[] = [];
   const seen = new Set<Declaration>();
   let value: Followed = follower.followExport(exportName, scope);
-  let args: readonly (() => ReturnType<Evaluator['evaluate']>)[] = [];
+  let args: readonly (() => Shape)[] = [];
   while (value !== undefined && value !== 'package' && value.kind === 'class' && !seen.has(value.declaration)) {
     const { declaration, instantiation } = value;
     seen.add(declaration);
@@ -71,7 +71,8 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
 }
 
 /**
- * Those that TypeScript infers from values are not seen here, and a constraint or a default would stand in their place.
+ * The type arguments of `new X<Args>(…)`. TypeScript infers missing ones from values. They are an error when needed,
+ * because a constraint or a default would be a wrong type.
  */
 function readTypeArgs(
   { typeParams, name }: Declaration,
@@ -84,12 +85,12 @@ function readTypeArgs(
   });
 }
 
-/** Type arguments that are not understood are an error only for the operation that uses them. */
+/** Gives type parameters their shapes. An unsupported type argument is an error only for an operation that uses it. */
 function bindTypeArgs(
   evaluator: Evaluator,
   declaration: Declaration,
   home: Scope,
-  args: readonly (() => ReturnType<Evaluator['evaluate']>)[],
+  args: readonly (() => Shape)[],
 ): Scope['typeParams'] {
   const shapes = args.map((arg) => {
     try {
@@ -102,14 +103,14 @@ function bindTypeArgs(
   return evaluator.bind(declaration.typeParams, shapes, home);
 }
 
-/** What a level has under a name. Undefined: nothing, or something that is not followed. */
 export interface FoundMember {
-  /** The source marks it `private` or `protected`. */
+  /** The source marks the member `private` or `protected`. */
   readonly isHidden: boolean;
-  /** Undefined for a member that is no function, or leads to none that is followed. */
+  /** The member's function; undefined when the member does not lead to one that is followed. */
   readonly method: FollowedFunction | undefined;
 }
 
+/** Finds a member of a level by name; undefined when the level has none, or code computes an object's member. */
 export function findMember(
   { value, members, scope }: Level,
   name: string,
@@ -123,7 +124,7 @@ export function findMember(
   return sameName && { isHidden: sameName.some(isMarkedHidden), method: readMethod(sameName, scope) };
 }
 
-/** Whether some member of the class may have any name. */
+/** Whether a spread or a computed name may add a member with any name. */
 export function hasUnreadName({ members, scope }: Level, evaluator: Evaluator): boolean {
   return members.some(
     (member) => member.kind === 'spread' || readMemberKey(member, scope, evaluator.load) === undefined,

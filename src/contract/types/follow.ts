@@ -1,9 +1,8 @@
-// From a name or an expression to the class, object or function that it leads to, across the own files of a service.
-// What has no source of its own ends at `package`; what is made by code is undefined, and its reader refuses the file.
+// Follows a name or an expression to its class, object or function, across the own files of a service. A name without
+// own source ends at `package`. A value that is computed by code is undefined, and the caller refuses the file.
 
 import type { Declaration, FunctionNode, Import, Member, TypeNode, ValueNode } from '../source/syntax.ts';
-import type { Loader } from './evaluate.ts';
-import { readMemberKey, type Scope } from './look-up.ts';
+import { type Loader, readMemberKey, type Scope } from './look-up.ts';
 
 export type FollowedValue =
   | {
@@ -18,11 +17,11 @@ export type FollowedValue =
       readonly scope: Scope;
       readonly doc: string | undefined;
     }
-  /** All that a file exports: `import * as name`. */
+  /** All exports of a file: `import * as name`. */
   | { readonly kind: 'module'; readonly scope: Scope }
   | FollowedFunction;
 
-/** `new X<Args>(…)`: the type arguments, and where they are looked up. */
+/** The type arguments of `new X<Args>(…)`, and the scope in which they are evaluated. */
 export interface Instantiation {
   readonly args: readonly TypeNode[];
   readonly scope: Scope;
@@ -34,29 +33,29 @@ export interface FollowedFunction {
   readonly scope: Scope;
   readonly doc: string | undefined;
   readonly at: number;
-  /** The function has several signatures, and types in one of them. */
+  /** The function has several signatures, at least one with types. */
   readonly isOverloaded: boolean;
 }
 
-/** `package`: out of a package, or of JavaScript itself. Undefined: made by code that is not followed. */
+/** `package` for a value from a package or from JavaScript itself. Undefined for a value that code computes. */
 export type Followed = FollowedValue | 'package' | undefined;
 
 export interface Follower {
-  /** What the file of the scope exports under that name. */
+  /** The value that the scope's file exports under a name. */
   followExport(name: string, scope: Scope): Followed;
-  /** A name as the file of the scope sees it; it may be dotted. */
+  /** The value that a name, with dots or without, has in the scope's file. */
   followName(name: string, scope: Scope): Followed;
-  /** The function that an object or a module has under that name. */
+  /** The function that an object or a module has under a name. */
   followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined;
 }
 
-/** Names may lead to one another in circles. */
+/** Ends a circle of names that lead to each other. */
 const MAX_STEPS = 100;
 
 export function createFollower(load: Loader): Follower {
   let steps = 0;
 
-  /** A fresh count for each question. */
+  /** Counts the steps of each call from outside anew. */
   const withFreshCount =
     <Args extends unknown[], Result>(work: (...args: Args) => Result) =>
     (...args: Args): Result => {
@@ -79,8 +78,8 @@ export function createFollower(load: Loader): Follower {
   function followImport({ from, name }: Import, scope: Scope): Followed {
     const loaded = load(scope.path, from);
     if (loaded === undefined || loaded === 'package') return loaded;
-    const home: Scope = { ...loaded, typeParams: new Map() };
-    return name === '*' ? { kind: 'module', scope: home } : followExport(name, home);
+    const ownScope: Scope = { ...loaded, typeParams: new Map() };
+    return name === '*' ? { kind: 'module', scope: ownScope } : followExport(name, ownScope);
   }
 
   function followName(name: string, scope: Scope): Followed {
@@ -104,14 +103,16 @@ export function createFollower(load: Loader): Follower {
 
   function followDeclaration(declaration: Declaration, scope: Scope): Followed {
     const { kind, value, isVariable, name, doc, at } = declaration;
-    const home: Scope = { ...scope, typeParams: new Map(), namespace: declaration.namespace };
-    if (kind === 'class') return { kind, declaration, scope: home };
+    const ownScope: Scope = { ...scope, typeParams: new Map(), namespace: declaration.namespace };
+    if (kind === 'class') return { kind, declaration, scope: ownScope };
     if (value === undefined || isVariable === true) return undefined;
-    if (kind !== 'function') return followValue(value, home, { name, doc, at });
+    if (kind !== 'function') return followValue(value, ownScope, { name, doc, at });
     const overloads = scope.module.declarations.get(declaration.namespace + name) ?? [];
-    const signatures = overloads.flatMap((one) => (one.value?.kind === 'function' ? [one.value] : []));
+    const signatures = overloads.flatMap((declaration) =>
+      declaration.value?.kind === 'function' ? [declaration.value] : [],
+    );
     const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
-    return { kind, node: value as FunctionNode, scope: home, doc, at, isOverloaded };
+    return { kind, node: value as FunctionNode, scope: ownScope, doc, at, isOverloaded };
   }
 
   function followValue(
@@ -126,7 +127,7 @@ export function createFollower(load: Loader): Follower {
       case 'object':
         return { kind: 'object', members: node.members, scope, doc };
       case 'class': {
-        // JavaScript names a class without a name by the constant that it is given to.
+        // JavaScript gives an anonymous class the name of its constant.
         const className = node.declaration.className || name;
         return {
           kind: 'class',
@@ -170,20 +171,20 @@ export function createFollower(load: Loader): Follower {
   };
 }
 
-/** `extends Map` */
+/** The `Map` of `extends Map` comes from JavaScript itself. */
 const followGlobal = (name: string): Followed => (Object.hasOwn(globalThis, name) ? 'package' : undefined);
 
-/** Both comments count, that of the name and that of its value. */
+/** Joins the comment of a name and that of its value, because the tags of both count. */
 function joinDocs(doc: string | undefined, inner: string | undefined): string | undefined {
   return doc === undefined || inner === undefined || doc === inner ? (doc ?? inner) : doc + inner;
 }
 
-/** The signatures of one method; undefined where the member is none. */
+/** Reads a method from its signatures; undefined when a member is not a method. */
 export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
   const { params, type: result, typeParams = [], at } = first;
-  const doc = signatures.find((one) => one.doc !== undefined)?.doc;
+  const doc = signatures.find((signature) => signature.doc !== undefined)?.doc;
   const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
   return { kind: 'function', node: { params, result, typeParams }, scope, doc, at, isOverloaded };
 }
@@ -194,8 +195,8 @@ const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
- * Members by name, in their order; statics and fields that are only declared are left out. A spread, or a name computed
- * by code, may replace what stands before it, so nothing before it counts.
+ * Members by name, in source order, without statics and `declare` fields. A spread or a computed name may replace any
+ * member before it, so the members before it do not count.
  */
 export function indexMembers(
   members: readonly Member[],

@@ -1,4 +1,4 @@
-// The formats that a string can be checked for. Each takes time in proportion to the length of the string.
+// Checks the formats of strings. Each check takes time in proportion to the length of the string.
 
 const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?$/;
 const ZONE = /(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
@@ -17,7 +17,7 @@ export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Obje
   hostname: isHostname,
 });
 
-/** A name to which an index signature by number applies: `7` and `-1.5`, not `07`. */
+/** Whether an index signature by number declares the name: `7` and `-1.5`, not `07`. */
 export const isNumberName = (name: string): boolean => String(Number(name)) === name;
 
 function isEmail(text: string): boolean {
@@ -33,14 +33,14 @@ function isHostname(text: string): boolean {
 
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
-  // The calendar repeats every 400 years, and Date.UTC takes 00 to 99 for years of the 20th century.
+  // Date.UTC reads the years 0 to 99 as 1900 to 1999. The calendar repeats every 400 years, so a later year serves.
   const year = 2000 + (Number(text.slice(0, 4)) % 400);
   const month = Number(text.slice(5, 7));
   const day = Number(text.slice(8));
   return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
-/** RFC 3339: a time with its offset. */
+/** Whether a text is a time with its offset (RFC 3339). */
 function isZonedTime(text: string): boolean {
   const zone = text.length <= 30 ? ZONE.exec(text) : null;
   return zone !== null && TIME.test(text.slice(0, zone.index));

@@ -1,12 +1,12 @@
-// How much one request may cost its check. What goes beyond is a mistake of the request, never a wait.
+// Limits on the cost of checking one request. A request beyond a limit is refused as a mistake; the check never waits.
 
 export const LIMITS = {
   mistakes: 50,
-  /** Of values of a recursive type. */
+  /** Nesting of values of a recursive type. */
   depth: 100,
   properties: 10_000,
-  /** Parts of unions that are tried for one request. */
+  /** Attempts to match a part of a union, for one request. */
   tries: 200_000,
-  /** Steps of regular expressions for one request, estimated. */
+  /** Estimated steps of regular expressions, for one request. */
   patternSteps: 1e8,
 } as const;

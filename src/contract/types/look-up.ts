@@ -1,39 +1,42 @@
-// Names across files: what a file declares, imports and re-exports, and the constants whose type is asked for by
-// `typeof`.
+// Looks up names across files: types, and the constants in `typeof X` and in computed keys. A file declares, imports or
+// re-exports a name.
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
-import type { Loader } from './evaluate.ts';
+
 import { NO_NOTES, type Prop, resolve, type Shape, unite } from './shape.ts';
 
-/** Where names are looked up: a file, the namespace within it, and the type parameters in force. */
+/** @returns the own file of a specifier; `package` for a file without readable source; undefined when none is found */
+export type Loader = (from: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
+
+/** The place in which names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
 export interface Scope {
   readonly path: string;
   readonly module: Module;
   readonly typeParams: ReadonlyMap<string, Shape>;
-  /** With its dot. */
+  /** The namespace with its dot: `Shop.`. */
   readonly namespace?: string;
 }
 
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
-  /** A name that `gatefold` exports. */
+  /** A name exported by `gatefold`. */
   | { readonly gatefoldName: string }
-  /** A member of an enum. */
+  /** The value of an enum member. */
   | { readonly enumValue: string | number }
   | { readonly missingFile: string }
   | 'package'
   | undefined;
 
 const NO_PARAMS: ReadonlyMap<string, Shape> = new Map();
-/** Re-exports may go in circles. */
+/** Ends a circle of re-exports. */
 const MAX_STEPS = 50;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope, load: Loader): FoundType {
   return from === undefined ? findLocalType(name, scope, load, 0) : findImportedType({ from, name }, scope, load, 0);
 }
 
-/** A name as a file sees it: declared there, imported, or exported by what was imported as a whole. */
+/** Finds a type by the name that a file uses: a declaration, an import, or a member of `import * as`. */
 function findLocalType(name: string, scope: Scope, load: Loader, steps: number): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
@@ -55,18 +58,16 @@ function findLocalType(name: string, scope: Scope, load: Loader, steps: number):
   );
 }
 
-/**
- * What is declared under a name in the namespace there, or in the nearest one around it that has such a declaration.
- */
+/** The declarations of a name in the scope's namespace, or in the nearest namespace around it that has some. */
 function findNearest(
   name: string,
-  { module, namespace: inside = '' }: Scope,
+  { module, namespace = '' }: Scope,
   isWanted: (kind: Declaration['kind']) => boolean,
 ): readonly Declaration[] {
-  const wanted = module.declarations.get(inside + name)?.filter(({ kind }) => isWanted(kind)) ?? [];
-  return wanted.length > 0 || inside === ''
-    ? wanted
-    : findNearest(name, { module, namespace: outerNamespace(inside) } as Scope, isWanted);
+  const declarations = module.declarations.get(namespace + name)?.filter(({ kind }) => isWanted(kind)) ?? [];
+  return declarations.length > 0 || namespace === ''
+    ? declarations
+    : findNearest(name, { module, namespace: outerNamespace(namespace) } as Scope, isWanted);
 }
 
 const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
@@ -96,18 +97,18 @@ function findExportedType(name: string, scope: Scope, load: Loader, steps: numbe
   const candidates = starExports.filter(
     (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
   ) as Exclude<FoundType, string>[];
-  // `gatefold` may export the name; an own file does.
+  // An own file certainly exports the name. Whether `gatefold` does is not checked here.
   return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
 }
 
 export interface FoundValue {
   readonly declaration: Declaration;
   readonly scope: Scope;
-  /** What of a dotted name is left. */
+  /** The rest of a dotted name, behind the declaration's name. */
   readonly keys: readonly string[];
 }
 
-/** A constant, an object, a class or a function by its name, in whatever file it stands. */
+/** Finds the declaration of a constant, an object, a class or a function in any own file. */
 export function findValue(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
@@ -127,7 +128,7 @@ export function findExported({ from, name }: Import, scope: Scope, load: Loader,
     : findExport(name, { ...loaded, typeParams: NO_PARAMS }, load, steps + 1);
 }
 
-/** What a file exports under a name. */
+/** Finds the value that a file exports under a name. */
 export function findExport(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
@@ -143,35 +144,35 @@ export function findExport(name: string, scope: Scope, load: Loader, steps = 0):
 
 // Values
 
-/** The name of a member; empty: a symbol, or none. Undefined: computed by code that is not read. */
+/** The key of a member; empty for a symbol or no name; undefined when code that is not read computes it. */
 export function readMemberKey({ name, computed }: Member, scope: Scope, load: Loader): string | undefined {
   return computed === undefined ? name : readComputedKey(computed, scope, load);
 }
 
-/** `[KEY]`, `[KEYS.first]`: the text of that constant. */
+/** The text of the constant in `[KEY]` or `[KEYS.first]`. */
 function readComputedKey(name: string, scope: Scope, load: Loader): string | undefined {
   if (name === '') return undefined;
   const [head] = name.split('.') as [string];
   const isDeclared = scope.module.declarations.has(head);
   const imported = scope.module.imports.get(head);
-  // The keys of JavaScript and of packages are symbols: `Symbol.asyncDispose`, `inspect.custom`.
+  // Keys from JavaScript and from packages are symbols: `Symbol.asyncDispose`, `inspect.custom`.
   if (!isDeclared && (imported === undefined || load(scope.path, imported.from) === 'package')) return '';
-  const found = findValue(name, scope, load);
-  if (found === undefined) return undefined;
-  const { declaration, scope: home, keys } = found;
+  const target = findValue(name, scope, load);
+  if (target === undefined) return undefined;
+  const { declaration, scope: ownScope, keys } = target;
   const { type, literalRange } = declaration;
   if (type?.kind === 'unsupported' && type.form === 'a unique symbol') return '';
   if (
     literalRange !== undefined &&
-    /^Symbol\b/.test(home.module.source.slice(literalRange[0], literalRange[0] + 7)) &&
+    /^Symbol\b/.test(ownScope.module.source.slice(literalRange[0], literalRange[0] + 7)) &&
     keys.length === 0
   )
     return '';
-  const shape = pickConstant(readConstant(declaration, home.module), keys);
+  const shape = pickConstant(readConstant(declaration, ownScope.module), keys);
   return shape?.kind === 'const' ? String(shape.value) : undefined;
 }
 
-/** A part of a constant: `['first']` of `{ first: 'a' }`. */
+/** The part of a constant behind the keys: `['first']` picks 'a' from `{ first: 'a' }`. */
 export function pickConstant(shape: Shape | undefined, keys: readonly string[]): Shape | undefined {
   return keys.reduce<Shape | undefined>((owner, key) => {
     const record = owner === undefined ? undefined : resolve(owner);
@@ -179,7 +180,7 @@ export function pickConstant(shape: Shape | undefined, keys: readonly string[]):
   }, shape);
 }
 
-/** Undefined when a member is worked out by code. */
+/** The union of an enum's values; undefined when code computes one of them. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
   return values === undefined
@@ -200,10 +201,10 @@ function readEnumValues(
       const key = (list[i] as Token).value;
       let value: string | number | undefined = next;
       if (list[i + 1]?.text === '=') {
-        const given = readTextOrNumber(list, i + 2);
-        if (given === undefined) return undefined;
-        value = given.value;
-        i = given.end - 1;
+        const initializer = readTextOrNumber(list, i + 2);
+        if (initializer === undefined) return undefined;
+        value = initializer.value;
+        i = initializer.end - 1;
       }
       if (value === undefined || !/^[,}]$/.test(list[++i]?.text ?? '')) return undefined;
       values.set(key, value);
@@ -213,7 +214,7 @@ function readEnumValues(
   return values;
 }
 
-/** A text, or a number with its sign, and the index behind it; undefined for any other token. */
+/** A string, or a number with its sign, and the index behind it; undefined for another token. */
 function readTextOrNumber(list: readonly Token[], from: number): { value: string | number; end: number } | undefined {
   const i = list[from]?.text === '-' ? from + 1 : from;
   const { kind, text, value } = list[i] as Token;
@@ -224,11 +225,11 @@ function readTextOrNumber(list: readonly Token[], from: number): { value: string
   return i === from && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
-/** Nothing reads a constraint within a value. */
+/** Whether a comment in a value has a constraint. Such a constraint is never read. */
 const isConstrained = (list: readonly Token[]): boolean =>
   list.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
-/** The type of a literal: exact under `as const`, widened otherwise; undefined when it is more than literals. */
+/** The type of a constant: exact with `as const`, else widened. Undefined when its value is not made of literals. */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
     const declarations = module.declarations.get(declaration.namespace + declaration.name) ?? [];

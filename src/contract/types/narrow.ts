@@ -1,4 +1,4 @@
-// Shapes made narrower: by intersection with another, and by the constraints of a doc comment.
+// Narrows shapes: by intersection with another shape, and by the constraints of a doc comment.
 import { CONSTRAINTS, type Family } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
@@ -58,11 +58,11 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Sh
 const indexFor = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
   byNumber && !isNumberName(key) ? undefined : index;
 
-function intersectProps(before: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
-  const other = before?.shape ?? index;
+function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
+  const other = existing?.shape ?? index;
   if (other === undefined) return prop;
-  const optional = prop.optional && (before?.optional ?? true);
-  return { shape: intersect(other, prop.shape, fail), optional, notes: { ...before?.notes, ...prop.notes } };
+  const optional = prop.optional && (existing?.optional ?? true);
+  return { shape: intersect(other, prop.shape, fail), optional, notes: { ...existing?.notes, ...prop.notes } };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
@@ -71,7 +71,7 @@ export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|da
 const isSimple = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
 const isNothing = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 
-/** `{}`, beside something that is there. */
+/** Whether a shape is `{}`, which accepts all values but null and undefined. */
 function acceptsAnything(empty: Shape, other: Shape): boolean {
   return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNothing(other);
 }
@@ -83,14 +83,17 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): bo
   return pattern === undefined || new RegExp(pattern as string, 'u').test(literal.value as string);
 }
 
-/** A brand: `string & { readonly __brand: 'Id' }` is a string. No text and no number of a request has fields. */
+/**
+ * Whether a record only brands the shape: `string & { readonly __brand: 'Id' }` is a string. In JSON a string or a
+ * number has no fields. An object is branded by fields that begin with an underscore.
+ */
 function isBrandFor(brand: Shape, shape: Shape): boolean {
   if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
   const isValue = isScalar(shape) || shape.kind === 'boolean' || shape.kind === 'const';
   return isValue || [...brand.props.keys()].every((key) => key.startsWith('_'));
 }
 
-/** The shape, with constraints. @param fail called when one of them can have no effect */
+/** Adds constraints to a shape. @param fail called for a constraint that fits no part of the shape */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
   let constrained = shape;
   for (const family of ['string', 'number', 'array'] as const) {
@@ -100,7 +103,7 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
     const [tag] = Object.keys(familyKeywords);
     if (tag === undefined) continue;
     const result = applyKeywords(constrained, family, familyKeywords, fail);
-    if (result === undefined) return fail(`@${tag} is for ${PLURAL[family]}, and this is none`);
+    if (result === undefined) return fail(`@${tag} is for ${PLURAL[family]}, and this type is not one`);
     constrained = result;
   }
   return constrained;
@@ -108,7 +111,7 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
 
 const PLURAL: Readonly<Record<Family, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Undefined when it has no place there. */
+/** Adds the constraints of a family to all parts that they fit; undefined when they fit none. */
 function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {
@@ -122,7 +125,7 @@ function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: F
   return undefined;
 }
 
-/** Where both say something, the stricter holds. */
+/** Merges constraints. The stricter of two bounds holds, and two different values of another keyword are an error. */
 function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
   shape: T,
   keywords: Keywords,
@@ -130,14 +133,14 @@ function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
 ): T {
   const merged: Record<string, unknown> = { ...shape.keywords };
   for (const [key, value] of Object.entries(keywords)) {
-    const before = merged[key];
-    if (before === undefined || before === value) merged[key] = value;
-    else if (/^(?:min|exclusiveMin)/.test(key)) merged[key] = Math.max(before as number, value as number);
-    else if (/^(?:max|exclusiveMax)/.test(key)) merged[key] = Math.min(before as number, value as number);
+    const existing = merged[key];
+    if (existing === undefined || existing === value) merged[key] = value;
+    else if (/^(?:min|exclusiveMin)/.test(key)) merged[key] = Math.max(existing as number, value as number);
+    else if (/^(?:max|exclusiveMax)/.test(key)) merged[key] = Math.min(existing as number, value as number);
     else fail(`there are two different ${key}s`);
   }
   if (merged.format !== undefined && FORMATS[merged.format as string] === undefined) {
-    fail(`the format ${String(merged.format)} is not known; known are ${Object.keys(FORMATS).join(', ')}`);
+    fail(`the format ${String(merged.format)} is unknown: use one of ${Object.keys(FORMATS).join(', ')}`);
   }
   if (typeof merged.pattern === 'string') {
     const mistake = checkPattern(merged.pattern);

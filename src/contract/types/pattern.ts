@@ -1,20 +1,19 @@
-// The cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions of a
-// pattern. A repetition is variable when the number of its rounds is open, as with `*`, `?` and `{1,3}`; `a{3}` is
-// `aaa`.
+// Estimates the cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions.
+// A repetition is variable when its number of rounds is open, as with `*`, `?` and `{1,3}`; `a{3}` is `aaa`. A bounded
+// repetition counts like an unbounded one in rules 1 and 2.
 //
-// 1. A variable repetition inside a repetition is taken only where each round
+// 1. A variable repetition inside a repetition is accepted only when each round
 //    a. has no alternatives,
-//    b. begins or ends with a character that nothing else in it can take, except the characters directly beside it,
-//    c. has no variable repetition, except its last, that can take what may come directly after it.
-//    Then the text decides where each of them ends. Bounded repetitions count like unbounded ones.
-// 2. Repeated alternatives are taken only where no two of them begin with the same character.
-// 3. Elsewhere a repetition adjoins the next one when it can take all that stands between them and a character of the
-// next.
-//    Such a repetition multiplies the steps by its bound or the length of the text, whichever is less. The degree is
-//    one more than the number of unbounded ones. Any other repetition multiplies them by the characters that it can
-//    take behind itself.
-//    A pattern that does not begin with ^ begins with a repetition that can take everything.
-// 4. References to groups and variable repetitions in a look-behind are not taken.
+//    b. begins or ends with a character that nothing else in the round can match, plain characters beside it excepted,
+//    c. has no variable repetition, except the last one, that can match the character directly after it.
+//    Then the text alone decides where each repetition ends.
+// 2. Repeated alternatives are accepted only when no two of them begin with the same character.
+// 3. All other repetitions multiply the number of steps.
+//    a. A repetition adjoins the next one when it can match everything between them and the next one's first character.
+//       Then the factor is its bound or the length of the text, whichever is less.
+//    b. For any other repetition the factor is the number of characters behind it that it can match as well.
+//    c. A pattern without a leading ^ counts as one that begins with a repetition of any character.
+// 4. References to groups, and variable repetitions in a look-behind, are refused.
 import { LIMITS } from './limits.ts';
 
 /** A set of characters: a bit for each sample. */
@@ -22,38 +21,39 @@ type Characters = bigint;
 type Sequence = readonly Part[];
 
 interface Part {
-  /** All characters that it can take. */
+  /** All characters that the part can match. */
   readonly set: Characters;
-  /** The characters that it can begin with. */
+  /** The characters with which a match of the part can begin. */
   readonly first: Characters;
-  /** The least number of characters that it takes. */
+  /** The length of the shortest match. */
   readonly minLength: number;
-  /** The most rounds of a variable repetition; 0 for what is taken once. */
+  /** The most rounds of a variable repetition; 0 for a part that is not repeated. */
   readonly rounds: number;
-  /** What a group can match; empty for a single character. */
+  /** The alternatives of a group; empty for a single character. */
   readonly alternatives: readonly Sequence[];
-  /** A look-ahead, which takes nothing. */
+  /** The part is a look-ahead, which consumes no character. */
   readonly isLookAhead?: boolean;
 }
 
 /**
- * For each repetition and each choice the number of other ways in which it can end; Infinity is one for each character.
+ * For each repetition and each choice, in how many other ways it can end when the rest of the pattern fails. Infinity
+ * means one way for each character of the text.
  */
 export type Ways = readonly number[];
 
-/** The parts of a pattern whose fixed repetitions are written out. */
+/** The most parts of a pattern, counted with `a{3}` written out as `aaa`. */
 const MAX_PARTS = 5000;
 const NESTED = 'a repetition inside a repetition can take exponentially long: let';
-const EMPTY = 'a repetition of what can be empty can take exponentially long: let it take at least one character';
+const EMPTY = 'a repetition of what can be empty can take exponentially long: let it match at least one character';
 
-/** Why a pattern is refused, undefined when it is not. */
+/** Why a pattern is refused; undefined for an accepted one. */
 export function checkPattern(source: string): string | undefined {
   try {
     new RegExp(source, 'u');
     const sequence = parsePattern(source);
-    const least = minLengthOf(sequence);
-    if (stepsOf(waysThrough(sequence, 0n), least) <= LIMITS.patternSteps) return undefined;
-    return `a text of ${least} characters can take too long: write repetitions that cannot take what comes after them`;
+    const minLength = minLengthOf(sequence);
+    if (stepsOf(waysThrough(sequence, 0n), minLength) <= LIMITS.patternSteps) return undefined;
+    return `a text of ${minLength} characters can take too long: write repetitions that cannot match what comes after them`;
   } catch (error) {
     return (error as Error).message;
   }
@@ -68,7 +68,7 @@ export function stepsOf(ways: Ways, length: number): number {
   return ways.reduce((steps, bound) => steps * (Math.min(bound, length) + 1), length + 1);
 }
 
-/** @param follow what can come after the sequence */
+/** @param follow the characters that can come directly after the sequence */
 function waysThrough(sequence: Sequence, follow: Characters): Ways {
   return sequence.flatMap((part, i) => {
     const { alternatives, rounds, isLookAhead: isLook } = part;
@@ -90,7 +90,10 @@ function waysThrough(sequence: Sequence, follow: Characters): Ways {
   });
 }
 
-/** How many characters that must come after a repetition it can take; Infinity when it adjoins another one. */
+/**
+ * Counts the other ends of a repetition: how many characters behind it the repetition could match as well. Infinity
+ * when it adjoins another repetition.
+ */
 function countEnds({ set }: Part, sequence: Sequence, from: number, follow: Characters): number {
   for (let i = from; i <= sequence.length; i++) {
     if ((set & firstCharactersOf(sequence, i, follow)) === 0n) return i - from;
@@ -99,7 +102,7 @@ function countEnds({ set }: Part, sequence: Sequence, from: number, follow: Char
   return Infinity;
 }
 
-// What is repeated
+// Repeated groups
 
 function refuseCostlyRounds(alternatives: readonly Sequence[]): void {
   if (alternatives.some((round) => minLengthOf(round) === 0)) throw new Error(EMPTY);
@@ -117,11 +120,11 @@ function refuseNested(alternatives: readonly Sequence[]): void {
   const [round] = alternatives as [Sequence];
   const start = round.findIndex((part) => !isCharacter(part));
   const end = round.findLastIndex((part) => !isCharacter(part)) + 1;
-  const begins = start > 0 && ((round[0] as Part).set & setOf(round.slice(start))) === 0n;
-  const ends = end < round.length && ((round.at(-1) as Part).set & setOf(round.slice(0, end))) === 0n;
-  if (!begins && !ends) {
+  const beginsUniquely = start > 0 && ((round[0] as Part).set & setOf(round.slice(start))) === 0n;
+  const endsUniquely = end < round.length && ((round.at(-1) as Part).set & setOf(round.slice(0, end))) === 0n;
+  if (!beginsUniquely && !endsUniquely) {
     throw new Error(
-      `${NESTED} each round begin or end with a character that nothing else in it can take, like (?:-[a-z]+)*`,
+      `${NESTED} each round begin or end with a character that nothing else in it can match, like (?:-[a-z]+)*`,
     );
   }
   refuseAmbiguous(round);
@@ -131,10 +134,10 @@ function refuseAmbiguous(round: Sequence): void {
   const last = round.findLastIndex(({ rounds }) => rounds > 0);
   round.forEach(({ set, rounds, alternatives }, i) => {
     if (rounds > 0 && i < last && (set & firstCharactersOf(round, i + 1, 0n)) !== 0n) {
-      throw new Error(`${NESTED} no repetition in a round, except its last, take what may come directly after it`);
+      throw new Error(`${NESTED} no repetition in a round, except its last, match what may come directly after it`);
     }
     if (rounds > 1) refuseCostlyRounds(alternatives);
-    else if (alternatives.some((one) => minLengthOf(one) === 0)) throw new Error(EMPTY);
+    else if (alternatives.some((sequence) => minLengthOf(sequence) === 0)) throw new Error(EMPTY);
     else alternatives.forEach(refuseAmbiguous);
   });
 }
@@ -149,9 +152,12 @@ const hasChoice = (alternatives: readonly Sequence[]): boolean =>
 const minLengthOf = (sequence: Sequence): number => sequence.reduce((sum, { minLength: least }) => sum + least, 0);
 const setOf = (sequence: Sequence): Characters => sequence.reduce((set, part) => set | part.set, 0n);
 const sizeOf = (sequence: Sequence): number =>
-  sequence.reduce((sum, { alternatives }) => alternatives.reduce((inner, one) => inner + sizeOf(one), sum + 1), 0);
+  sequence.reduce(
+    (sum, { alternatives }) => alternatives.reduce((inner, alternative) => inner + sizeOf(alternative), sum + 1),
+    0,
+  );
 
-/** What can come next in a sequence. */
+/** The characters with which a sequence can continue at `from`. @param follow the characters behind the sequence */
 function firstCharactersOf(sequence: Sequence, from: number, follow: Characters): Characters {
   let first = 0n;
   for (let i = from; i < sequence.length; i++) {
@@ -167,7 +173,7 @@ function areDistinct(alternatives: readonly Sequence[], follow: Characters): boo
 }
 
 function groupOf(alternatives: readonly Sequence[]): Part {
-  const first = alternatives.reduce((sum, one) => sum | firstCharactersOf(one, 0, 0n), 0n);
+  const first = alternatives.reduce((sum, alternative) => sum | firstCharactersOf(alternative, 0, 0n), 0n);
   return {
     set: setOf(alternatives.flat()),
     first,
@@ -177,22 +183,26 @@ function groupOf(alternatives: readonly Sequence[]): Part {
   };
 }
 
-/** Where the white space beyond ASCII begins and ends, and the ends of lines. */
+/** The first and last characters of the ranges that `\s` has beyond ASCII, and the line breaks. */
 const SPACE = '\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
 const NAMED = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})/giu;
 const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Samples stand for all characters: where a class of the pattern begins or ends is one, with those beside it. */
+/**
+ * Sample characters that represent all others: ASCII, and each character that the pattern names, with its neighbours.
+ */
 function samplesOf(source: string): readonly string[] {
-  const plain = source.replace(NAMED, (_, long, short, byte) =>
+  const unescaped = source.replace(NAMED, (_, long, short, byte) =>
     String.fromCodePoint(Number.parseInt(long ?? short ?? byte, 16)),
   );
-  const codes = Array.from(`${SPACE}é中😀${plain}`, (char) => char.codePointAt(0) as number);
+  const codes = Array.from(`${SPACE}é中😀${unescaped}`, (char) => char.codePointAt(0) as number);
   const beside = codes.flatMap((code) => [code - 1, code, code + 1]).filter((code) => code > 127 && code <= 0x10ffff);
   return [...ASCII, ...new Set(beside.map((code) => String.fromCodePoint(code)))];
 }
 
-/** A property may hold of a character without a sample, so it counts as if it held of all beyond ASCII. */
+/**
+ * The samples that an atom matches. A `\p{…}` may match characters that are no sample, so it counts for all non-ASCII.
+ */
 function charactersOf(atom: string, samples: readonly string[]): Characters {
   const test = new RegExp(`^(?:${atom})$`, 'u');
   const isProperty = /\\p\{/i.test(atom);
@@ -202,13 +212,13 @@ function charactersOf(atom: string, samples: readonly string[]): Characters {
   );
 }
 
-// Reading
+// Parsing
 
 const ATOM =
   /\\(?:u\{[\da-f]+\}|ud[89ab][\da-f]{2}\\ud[c-f][\da-f]{2}|u[\da-f]{4}|x[\da-f]{2}|c[a-z]|p\{[^}]*\}|[\s\S])|\[(?:\\[\s\S]|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|<[^>]*>))?|[\s\S]/giuy;
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,(\d*))?\})\??/y;
 
-/** @param source what V8 takes for a regular expression */
+/** @param source a regular expression that V8 accepts */
 function parsePattern(source: string): Sequence {
   const samples = samplesOf(source);
   const sets = new Map<string, Characters>();
@@ -233,28 +243,29 @@ function parsePattern(source: string): Sequence {
     ATOM.lastIndex = at;
     const text = ATOM.exec(source)?.[0] as string;
     at += text.length;
-    if (text === '(' && source[at] === '?') throw new Error('flags of a group are not taken');
-    if (/^\\[1-9k]/.test(text)) throw new Error('references to groups are not taken: they can take very long');
+    if (text === '(' && source[at] === '?') throw new Error('flags of a group are not supported');
+    if (/^\\[1-9k]/.test(text)) throw new Error('references to groups are not supported: they can take very long');
     if (/^(?:\^|\$|\\b)$/i.test(text)) return [];
     if (!text.startsWith('(')) {
       const set = sets.get(text) ?? charactersOf(text, samples);
       sets.set(text, set);
       return repeat([{ set, first: set, minLength: 1, rounds: 0, alternatives: [] }]);
     }
-    const inner = readAlternatives();
+    const choices = readAlternatives();
     at++;
-    const group = groupOf(inner);
-    if (!/^\(\?<?[=!]/.test(text)) return repeat(inner.length === 1 ? (inner[0] as Sequence) : [group]);
-    if (!inner.some(holdsVariable)) return [];
+    const group = groupOf(choices);
+    if (!/^\(\?<?[=!]/.test(text)) return repeat(choices.length === 1 ? (choices[0] as Sequence) : [group]);
+    if (!choices.some(holdsVariable)) return [];
     if (text.startsWith('(?<'))
       throw new Error('a variable repetition in a look-behind can take very long: give it a fixed length');
     return [{ ...group, set: 0n, first: ~0n, minLength: 0, isLookAhead: true }];
   }
 
-  /** What must be taken, written out, and behind it what may be taken. */
+  /** Writes out the rounds that are required, and adds one part for the optional ones. */
   function repeat(item: Sequence): Sequence {
     const [min, max] = readQuantifier();
-    if (min * sizeOf(item) > MAX_PARTS) throw new Error(`it stands for more than ${MAX_PARTS} characters and groups`);
+    if (min * sizeOf(item) > MAX_PARTS)
+      throw new Error(`its repetitions expand to more than ${MAX_PARTS} characters and groups`);
     const fixed = Array.from({ length: min }, () => item).flat();
     const [single] = item;
     if (max === min || single === undefined) return fixed;

@@ -1,10 +1,10 @@
-// What a type means, worked out: the form between TypeScript's syntax and JSON Schema. Named shapes stay lazy, so that
-// recursion costs nothing.
+// Shapes: the meaning of a type, between TypeScript's syntax and JSON Schema. A named shape is evaluated when it is
+// first needed, so a recursive type ends.
 
 import { type CircularType, Unsupported } from '../source/source-error.ts';
 
 export type Keywords = Readonly<Record<string, unknown>>;
-/** `description`, `default`, `deprecated`, `title`, `examples`: what the document says and no check reads. */
+/** `description`, `default`, `deprecated`, `title`, `examples`: fields for the document, which no check reads. */
 export type Notes = Readonly<Record<string, unknown>>;
 
 export type Shape =
@@ -35,16 +35,16 @@ export interface RecordShape {
   readonly kind: 'record';
   readonly props: ReadonlyMap<string, Prop>;
   readonly index: Shape | undefined;
-  /** The index is by number: it declares the names that are numbers, and no others. */
+  /** The index signature is `[key: number]`, so it declares only names that are numbers. */
   readonly byNumber?: boolean | undefined;
-  /** `{}` as it was written: any object, all of it. */
+  /** The type is `{}`, which accepts an object with any fields. */
   readonly open?: boolean;
 }
 
 export interface NamedShape {
   readonly kind: 'named';
   readonly name: string;
-  /** Equal for what is the same type with the same arguments. */
+  /** Equal for the same type with the same type arguments. */
   readonly id: string;
   readonly notes: Notes;
   readonly target: () => Shape;
@@ -61,7 +61,7 @@ export interface Prop {
   readonly notes: Notes;
 }
 
-/** @param cure what to write instead; empty where `what` says it */
+/** Throws at a known place. @param cure advice on what to write instead; empty where `what` includes it */
 export type Fail = (what: string, cure?: string) => never;
 
 const MAX_PARTS = 5000;
@@ -70,7 +70,9 @@ export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
 
-/** A shape that is not understood: an error for whoever looks into it, and for nobody else. */
+/**
+ * A shape that throws the error when it is resolved. A type that no request needs costs nothing, even if unsupported.
+ */
 export function failingShape(error: Unsupported): NamedShape {
   const fail = () => {
     throw error;
@@ -84,7 +86,7 @@ export function failingShape(error: Unsupported): NamedShape {
   };
 }
 
-/** A shape that is worked out at the first call. @param circular thrown when that asks for itself */
+/** Evaluates a shape at the first call. @param circular thrown when the evaluation calls this function again */
 export function createLazy(work: () => Shape, circular: CircularType): () => Shape {
   let shape: Shape | undefined;
   let isRunning = false;
@@ -101,22 +103,23 @@ export function createLazy(work: () => Shape, circular: CircularType): () => Sha
   };
 }
 
-/** The shape behind a name. @throws Unsupported */
+/** Follows names to a shape that is none. @throws Unsupported */
 export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   let resolved = shape;
   for (let i = 0; resolved.kind === 'named'; i++) {
-    if (i > 100) throw new Unsupported('this type needs itself to be known', '', 0);
+    if (i > 100) throw new Unsupported('this type depends on itself', '', 0);
     resolved = resolved.target();
   }
   return resolved;
 }
 
-/** As it is; names that stand for one another in a circle show when they are followed. */
+/** Returns the shape itself, and throws when its names lead to each other in a circle. */
 export function refuseEndless(shape: Shape): Shape {
   resolve(shape);
   return shape;
 }
 
+/** The union of the parts, without duplicates and `never`. */
 export function unite(parts: readonly Shape[]): Shape {
   const unique: Shape[] = [];
   const seen = new Set<string>();
@@ -129,11 +132,12 @@ export function unite(parts: readonly Shape[]): Shape {
       unique.push(member);
     }
   }
-  if (unique.length > MAX_PARTS) throw new Error(`a union of ${unique.length} parts is more than is read`);
+  if (unique.length > MAX_PARTS)
+    throw new Error(`a union of ${unique.length} parts is too large: at most ${MAX_PARTS} are read`);
   return unique.length === 0 ? NEVER : unique.length === 1 ? (unique[0] as Shape) : { kind: 'union', parts: unique };
 }
 
-/** Without its parts of these kinds. */
+/** The shape without its parts of these kinds. */
 export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return unite(resolved.parts.map((part) => excludeKinds(part, ...kinds)));
@@ -147,16 +151,16 @@ export function mayBeAbsent(shape: Shape): boolean {
 
 export function expectRecord(shape: Shape, fail: Fail): RecordShape {
   const resolved = resolve(shape);
-  return resolved.kind === 'record' ? resolved : fail('an object type is needed here');
+  return resolved.kind === 'record' ? resolved : fail('this must be an object type');
 }
 
-/** The names or values of a union of literals. */
+/** The values of a union of literals. */
 export function listConstants(shape: Shape, fail: Fail): (string | number | boolean)[] {
   const resolved = resolve(shape);
   if (resolved.kind === 'never') return [];
   if (resolved.kind === 'const') return [resolved.value];
   if (resolved.kind === 'union') return resolved.parts.flatMap((part) => listConstants(part, fail));
-  return fail('names or values that are literals are needed here');
+  return fail('this must be a union of literals');
 }
 
 export function nameOf(shape: Shape): string {
@@ -166,7 +170,7 @@ export function nameOf(shape: Shape): string {
   return shape.kind;
 }
 
-/** Equal for shapes that mean the same, as far as that is cheap to say. */
+/** A text that is equal for equal shapes, as far as that is cheap to compute. */
 export function idOf(shape: Shape): string {
   switch (shape.kind) {
     case 'named':

@@ -1,19 +1,20 @@
-// Template literal types as regular expressions. A type in a template ends as in TypeScript: at the first place where
-// the text behind it occurs, after one character where another type follows at once, and the last one where the end of
-// the template begins.
+// Writes template literal types as regular expressions. A type in a template matches as in TypeScript. It ends where
+// the text behind it first occurs. Directly before another type it is one character. The last type extends to the
+// template's closing text.
 import { checkPattern } from './pattern.ts';
 import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
 const quote = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
-/** A regular expression for a type that is no literal. @param end the text behind it, undefined for the last type */
+/** Writes the pattern of a type that is no literal. @param end the text behind it; undefined for the last type */
 type Placeholder = (end: string | undefined) => string;
-/** One of several texts, or a type. */
+/** A choice of texts, or a type. */
 type Piece = readonly string[] | Placeholder;
+/** The pieces of a template, in order. Unions of types in a template give several rows. */
 type Row = readonly Piece[];
 
 const MAX_ROWS = 100;
-/** What a template consists of, for one within another. */
+/** The rows of each template, by its keywords. A template inside another one needs them. */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
@@ -27,12 +28,12 @@ export function templateShape(texts: readonly string[], types: readonly Shape[],
   });
   const keywords = { pattern: `^${writeChoice(rows.map((row) => writePattern(row, fail)))}$` };
   const mistake = checkPattern(keywords.pattern);
-  if (mistake !== undefined) fail(`the template stands for ${keywords.pattern}: ${mistake}`);
+  if (mistake !== undefined) fail(`the template has the pattern ${keywords.pattern}: ${mistake}`);
   rowsByKeywords.set(keywords, rows);
   return { kind: 'string', keywords };
 }
 
-/** The literals of a type in one row, and a row for each of its other parts. */
+/** Lists the rows of a type: one row for all its literals, and a row for each of its other parts. */
 function listRows(type: Shape, fail: Fail): readonly Row[] {
   const shape = resolve(type);
   const parts = shape.kind === 'union' ? shape.parts.map(resolve) : [shape];
@@ -52,18 +53,20 @@ function listRows(type: Shape, fail: Fail): readonly Row[] {
 }
 
 function writePattern(row: Row, fail: Fail): string {
-  const at = row.findIndex((piece) => typeof piece === 'function');
-  if (at < 0) return writeTexts(row);
-  const next = row.findIndex((piece, i) => i > at && typeof piece === 'function');
-  const type = row[at] as Placeholder;
-  const before = writeTexts(row.slice(0, at));
-  if (next < 0) return before + type(undefined) + writeTexts(row.slice(at + 1));
-  const between = row.slice(at + 1, next) as (readonly string[])[];
+  const typeIndex = row.findIndex((piece) => typeof piece === 'function');
+  if (typeIndex < 0) return writeTexts(row);
+  const nextIndex = row.findIndex((piece, i) => i > typeIndex && typeof piece === 'function');
+  const type = row[typeIndex] as Placeholder;
+  const textsBefore = writeTexts(row.slice(0, typeIndex));
+  if (nextIndex < 0) return textsBefore + type(undefined) + writeTexts(row.slice(typeIndex + 1));
+  const between = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
   if (between.reduce((product, { length }) => product * length, 1) > MAX_ROWS) {
     fail(`a template with more than ${MAX_ROWS} texts between two of its types is not understood`);
   }
   const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((one) => text + one)), ['']);
-  return before + writeChoice(ends.map((end) => type(end) + quote(end))) + writePattern(row.slice(next), fail);
+  return (
+    textsBefore + writeChoice(ends.map((end) => type(end) + quote(end))) + writePattern(row.slice(nextIndex), fail)
+  );
 }
 
 const writeTexts = (row: Row): string =>
@@ -84,7 +87,7 @@ function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
   };
 }
 
-/** A number has none of the characters that end it. */
+/** The pattern of a number, without the first character of the text that ends it. */
 function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;
   if (Object.keys(keywords ?? {}).length > (isInteger ? 1 : 0))
@@ -94,7 +97,7 @@ function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
     const ender = end !== undefined && /^[\d.eE+-]+$/.test(end) ? end.charAt(0) : ' ';
     const digit = /\d/.test(ender) ? `[${'0123456789'.replace(ender, '')}]` : '\\d';
     const mantissa = isInteger || ender === '.' ? `${digit}+` : `(?:${digit}+(?:\\.${digit}*)?|\\.${digit}+)`;
-    // A number of which three digits are the exponent may be Infinity.
+    // With three digits of exponent a number may be Infinity, so two are the limit.
     const exponent = isInteger ? '' : `(?:[${'eE'.replace(ender, '')}][${'+-'.replace(ender, '')}]?${digit}{1,2})?`;
     return (ender === '-' ? '' : '-?') + mantissa + exponent;
   };

@@ -1,4 +1,4 @@
-// The types that TypeScript and `gatefold` bring along: Partial, Pick, Record, …; Int, Email, ControllerParams, ….
+// Computes the types that TypeScript and `gatefold` provide: Partial, Pick, Record, …; Int, Email, ControllerParams, ….
 
 import { Unsupported } from '../source/source-error.ts';
 import {
@@ -22,7 +22,7 @@ export const GLOBAL_TYPES: Readonly<Record<string, Shape | undefined>> = Object.
   Date: { kind: 'date' },
   File: { kind: 'file' },
   Blob: { kind: 'file' },
-  // As results: sent as they are.
+  // Results of these types are sent unchanged.
   Uint8Array: { kind: 'bytes' },
   Buffer: { kind: 'bytes' },
   ReadableStream: { kind: 'bytes' },
@@ -40,7 +40,7 @@ const GATEFOLD_ALIASES: Readonly<Record<string, Shape | undefined>> = Object.ass
   Uri: formatted('uri'),
 } satisfies Record<string, Shape>);
 
-/** What `gatefold` exports for use in types; undefined for what no request or result can be. */
+/** The shape of a type that `gatefold` exports; undefined for a type that no request or result can have. */
 export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const alias = GATEFOLD_ALIASES[name];
   if (alias !== undefined) return alias;
@@ -51,23 +51,23 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
 }
 
-/** The server gives these; no part of a request is checked against them. */
+/** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
   `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal`.split(' ');
 const NO_DATA = failingShape(
   new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0),
 );
 
-/** An interface like any other, with a path and a query that are unchecked as long as nothing is said of them. */
+/** The record of `ControllerParams<{ path, query }>`. Without a type argument, path and query are unchecked. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
-  const given = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
-  for (const name of given.keys())
+  const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
+  for (const name of argProps.keys())
     if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
   const unchecked: Prop = { shape: { kind: 'any' }, optional: false, notes: NO_NOTES };
   const props = new Map<string, Prop>(
     SERVER_FIELDS.map((name) => [name, { shape: NO_DATA, optional: false, notes: NO_NOTES }]),
   );
-  for (const name of ['path', 'query']) props.set(name, given.get(name) ?? unchecked);
+  for (const name of ['path', 'query']) props.set(name, argProps.get(name) ?? unchecked);
   return { kind: 'record', props, index: undefined };
 }
 
@@ -80,7 +80,7 @@ function reply([status, body]: readonly Shape[], fail: Fail): Shape {
   return { kind: 'reply', status: value.value, body: body ?? { kind: 'any' } };
 }
 
-/** Undefined when there is no such type. */
+/** Computes a utility type; undefined for an unknown name. */
 export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const [first, second] = args as [Shape, Shape];
   const apply = UTILITIES[name];
@@ -117,13 +117,13 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   // Omit is not distributive: it keeps only the fields that all parts of a union have.
   Omit: (fail, type, names) => pick(commonRecord(type, fail), readNames(names, fail), false),
   Record: (fail, keys, value) => {
-    const plain = resolve(keys);
-    if (plain.kind === 'string' || plain.kind === 'number') {
-      if (plain.keywords !== undefined) return fail('this kind of key is not understood');
-      return { kind: 'record', props: new Map(), index: value, byNumber: plain.kind === 'number' };
+    const keyShape = resolve(keys);
+    if (keyShape.kind === 'string' || keyShape.kind === 'number') {
+      if (keyShape.keywords !== undefined) return fail('this kind of key is not understood');
+      return { kind: 'record', props: new Map(), index: value, byNumber: keyShape.kind === 'number' };
     }
     const prop: Prop = { shape: value, optional: false, notes: NO_NOTES };
-    const props = listConstants(plain, fail).map((key) => [String(key), prop] as const);
+    const props = listConstants(keyShape, fail).map((key) => [String(key), prop] as const);
     return { kind: 'record', props: new Map(props), index: undefined };
   },
   Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
@@ -149,7 +149,7 @@ function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
 }
 
 function pick(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
-  // With an index signature every name is a key, and what is left of the fields is the signature.
+  // With an index signature `keyof` is string, so Omit removes all fields and keeps only the signature.
   if (record.index !== undefined && !keepsNamed && !record.byNumber)
     return { kind: 'record', props: new Map(), index: record.index };
   const props = new Map([...record.props].filter(([name]) => names.has(name) === keepsNamed));
@@ -182,7 +182,7 @@ function commonRecord(shape: Shape, fail: Fail): RecordShape {
   return { kind: 'record', props, index: undefined };
 }
 
-/** Both given and asked for must be literals; `Extract<Shape, { kind: 'a' }>` asks for tsc itself. */
+/** Computes Exclude and Extract for literals only. `Extract<Shape, { kind: 'a' }>` needs a type checker. */
 function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: boolean): Shape {
   const filterValues = new Set(listConstants(filter, fail));
   const values = listConstants(shape, fail).filter((value) => filterValues.has(value) === keepsMatches);
@@ -192,13 +192,13 @@ function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: 
 export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
-  if (resolved.kind !== 'record') return fail('keyof of something that is no object is not understood');
+  if (resolved.kind !== 'record') return fail('keyof of something that is not an object is not understood');
   if (resolved.index !== undefined && !resolved.byNumber) return STRING;
   const names = Array.from(resolved.props.keys(), (value): Shape => ({ kind: 'const', value }));
   return unite(resolved.byNumber ? [{ kind: 'number' }, ...names] : names);
 }
 
-/** `T['key']` */
+/** The type `T['key']`. */
 export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   const resolved = resolve(object);
   const resolvedKey = resolve(key);
@@ -223,7 +223,7 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   return resolved.index ?? fail('there is no such field');
 }
 
-/** `string`, `unknown`, …; undefined for one that JSON has no form for. */
+/** The shape of a built-in type such as `string` or `unknown`; undefined for a type without a JSON form. */
 export function builtinShape(name: string): Shape | undefined {
   switch (name) {
     case 'unknown':

@@ -1,0 +1,111 @@
+// Evaluates the members of object types, interfaces and classes to records, with the constraints in their comments.
+// This file also holds the errors that the evaluator shares: each carries the file and the offset of the type.
+import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
+import { CircularType, Unsupported } from '../source/source-error.ts';
+import type { Member, TypeNode } from '../source/syntax.ts';
+import { type Loader, readMemberKey, type Scope } from './look-up.ts';
+import { constrain } from './narrow.ts';
+import {
+  type Fail,
+  failingShape,
+  type NamedShape,
+  NO_NOTES,
+  type Prop,
+  type RecordShape,
+  refuseEndless,
+  resolve,
+  type Shape,
+} from './shape.ts';
+
+/** The parts of the evaluator that members need. */
+export interface MemberTools {
+  evaluate(node: TypeNode, scope: Scope): Shape;
+  defer(name: string, work: () => Shape, circular: CircularType): NamedShape;
+  readonly load: Loader;
+}
+
+/** @param base the fields of the parents, and of earlier declarations of the same interface */
+export function evaluateMembers(
+  members: readonly Member[],
+  scope: Scope,
+  tools: MemberTools,
+  base?: RecordShape,
+): RecordShape {
+  const props = new Map(base?.props);
+  let { index, byNumber } = base ?? { index: undefined };
+  for (const member of members) {
+    const { kind, name, type, modifiers, at } = member;
+    const fail = failAt(scope, at);
+    if (member.params.some(({ declaresField }) => declaresField))
+      fail('a class whose constructor declares fields is not understood');
+    if (modifiers.includes('static') || (kind === 'method' && name === 'constructor')) {
+      refuseStrayConstraint(member.doc, fail);
+      continue;
+    }
+    if (name.startsWith('#') || modifiers.some((word) => word === 'private' || word === 'protected'))
+      fail('a class with private members is not a plain object');
+    if (kind === 'index') {
+      const key = resolve(tools.evaluate(member.params[0]?.type as TypeNode, scope));
+      const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
+      if (!isPlain) fail('this kind of key is not understood');
+      if (index !== undefined && byNumber !== (key.kind === 'number'))
+        fail('index signatures by string and by number together are not understood');
+      byNumber = key.kind === 'number';
+      index = constrainField(member, tools.evaluate(type as TypeNode, scope), fail).shape;
+      continue;
+    }
+    const key = readMemberKey(member, scope, tools.load);
+    if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
+    else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
+    // A field whose key is a symbol is a brand. JSON has no symbols.
+    else if (key !== '') props.set(key, evaluateFieldSafely(member, key, scope, tools, fail));
+  }
+  const isOpen = base === undefined && members.length === 0;
+  return { kind: 'record', props, index, byNumber, ...(isOpen ? { open: true } : {}) };
+}
+
+function evaluateField(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
+  if (member.kind !== 'property') return fail(`${name} is a method or an accessor, and has no JSON form`);
+  if (member.type === undefined) return fail(`the field ${name} has no type`);
+  return constrainField(member, tools.evaluate(member.type, scope), fail);
+}
+
+/** Evaluates a field so that an error matters only to requests that need it. A circular field is evaluated later. */
+function evaluateFieldSafely(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
+  const evaluate = () => evaluateField(member, name, scope, tools, fail);
+  try {
+    return evaluate();
+  } catch (error) {
+    if (!(error instanceof Unsupported)) throw error;
+    const isCircular = error instanceof CircularType;
+    const notes = member.doc === undefined ? NO_NOTES : readConstraintsOrFail(member.doc, fail).notes;
+    const shape = isCircular ? tools.defer(name, () => refuseEndless(evaluate().shape), error) : failingShape(error);
+    return { shape, optional: member.optional, notes };
+  }
+}
+
+function constrainField({ doc, optional }: Member, shape: Shape, fail: Fail): Prop {
+  if (doc === undefined) return { shape, optional, notes: NO_NOTES };
+  const { keywords, notes } = readConstraintsOrFail(doc, fail);
+  return { shape: constrain(shape, keywords, fail), optional, notes };
+}
+
+export function failAt({ path }: Scope, at: number): Fail {
+  return (what, cure) => {
+    throw new Unsupported(what, path, at, cure);
+  };
+}
+
+/** Fails when a comment has a constraint at a place where constraints are not read. */
+export function refuseStrayConstraint(doc: string | undefined, fail: Fail): void {
+  const message = findUnreadConstraint(doc);
+  if (message !== undefined) fail(message, '');
+}
+
+export function readConstraintsOrFail(doc: string | undefined, fail: Fail): Constraints {
+  try {
+    return readConstraints(doc);
+  } catch (error) {
+    return fail((error as Error).message, '');
+  }
+}

@@ -1,5 +1,5 @@
-// The JSON Schema of a library in the document: its own definitions stand among the components, and every reference
-// leads somewhere.
+// The JSON Schema of a library in the OpenAPI document: its definitions become components, and every reference
+// resolves.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Schema } from '../../src/contract/contract.ts';

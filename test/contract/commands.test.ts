@@ -1,4 +1,4 @@
-// What the commands tell of contracts: routes and doctor of each operation, explain of a request with its body.
+// Contracts in the commands: `routes` and `doctor` report each operation, `explain` reports a request with its body.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { runCommand } from '../../src/cli/command.ts';
@@ -76,7 +76,7 @@ describe('explain', () => {
   for (const [name, argv, outcome, because] of rows) {
     test(name, async () => {
       const { json } = await ask(explain, argv);
-      // What a check refuses has been chosen.
+      // The operation is chosen even when its check refuses the request.
       assert.deepEqual(
         [json.outcome, json.operation, json.because],
         [outcome, argv[0] === 'GET' ? 'index' : 'created', because],

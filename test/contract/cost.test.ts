@@ -1,5 +1,5 @@
-// Requests and types that are made to be expensive: each has a bound. What is bounded is counted, not timed; where only
-// time can tell, the limit is far above what a slow machine needs and far below what an unbounded one would take.
+// Expensive requests and types: each has a bound. The tests count steps where they can. Where they measure time, the
+// limit is far above a slow machine's need and far below the time of an unbounded check.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createCompilers, createRequestCheck } from '../../src/contract/check/request-check.ts';

@@ -1,4 +1,4 @@
-// Doc comments, against TypeScript: where a tag begins, what it is called, and which text belongs to it.
+// Compares our doc comments with TypeScript's: where a tag begins, its name, and the text that belongs to it.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ interface Read {
   readonly tags: readonly (readonly [name: string, text: string])[];
 }
 
-/** Without white space and asterisks: margins are a matter of layout. */
+/** Removes white space and asterisks, because margins do not matter. */
 const plain = (text: string): string => text.replace(/[\s*]+/g, '');
 
 function readByTypeScript(comment: string): Read {
@@ -29,7 +29,7 @@ function readByUs(comment: string): Read {
   return { text: plain(text), tags: tags.map(([name, value]) => [name, plain(value)]) };
 }
 
-/** In front of these TypeScript takes a type and a name; our text has them. */
+/** TypeScript removes the type and the name from the text of these tags. Our text keeps them. */
 const TYPED =
   /^(?:param|arg|argument|returns?|type|typedef|throws|exception|template|see|author|implements|augments|extends|this|enum|satisfies)$/;
 

@@ -1,4 +1,4 @@
-// The examples of docs/CONTRACTS.md: the controller runs, and its answer is the one that stands there.
+// The examples of docs/CONTRACTS.md: the controller runs and gives the documented answer.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,6 +1,6 @@
-// Each operation of run time is found in the source, whichever way it is written: then its annotations are the check.
-// One that is not found refuses a TypeScript file, and is named in a script. An operation without types is unchecked,
-// and named as such.
+// Every operation at run time is found in the source, in any supported form, and its annotations are the check. An
+// operation that is not found refuses a TypeScript file, and is reported in JavaScript. An operation without types is
+// unchecked and reported.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
 
-/** The texts that rows share, by the letter between `%`. */
+/** Texts that rows share: `%U%` in a row stands for the text U. */
 const PARTS: Readonly<Record<string, string>> = {
   U: 'interface User { name: string; age: number }\n',
   E: 'export interface User { name: string; age: number }\n',
@@ -20,7 +20,10 @@ const PARTS: Readonly<Record<string, string>> = {
 
 type Rows = Readonly<Record<string, string>>;
 
-/** By extension and name. A line `// a.ts` begins another file, which the controller imports as `./HERE/a.ts`. */
+/**
+ * Controllers by file extension and name of the case. A line `// a.ts` begins another file, which the controller
+ * imports as `./HERE/a.ts`.
+ */
 const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record<string, Rows>>>> = {
   refused: {
     ts: {
@@ -403,7 +406,7 @@ for (const kind of Object.keys(ROWS)) {
           );
         assert.equal(isRefused ? 'refused' : (error ?? (isChecked ? 'checked' : 'unchecked')), expected);
         if (isRefused) assert.match(at ?? '', /Controller\.m?[jt]s:\d+$/);
-        // The commands and the start name what is not checked.
+        // The commands and the start report this reason.
         if (expected === 'unchecked')
           assert.match(group?.contract.operations.get('created')?.unchecked ?? '', /^(?:its|it|static) /);
       });

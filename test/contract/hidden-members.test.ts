@@ -1,4 +1,4 @@
-// A method that the source marks as private or protected is no operation, or its file is refused.
+// A method that the source marks private or protected is not an operation, or its file is refused.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -115,7 +115,7 @@ describe('a private or protected method is no operation', () => {
       `export default class XController { index() { return 1; } private secret(): void\n  private secret(a?: number) ${LEAK} }`,
     ],
   ];
-  /** The class of these is made by code, so nobody can say whose mark it is. */
+  /** Code computes the class in these cases, so the mark may belong to another class. */
   const REFUSED = new Set([
     'with a computed name',
     'in a class that a function makes',

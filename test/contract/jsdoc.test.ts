@@ -1,5 +1,5 @@
-// The types of scripts: what a form of JSDoc takes over HTTP is what TypeScript's checker says of the same file, or the
-// form refuses the file.
+// Types of JavaScript files: a JSDoc form accepts over HTTP the values that TypeScript's checker accepts, or the form
+// refuses the file.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { type Service, startService } from '../support/service.ts';
 import { explain, type Reason } from './oracle/types.ts';
 import { createRandom, createValues, JUNK, typeTextOf } from './oracle/values.ts';
 
-/** Why the two differ on purpose. */
+/** Reasons for which our check and TypeScript's differ on purpose. */
 type Difference = Reason | 'object' | 'nested' | 'constrained' | 'comments';
 const DIFFERENCES: Readonly<Record<Exclude<Difference, Reason>, string>> = {
   object: 'Object and * are anything here; strict tsc takes Object for what is neither null nor undefined',
@@ -22,7 +22,7 @@ interface Row {
   readonly form: string;
   /** Comments before the class. */
   readonly before?: string;
-  /** Before the operation. */
+  /** The comment before the operation. */
   readonly doc?: string;
   readonly params?: string;
   readonly differs?: Difference;

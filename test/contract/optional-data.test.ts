@@ -1,4 +1,4 @@
-// Data that may be left out, `data?: T` or with a default: a request that sends nothing, over a real socket.
+// Optional data, `data?: T` or with a default: requests that send nothing, over a real socket.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';

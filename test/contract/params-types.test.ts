@@ -1,5 +1,5 @@
-// The type of the second argument: `ControllerParams` is an interface like any other, and however it is refined, the
-// path and the query that it says are checked.
+// The type of the second argument: `ControllerParams` is an interface like any other. A type derived from it is checked
+// by its own path and query.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, startService } from '../support/service.ts';
@@ -17,7 +17,7 @@ export interface Params extends ControllerParams { query: ${Q} }
 export interface Mine { user: string; query: ${Q} }`,
 };
 
-/** Types by name: each takes `?mode=fast&page=2`, and neither `?mode=bad` nor `?mode=fast&page=x`. */
+/** Types by name. Each accepts `?mode=fast&page=2` and refuses `?mode=bad` and `?mode=fast&page=x`. */
 const QUERIES: Readonly<Record<string, string>> = {
   Shape: `ControllerParams<{ query: ${Q} }>`,
   Omitted: `Omit<ControllerParams, 'query'> & { query: ${Q} }`,

@@ -1,5 +1,4 @@
-// Our parser against TypeScript's own, declaration by declaration, on this repository, on what is installed beside it,
-// and on syntax that misleads.
+// Compares our parser with TypeScript's, declaration by declaration, on this repository and on installed packages.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,7 +7,7 @@ import { differences, outlineOfOurs, outlineOfTypeScript } from './oracle/parser
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** `intrinsic` is a name to us; only TypeScript's own library has it. */
+/** Known differences: only TypeScript's own library uses `intrinsic`, which our parser reads as a name. */
 const KNOWN = /^alias (?:BuiltinIteratorReturn|Uppercase|Lowercase|Capitalize|Uncapitalize|NoInfer):/;
 
 function compare(files: readonly string[], least: number): void {

@@ -1,18 +1,18 @@
-// Which patterns are taken, what they are counted to cost, and what is said of those that are refused. The rules stand
-// in pattern.ts.
+// Accepted patterns with their estimated cost, and refused patterns with their messages. The rules are in the head of
+// pattern.ts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { LIMITS } from '../../src/contract/types/limits.ts';
 import { checkPattern, stepsOf, waysOf } from '../../src/contract/types/pattern.ts';
 
-/** A way for each character of the text. */
+/** One way for each character of the text. */
 const N = Infinity;
 const SEVERAL = ['a?'.repeat(24), 'a{24}'].join('');
 
 describe('a pattern is taken, and its repetitions can end in so many other ways', () => {
   const rows: [pattern: string, ways: readonly number[], fits?: string][] = [
-    // What people write.
+    // Common patterns.
     ['^[a-z0-9]+(?:-[a-z0-9]+)*$', [], 'a-slug-4'],
     ['^\\d+(?:\\.\\d+)*$', [], '10.20.30'],
     ['^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(?:-[\\w.-]+)?(?:\\+[\\w.-]+)?$', [], '1.2.3-rc.1+5'],
@@ -39,7 +39,7 @@ describe('a pattern is taken, and its repetitions can end in so many other ways'
     ['^(?=.*[A-Z])(?=.*\\d).{8,64}$', [1, 1], 'Passw0rd!'],
     ['^https?:\\/\\/[^\\s/$.?#].[^\\s]*$', [], 'https://a.b/c'],
     ['^\\p{L}+(?:[ -]\\p{L}+)*$', [], 'Jean-Luc Ångström'],
-    // Repetitions of their own.
+    // Single repetitions.
     ['^abc$', []],
     ['abc', [3]],
     ['^[a-z]+$', []],
@@ -75,7 +75,7 @@ describe('a pattern is taken, and its repetitions can end in so many other ways'
       assert.deepEqual(waysOf(pattern), ways);
       if (fits === undefined) return;
       assert.match(fits, new RegExp(pattern, 'u'));
-      // A thousand of them in one request.
+      // One request may match the pattern a thousand times.
       assert.ok(stepsOf(ways, fits.length) * 1000 < LIMITS.patternSteps);
     });
   }
@@ -118,7 +118,7 @@ describe('a pattern is refused with its reason', () => {
     ['^(?:(?:|b)a|a)*$', ALIKE],
     ['^(?:\\Ba|a)*$', ALIKE],
     ['^(?:(?!b)a|a)*$', ALIKE],
-    // What lies beyond ASCII: named by itself, by its code, by two codes and by a property.
+    // Characters beyond ASCII, written literally, by code, by two codes and by a property.
     ['^(?:[а-я]|[а-я][а-я])*$', ALIKE],
     ['^(?:[а-я]|[^ая][а-я])*$', ALIKE],
     ['^(?:[\\u0430-\\u044f]|\\u{432}в)*$', ALIKE],
@@ -149,7 +149,7 @@ describe('what a text is counted to cost', () => {
     ['^a*$', 99, 100],
     ['^.*a.*b.*c$', 99, 2e6],
     ['^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$', 254, 65_025],
-    // A bound counts as itself, and never for more than the text has.
+    // A bounded repetition counts with its bound, or with the length of the text if that is less.
     ['^\\d{4,6}\\d{2}x$', 9, 30],
     ['^[a-z]{1,500}[a-z0-9]{1,500}$', 9, 100],
     ['^[a-z]{1,500}[a-z0-9]{1,500}$', 9999, 5_000_000],
@@ -159,7 +159,7 @@ describe('what a text is counted to cost', () => {
   }
 });
 
-/** Rounds of one to four parts, each of them a set of characters with or without a repetition. */
+/** Generates all rounds of one to four parts. Each part is a set of characters, with or without a repetition. */
 function* rounds(): Generator<Round> {
   const parts = ['a', 'b', '[ab]', '-'].flatMap((set) =>
     ['', '*'].map((sign) => ({ set, isMany: sign === '*', text: set + sign })),
@@ -174,7 +174,7 @@ function* rounds(): Generator<Round> {
 }
 type Round = readonly { readonly set: string; readonly isMany: boolean; readonly text: string }[];
 
-/** Decided exactly: whether two ways lead from a part of a repeated round back to it, over the same text. */
+/** Decides exactly whether a repeated round can match some text in two ways. */
 function hasTwoWays(round: Round): boolean {
   const size = round.length;
   const next = round.map(({ isMany }, from) => {
@@ -213,7 +213,7 @@ test('no repeated round that is taken has two ways through the same text', () =>
   assert.ok(hasTwoWays(['a', '[ab]', 'b', '[ab]'].map((set, i) => ({ set, isMany: i === 2, text: '' }))));
 });
 
-/** A pattern, and a matcher that backtracks as V8 does. */
+/** A pattern with a matcher that backtracks like V8. */
 interface Matcher {
   readonly text: string;
   match(text: string, at: number, step: () => void, then: (at: number) => boolean): boolean;
@@ -270,7 +270,7 @@ const { pattern } = fc.letrec<{ part: Matcher; pattern: Matcher }>((tie) => ({
     fc.tuple(character, sign).map(([part, times]) => repeated(part, times as [string, number, number])),
     fc.array(tie('pattern'), { minLength: 1, maxLength: 3 }).map(oneOf),
     fc.tuple(tie('pattern'), sign).map(([part, times]) => repeated(oneOf([part]), times as [string, number, number])),
-    // A group that is likely to be taken.
+    // A group that is likely to be accepted.
     fc
       .tuple(tie('pattern'), sign)
       .map(([part, times]) => repeated(oneOf([inOrder([one(['c', 'c']), part])]), times as [string, number, number])),

@@ -1,5 +1,5 @@
-// Where `data` is the query's: a body that comes all the same, over a real socket. Whatever `data` is, it has gone
-// through the check that its signature promises.
+// Operations whose `data` is the query: requests that send a body all the same, over a real socket. The operation only
+// runs with data that its declared check has accepted.
 import assert from 'node:assert/strict';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { after, before, describe, test } from 'node:test';
@@ -87,7 +87,7 @@ const sent = (body: string, type?: string): Sent => ({
 const EVIL = '{"page":{"$gt":""},"role":"admin"}';
 const JSON_BODY = sent(EVIL, 'application/json');
 const FITTING = sent('{"page":5,"role":"admin"}', 'application/json');
-/** Each way in which a body can come. */
+/** All kinds of bodies. */
 const BODIES: readonly [name: string, body: Sent][] = [
   ['JSON', JSON_BODY],
   ['JSON without a type', sent(EVIL)],
@@ -101,7 +101,7 @@ const BODIES: readonly [name: string, body: Sent][] = [
 ];
 const IMAGE = sent('evil', 'image/png');
 
-/** What the operation got, or the mistakes of the request. */
+/** The data that the operation received, or the mistakes of the request. */
 async function ask(verb: string, path: string, { body, headers }: Partial<Sent> = {}): Promise<unknown> {
   const { status, text } = await new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     const asking = request(
@@ -186,20 +186,20 @@ describe('a body that is the data goes through the check of the signature', () =
     ['GET', 'named/created', JSON_BODY, ['body /page']],
     ['PUT', 'route/7', JSON_BODY, ['body /page']],
     ['PUT', 'route/7', FITTING, { page: 5 }],
-    // It has a schema of its own.
+    // The query of `both` has its own schema.
     ['GET', 'named/both', undefined, ['query /page']],
     ['GET', 'named/both', FITTING, { page: -5 }],
     ['GET', 'named/both', JSON_BODY, ['body /page']],
     ['GET', 'route/both', undefined, { page: 3 }],
     ['GET', 'route/both', FITTING, { page: -5 }],
     ['GET', 'route/both', JSON_BODY, ['body /page']],
-    // It is asked for as a stream of bytes.
+    // The body of `stream` is a stream of bytes.
     ['GET', 'named/stream', undefined, ''],
     ['GET', 'named/stream', JSON_BODY, EVIL],
     ['GET', 'route/stream', undefined, ''],
     ['GET', 'route/stream', JSON_BODY, EVIL],
     ['GET', 'typed/stream', JSON_BODY, EVIL],
-    // Types check whichever of the two it is.
+    // Types check `data`, which may come from the query or the body.
     ...['typed', 'typed/find'].flatMap((path): [string, string, Sent | undefined, unknown][] => [
       ['GET', path, undefined, { page: 3 }],
       ['GET', path, FITTING, { page: 5 }],

@@ -1,5 +1,5 @@
-// Controllers that do not load, because a request type says something that is not understood: place and reason. And
-// what is only left undocumented.
+// Controllers that are refused because a request type is not supported, with place and reason. An unsupported result
+// type is only left out of the document.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ async function load(
 const operation = (type: string, before = ''): string =>
   `${before}\nexport default class XController {\n  created(data: ${type}) { return data; }\n}`;
 
-/** Ways in which a typed operation might get past the parser. */
+/** Forms in which the parser might miss a typed operation. */
 const hidden: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
   [
     'a property that is defined',
@@ -448,7 +448,7 @@ test('files that are read for their types alone belong to what is watched, and s
   assert.equal(made.error, undefined);
   const watched = groups.closure().map(({ path }) => path.replace(/^.*\//, ''));
   for (const name of Object.keys(files)) assert.ok(watched.includes(name), `${name} is not watched: ${watched}`);
-  // TypeScript takes each of these for the file that is to come.
+  // TypeScript resolves each of these specifiers to the file that appears later.
   for (const specifier of ['./later.ts', './later.js', './later']) {
     const missing = await load({ 'XController.ts': operation('A', `import type { A } from '${specifier}';`) });
     assert.match(missing.load.error ?? '', /A is imported from \.\/later.*, which is not found/);

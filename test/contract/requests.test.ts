@@ -1,5 +1,5 @@
-// Requests that are checked by the types of their operations, over a real socket: what is let in, what it becomes, and
-// what a client reads when something is wrong.
+// Requests that are checked by the types of their operations, over a real socket: accepted values, their conversion,
+// and the answers to wrong ones.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, startService } from '../support/service.ts';

@@ -1,4 +1,4 @@
-// Results against their types: a line in the log with NODE_ENV=development, and nothing at all without.
+// Results that differ from their types: with NODE_ENV=development the log has a line, else nothing happens.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

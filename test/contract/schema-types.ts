@@ -1,4 +1,4 @@
-// Compiled, never run: tsc refuses a schema in `static operations` that does not make what the operation takes.
+// This file is compiled and never run: tsc refuses a schema in `static operations` that does not fit the operation.
 import type { ControllerParams, Operations, Reply, StandardSchema } from '../../src/controller.ts';
 
 interface NewUser {
@@ -53,7 +53,7 @@ declare const page: StandardSchema<{ page: string }, Page>;
 declare const shown: StandardSchema<User, { id: string; born: string }>;
 declare const listed: StandardSchema<unknown, { id: string; born: Date; tags: string[] }[]>;
 
-/** Fits in every place, as an annotation and by `satisfies`. */
+/** Schemas that fit in every place, as an annotation and by `satisfies`. */
 export class PageController {
   static operations = {
     index: { query: page, result: listed },

@@ -1,5 +1,5 @@
-// What tags and decorators say about a value: a constraint is checked, wherever TypeScript reads its tag; one that
-// nothing reads, or that another library reads, refuses the file; all others are remarks.
+// Tags and decorators: a constraint is checked where TypeScript reads its tag. A constraint that nothing reads, or of
+// another library, refuses the file. All other tags are remarks.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -355,7 +355,7 @@ describe('a pattern that would refuse every value refuses the file', () => {
   });
 });
 
-/** The tags of JSDoc, TSDoc, TypeDoc and Closure, and some that generators of schemas write for people. */
+/** The tags of JSDoc, TSDoc, TypeDoc and Closure, and remarks for readers that schema generators write. */
 const REMARKS =
   `abstract access alias alpha arg argument async augments author beta borrows callback category categoryDescription class classdesc
   comment const constant constructor constructs copyright decorator default defaultValue defaultvalue defaults deprecated desc description

@@ -1,5 +1,5 @@
-// Syntax that misleads a parser. Each row ends with a method that must still be found, and TypeScript's own parser must
-// see the same members with the same types.
+// Syntax that misleads a parser. Each row ends with a method that must be found. TypeScript's parser must find the same
+// members with the same types.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

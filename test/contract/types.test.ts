@@ -1,5 +1,5 @@
-// The meaning of types: our checks against TypeScript's checker, value by value. Every difference must have one of the
-// reasons in the table of oracle/types.ts.
+// Compares our checks with TypeScript's checker, value by value. Every difference must have one of the reasons in
+// oracle/types.ts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { compareTypes, REASONS, type TypeResult } from './oracle/types.ts';
 
 const SAMPLES = join(import.meta.dirname, 'samples');
 
-/** Of the samples, and why: whatever else is refused is a defect. */
+/** The samples that are refused, with the reason. Any other refusal is a defect. */
 const REFUSED: Readonly<Record<string, RegExp>> = {
   A097: /private members/,
   A116: /kind of key/,

@@ -1,4 +1,4 @@
-// What becomes of single values by their type: of texts out of a query, a path or a form, and of JSON.
+// Checks and conversions of single values by type: texts from a query, a path or a form, and JSON values.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
 
-/** By the type T of a source, or by a type alone. */
+/** Creates the check of a type, or of the type T in a source. */
 function checkOf(type: string, isText: boolean): (value: unknown) => { made: unknown; mistakes: string[] } {
   const module = parseModule(/\bT\b/.test(type) ? type : `type T = ${type};`);
   const writer = createSchemaWriter();
@@ -27,9 +27,9 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
 }
 
 const tagged = (tag: string, text: string) => `/** @${tag} */\ntype T = ${text};`;
-/** Of a dollar and another sign that means something in a regular expression. */
+/** A template with a dollar sign and a `|`, which have a meaning in regular expressions. */
 const TEMPLATE = ['`a.$', "{'x' | '$'}`"].join('');
-/** A template literal type, whose types are written #{so}. */
+/** A template literal type, with its types written as #{type}. */
 const template = (text: string) => ['`', text.replaceAll('#', '$'), '`'].join('');
 const VERSION = template('#{number}.#{number}.#{number}');
 const INT = "import type { Int } from 'gatefold';\n";
@@ -80,7 +80,7 @@ describe('a text becomes', () => {
     test(`${type} ← ${JSON.stringify(text)}`, () => {
       const { made, mistakes } = checkOf(type, true)(text);
       assert.deepEqual(mistakes, []);
-      // Prototypes count: what comes out of a query has none.
+      // The comparison includes prototypes, because an object from a query has none.
       assert.deepStrictEqual(made, expected);
     });
   }
@@ -296,7 +296,7 @@ test('a Date of a valid text is a valid Date', () => {
 
 test('a multiple is decided as with whole numbers', () => {
   const checks = new Map<number, ReturnType<typeof checkOf>>();
-  // Up to 15 digits are exact in a number and in what is written of it.
+  // A number keeps up to 15 decimal digits exactly, also when it is written out.
   const digits = fc.integer({ min: -(10 ** 15 - 1), max: 10 ** 15 - 1 });
   const places = fc.integer({ min: 0, max: 20 });
   const steps = fc.tuple(fc.integer({ min: 1, max: 999 }), fc.integer({ min: 0, max: 6 }));

@@ -1,5 +1,5 @@
-// The declarations of a file, written down in one form from two parsers: ours and TypeScript's own. Equal texts mean
-// that both read the same.
+// Writes the declarations of a file in one text form from two parsers: ours and TypeScript's. Equal texts mean that
+// both read the same.
 import ts from 'typescript-5';
 import { parseModule } from '../../../src/contract/source/parse-module.ts';
 import type { Member, Param, TypeNode } from '../../../src/contract/source/syntax.ts';
@@ -9,7 +9,7 @@ const K = ts.SyntaxKind;
 /** Key of a declaration → its texts, one for each declaration of that name. */
 export type Outline = ReadonlyMap<string, readonly string[]>;
 
-/** Undefined: TypeScript itself finds a mistake in it. */
+/** The outline from TypeScript's parser; undefined when TypeScript reports a syntax error. */
 export function outlineOfTypeScript(path: string, source: string): Outline | undefined {
   const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true);
   if ((file as unknown as { parseDiagnostics: unknown[] }).parseDiagnostics.length > 0) return undefined;
@@ -74,7 +74,7 @@ export function outlineOfOurs(source: string): Outline {
 }
 
 /**
- * `key: ours != theirs` for each that differs. Classes that are values are ours alone: TypeScript has them as
+ * Writes `key: ours != theirs` for each difference. Classes that are values are skipped, because TypeScript has them as
  * expressions.
  */
 export function differences(ours: Outline, theirs: Outline): { compared: number; different: string[] } {
@@ -92,7 +92,7 @@ export function differences(ours: Outline, theirs: Outline): { compared: number;
   return { compared, different };
 }
 
-// TypeScript's
+// The outline from TypeScript's parser
 
 const dotted = (n: ts.Node): string => n.getText().replace(/\s|\/\*.*?\*\//g, '');
 const args = (list: ts.NodeArray<ts.TypeNode> | undefined): string =>
@@ -199,7 +199,7 @@ function theirMember(m: ts.ClassElement | ts.TypeElement): string {
   return 'other';
 }
 
-// Ours
+// The outline from our parser
 
 const ourParam = (p: Param): string => `${p.rest ? '...' : ''}${p.name}${p.optional ? '?' : ''}:${ourType(p.type)}`;
 

@@ -1,4 +1,4 @@
-// TypeScript types at random, within the subset that is read: the text of a file that exports them.
+// Generates random TypeScript types within the supported subset, as the text of a file that exports them.
 import { createRandom } from './values.ts';
 
 export function randomTypes(count: number, seed: number): { source: string; names: string[] } {

@@ -1,4 +1,4 @@
-// What TypeScript's own checker says a type takes, against what our check of the same source takes. Each difference
+// Compares the values that TypeScript's checker accepts for a type with those that our check accepts. Each difference
 // must have one of the reasons in the table.
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -14,7 +14,7 @@ import { Unsupported } from '../../../src/contract/source/source-error.ts';
 import { createEvaluator } from '../../../src/contract/types/evaluate.ts';
 import { createRandom, createValues, typeTextOf } from './values.ts';
 
-/** On purpose: tsc says the one, the check the other. */
+/** Reasons for which tsc and our check differ on purpose. */
 export const REASONS = {
   date: 'Date: tsc wants an object, JSON has a text; the operation gets the Date',
   weak: 'weak type: tsc refuses an object that shares no field with all-optional fields; that is a lint and no meaning',
@@ -47,7 +47,7 @@ const OPTIONS: ts.CompilerOptions = {
   types: [],
 };
 
-/** @param count of values made for each type; about as many broken ones and the junk come to it */
+/** @param count of fitting values for each type; broken values and junk are added */
 export function compareTypes(
   file: string,
   names: readonly string[],
@@ -137,7 +137,7 @@ const PLAIN_FILES = {
   remember: () => {},
 };
 
-/** The reason why a type is refused, or its check: the first mistake of a value. */
+/** The check of each type, which gives the first mistake of a value; or the reason why the type is refused. */
 function createChecks(
   path: string,
   source: string,
@@ -166,7 +166,7 @@ function createChecks(
   };
 }
 
-/** Why the two differ, looked for along the value. */
+/** Finds the reason for a difference in the parts of the value. */
 export function explain(
   checker: ts.TypeChecker,
   value: unknown,

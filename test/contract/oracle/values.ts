@@ -1,10 +1,9 @@
-// JSON values for a type, made from what TypeScript's checker says of it (not from our own reading), and broken copies
-// of them.
+// Generates JSON values for a type from TypeScript's checker (not from our own parser), and broken copies of them.
 import ts from 'typescript-5';
 
 export type Random = () => number;
 
-/** Always the same numbers for the same seed. */
+/** A random generator that gives the same numbers for the same seed. */
 export function createRandom(seed: number): Random {
   let state = seed;
   return () => {
@@ -36,7 +35,7 @@ const F = ts.TypeFlags;
 export function createValues(checker: ts.TypeChecker, random: Random) {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
 
-  /** Undefined where the type has no JSON value. */
+  /** Generates a value; undefined for a type without a JSON value. */
   function make(type: ts.Type, depth = 0): unknown {
     if (type.flags & (F.Any | F.Unknown)) return pick(JUNK);
     if (type.flags & (F.StringLiteral | F.NumberLiteral)) return (type as ts.LiteralType).value;
@@ -136,7 +135,7 @@ export function createValues(checker: ts.TypeChecker, random: Random) {
   }
 
   return {
-    /** Fitting ones, broken ones and the junk, each once. */
+    /** Returns fitting values, broken copies and junk, without duplicates. */
     some(type: ts.Type, count: number): unknown[] {
       const found = new Map<string, unknown>();
       const add = (value: unknown) => value !== undefined && found.set(JSON.stringify(value), value);

@@ -75,10 +75,10 @@ export function createComponents(reserved: readonly string[]): Components {
 /** Finds the names that two groups give to different schemas, and the names whose schemas refer to one of these. */
 function findContested(components: readonly Component[], reserved: readonly string[]): ReadonlySet<string> {
   const contested = new Set(reserved);
-  const texts = new Map<string, string>();
+  const textByName = new Map<string, string>();
   for (const { name, text } of components) {
-    if ((texts.get(name) ?? text) !== text) contested.add(name);
-    texts.set(name, text);
+    if ((textByName.get(name) ?? text) !== text) contested.add(name);
+    textByName.set(name, text);
   }
   // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
   for (const name of contested)

@@ -1,5 +1,6 @@
 // Checks and conversions of single values by type: texts from a query, a path or a form, and JSON values.
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check/compile.ts';
@@ -391,6 +392,15 @@ test('after 50 mistakes nothing more is looked at', () => {
   const record = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`f${i}`, 'x']));
   Object.defineProperty(record, 'f55', unread);
   assert.equal(checkOf('Record<string, number>', false)(record).mistakes.length, 50);
+});
+
+test('check/messages.ts has the text of every mistake', () => {
+  const dir = new URL('../../src/contract/check/', import.meta.url);
+  for (const file of readdirSync(dir)) {
+    const source = readFileSync(new URL(file, dir), 'utf8');
+    assert.doesNotMatch(source, /\breport\(\s*['"`]/, file);
+    if (file !== 'messages.ts') assert.doesNotMatch(source, /['"`](?:must|is) [a-z]/, file);
+  }
 });
 
 test('a keyword without a check is an error, and nothing is left unchecked', () => {

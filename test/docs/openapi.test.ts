@@ -1,5 +1,5 @@
-// The OpenAPI document as a function of groups: where each operation stands, and what is said of it. The journey from
-// source to document over a socket is docs.test.ts; the tools of others judge it in judges/.
+// The OpenAPI document as a function of groups: the path and the description of each operation. docs.test.ts tests the
+// way from source to document over a socket. judges/ runs other tools on the document.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GroupContract, OperationContract, Schema } from '../../src/contract/contract.ts';

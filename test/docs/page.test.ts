@@ -54,7 +54,7 @@ describe('the page', { skip: noChromium }, () => {
   let api: TestApi;
   let browser: Browser;
   let page: Page;
-  /** What a strict reader of its console would complain of. */
+  /** Errors and warnings on the console of the browser. */
   const complaints: string[] = [];
   const asked = new Set<string>();
 
@@ -96,7 +96,7 @@ describe('the page', { skip: noChromium }, () => {
     return found;
   }
 
-  /** Sends what the panel holds. Of an answer the status shows before its body has come. */
+  /** Sends the form of a panel, and waits for the answer. Its status appears before its body. */
   async function send(found: Locator, status: 2 | 4): Promise<void> {
     await found.getByRole('button', { name: 'Send' }).click();
     await answered(found, status);
@@ -215,7 +215,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.ok(errors.length > 0, line);
     await found.getByRole('button', { name: 'Fill in an example' }).click();
     await found.getByRole('button', { name: 'Copied' }).click();
-    // It says so already.
+    // The button still has the text of the first copy, so it does not show when the second is done.
     await page.waitForFunction('navigator.clipboard.readText().then((text) => text.includes("9780140449136"))');
     const good = await page.evaluate<string>('navigator.clipboard.readText()');
     const { isbn } = JSON.parse(await runInShell(good)) as { isbn: string };
@@ -306,7 +306,7 @@ describe('the page', { skip: noChromium }, () => {
     await tree.getByRole('button', { name: 'Fill in an example' }).click();
     await send(tree, 2);
     assert.deepEqual(JSON.parse(await body(tree)).pair, [1, 'pair']);
-    // What may be null and must be there is null when it is left out.
+    // A required field that may be null becomes null when the form leaves it empty.
     await phone.reload();
     await tree.locator('[data-key="name"] input').fill('none');
     await tree.getByRole('button', { name: 'as JSON' }).click();

@@ -27,10 +27,7 @@ const CHECKED_KEYWORDS = new Set(
 export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText: boolean): Compiler {
   const compiled = new Map<unknown, Check>();
 
-  /**
-   * Compiles a named schema once, and a schema that a union in it contains again. A recursive schema gets a check that
-   * counts the depth.
-   */
+  /** Compiles each schema once. The check of a named schema, and any recursion, counts the depth of the value. */
   function compile(schema: Schema): Check {
     const key = schema.$ref ?? schema;
     const cached = compiled.get(key);
@@ -43,7 +40,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
       run.depth--;
       return converted;
     };
-    // While the schema is being compiled, only the schema itself can refer to this entry.
+    // A schema that contains itself gets this check while it is being compiled.
     compiled.set(key, countDepth);
     target = compileNew(schema);
     if (key === schema) compiled.set(key, target);

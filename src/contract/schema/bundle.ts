@@ -104,15 +104,15 @@ function unescapeStep(step: string): string {
  * equal definitions under two names keep both names, which the library's user chose.
  */
 function meaningOf(root: Schema, from: string): string {
-  const texts = new Map<string, string>();
+  const textByPointer = new Map<string, string>();
   const queue = [from];
   for (let pointer = queue.pop(); pointer !== undefined; pointer = queue.pop()) {
-    if (texts.has(pointer)) continue;
+    if (textByPointer.has(pointer)) continue;
     const text = JSON.stringify(follow(root, pointer)) ?? '';
-    texts.set(pointer, text);
+    textByPointer.set(pointer, text);
     for (const [, quoted] of text.matchAll(REF)) queue.push(JSON.parse(quoted as string) as string);
   }
-  return JSON.stringify([...texts]);
+  return JSON.stringify([...textByPointer]);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -88,9 +88,9 @@ function createContent(operation, token) {
   );
   token.addEventListener('input', updateCurl);
   build({});
-  const left = h('div', prose(operation.description), describeAccess(operation), form);
+  const leftColumn = h('div', prose(operation.description), describeAccess(operation), form);
   const answers = Object.entries(operation.responses).map(describeAnswer);
-  return h('div.content', left, h('div.right', h('div.curl', line, copy), answer, h('h3', 'Answers'), answers));
+  return h('div.content', leftColumn, h('div.right', h('div.curl', line, copy), answer, h('h3', 'Answers'), answers));
 }
 
 /** Joins the path's or the query's parameters into one object schema. Undefined: the operation has none. */

@@ -6,7 +6,7 @@ import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure } from './base/settings.ts';
 import type { Certificates } from './https/certificates.ts';
-import type { Operations } from './ops/server.ts';
+import type { OperationsServer } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
 import type { Announcer } from './supervisor/serve.ts';
 import { forkEarly } from './supervisor/workers/prefork.ts';
@@ -36,11 +36,11 @@ async function run(basics: ProcessBasics): Promise<void> {
   });
 }
 
-async function createOperations({ settings, log, sink }: ProcessBasics): Promise<Operations | undefined> {
+async function createOperations({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
   const { opsPort, opsHost, workers } = settings;
   if (opsPort === undefined) return undefined;
-  const { createOperations } = await import('./ops/server.ts');
-  return createOperations({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
+  const { createOperationsServer } = await import('./ops/server.ts');
+  return createOperationsServer({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
 }
 
 /** For people who watch: on a terminal, while they write controllers. */

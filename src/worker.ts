@@ -36,7 +36,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
       });
       return metrics === undefined
         ? parts
-        : { ...parts, takeMetrics: () => metrics.take({ ...parts, logWriter: sink }) };
+        : { ...parts, takeMetrics: () => metrics.takeReport({ ...parts, logWriter: sink }) };
     },
     prepare: () => prepareFor(settings.controllersDir),
     onSecure: (state) => transport?.use(state),

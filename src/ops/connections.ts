@@ -1,22 +1,21 @@
-// The bounds of the operations port: the number of connections, one answer at a time on each, and the time an answer
-// may take to be read. A client that holds connections open can neither keep a probe out nor fill the supervisor's
-// memory.
+// Limits the connections of the operations port: their number, one request at a time on each, and the time to read an
+// answer. So a client that holds connections open cannot keep probes out or fill the supervisor's memory.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRecentConnections } from '../base/recent-connections.ts';
 
-export interface ConnectionBounds {
-  /** Beyond so many, the one that was quiet for longest ends. */
+export interface ConnectionLimits {
+  /** Maximum number of connections. One more ends the connection that was idle for longest. */
   readonly mostConnections: number;
-  /** Milliseconds from an answer to its last byte. */
+  /** Milliseconds that a client has to read an answer. */
   readonly answerTimeout: number;
 }
 
-export function boundConnections(server: Server, { mostConnections, answerTimeout }: ConnectionBounds): void {
+export function limitConnections(server: Server, { mostConnections, answerTimeout }: ConnectionLimits): void {
   const connections = createRecentConnections(mostConnections);
   const answering = new WeakSet<object>();
   server.on('connection', connections.add);
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    // Probes and scrapers wait for an answer before they ask again.
+    // Probes and scrapers wait for an answer before they send the next request.
     if (answering.has(socket)) return void socket.destroy();
     connections.add(socket);
     answering.add(socket);

@@ -1,8 +1,9 @@
-// Renders the Prometheus text format, version 0.0.4: families of samples in, text out. It knows no particular metric.
-import { countOf, type HistogramPiece } from './histogram.ts';
+// Renders metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples. This file knows no
+// particular metric.
+import { type HistogramPiece, totalCount } from './histogram.ts';
 
 export interface Sample {
-  /** In the order in which they are written. */
+  /** The labels, in the order in which they are written. */
   readonly labels?: Readonly<Record<string, string | number>>;
   readonly value: number | (HistogramPiece & { readonly bounds: readonly number[] });
 }
@@ -21,33 +22,33 @@ export function renderFamilies(families: Iterable<Family>): string {
   for (const { name, type, help, samples } of families) {
     text += `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`;
     for (const { labels = {}, value } of samples) {
-      const list = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(String(text))}"`);
-      text += typeof value === 'number' ? line(name, list, value) : histogramLines(name, list, value);
+      const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(String(text))}"`);
+      text += typeof value === 'number' ? renderLine(name, pairs, value) : renderHistogram(name, pairs, value);
     }
   }
   return text;
 }
 
-function histogramLines(name: string, labels: readonly string[], value: Exclude<Sample['value'], number>): string {
+function renderHistogram(name: string, labels: readonly string[], value: Exclude<Sample['value'], number>): string {
   let text = '';
   let cumulative = 0;
   for (const [i, count] of value.buckets.entries()) {
     cumulative += count;
-    text += line(
+    text += renderLine(
       `${name}_bucket`,
-      [...labels, `le="${number(value.bounds[i] ?? Number.POSITIVE_INFINITY)}"`],
+      [...labels, `le="${formatNumber(value.bounds[i] ?? Number.POSITIVE_INFINITY)}"`],
       cumulative,
     );
   }
-  return text + line(`${name}_sum`, labels, value.sum) + line(`${name}_count`, labels, countOf(value));
+  return text + renderLine(`${name}_sum`, labels, value.sum) + renderLine(`${name}_count`, labels, totalCount(value));
 }
 
-function line(name: string, labels: readonly string[], value: number): string {
-  return `${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`} ${number(value)}\n`;
+function renderLine(name: string, labels: readonly string[], value: number): string {
+  return `${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`} ${formatNumber(value)}\n`;
 }
 
-/** As Go reads it: that is what scrapes. */
-function number(value: number): string {
+/** Writes infinity like Go, in which Prometheus is written. */
+function formatNumber(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return '+Inf';
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
 }

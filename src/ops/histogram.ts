@@ -1,15 +1,15 @@
-// A Prometheus histogram as plain numbers: how many values fell under each bound, and their sum. Filled in a worker,
-// sent in pieces, added up by the supervisor.
+// A Prometheus histogram as plain numbers: the number of values in each bucket, and their sum. A worker counts and sends
+// pieces, which are what was added since the last piece. The supervisor adds the pieces up.
 
 export interface Histogram {
-  /** Upper bounds, ascending; what lies above the last one is counted all the same. */
+  /** The upper bounds of the buckets, ascending. One more bucket has the values above the last bound. */
   readonly bounds: readonly number[];
-  /** How many values fell into each bucket alone (not cumulative), one more than there are bounds. */
+  /** The number of values in each bucket (not cumulative). */
   readonly buckets: number[];
   sum: number;
 }
 
-/** What was added since the last piece. */
+/** The values that were added since the last piece. */
 export interface HistogramPiece {
   readonly buckets: readonly number[];
   readonly sum: number;
@@ -19,7 +19,7 @@ export function createHistogram(bounds: readonly number[]): Histogram {
   return { bounds, buckets: new Array<number>(bounds.length + 1).fill(0), sum: 0 };
 }
 
-/** Called for every request: no allocation, and a scan, because most values fall under the first bounds. */
+/** Counts a value. The scan is fast, because most values are in the first buckets. */
 export function observe(histogram: Histogram, value: number): void {
   const { bounds, buckets } = histogram;
   let i = 0;
@@ -28,11 +28,11 @@ export function observe(histogram: Histogram, value: number): void {
   histogram.sum += value;
 }
 
-export function countOf({ buckets }: HistogramPiece): number {
+export function totalCount({ buckets }: HistogramPiece): number {
   return buckets.reduce((total, count) => total + count, 0);
 }
 
-/** Takes out what is in it. */
+/** Returns the content of the histogram, and empties it. */
 export function takePiece(histogram: Histogram): HistogramPiece {
   const piece = { buckets: [...histogram.buckets], sum: histogram.sum };
   histogram.buckets.fill(0);
@@ -41,8 +41,6 @@ export function takePiece(histogram: Histogram): HistogramPiece {
 }
 
 export function addPiece(histogram: Histogram, piece: HistogramPiece): void {
-  piece.buckets.forEach((count, i) => {
-    histogram.buckets[i] = (histogram.buckets[i] ?? 0) + count;
-  });
+  for (const [i, count] of piece.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] ?? 0) + count;
   histogram.sum += piece.sum;
 }

@@ -1,14 +1,15 @@
-// The event loop delay: how late a timer is that is due ten times a second. perf_hooks' monitorEventLoopDelay has to be
-// reset to tell one second from the next, loses what blocks the loop across a reset, and costs six times as much.
+// Measures the event loop delay: how late a timer fires that is due ten times a second. monitorEventLoopDelay of
+// perf_hooks costs six times as much. It must be reset for each report, and it loses a delay that spans the reset.
 import { createHistogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 
 export interface LoopDelay {
-  /** What was seen since the last time, in seconds. */
+  /** Returns the delays since the last call, in seconds. */
   take(): { readonly delays: HistogramPiece; readonly longestDelay: number };
   close(): void;
 }
 
+/** Milliseconds between two measurements. */
 const INTERVAL = 100;
 
 export function createLoopDelay(now: () => number = () => performance.now()): LoopDelay {
@@ -24,9 +25,9 @@ export function createLoopDelay(now: () => number = () => performance.now()): Lo
   timer.unref();
   return {
     take() {
-      const taken = { delays: takePiece(delays), longestDelay };
+      const piece = { delays: takePiece(delays), longestDelay };
       longestDelay = 0;
-      return taken;
+      return piece;
     },
     close: () => clearInterval(timer),
   };

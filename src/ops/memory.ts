@@ -1,14 +1,14 @@
-// The resident memory of this process. Node reads it from a file, which fails when the process is out of descriptors;
-// then the last value is reported again, since a throw in the timer of the metrics would make the worker faulty.
+// Reads the resident memory of this process. Node reads it from a file, which fails when the process has no free file
+// descriptor. Then this returns the last value, because an exception in the metrics timer would make the worker faulty.
 
-/** Bytes; 0 when it could never be read. */
+/** @returns a function that returns bytes, or 0 when no read has succeeded yet */
 export function createMemoryReader(read: () => number = process.memoryUsage.rss): () => number {
   let last = 0;
   return () => {
     try {
       last = read();
     } catch {
-      // The same again in a second.
+      // The next report reads it again.
     }
     return last;
   };

@@ -1,5 +1,5 @@
-// Every metric, a row each: name, type, help, and where its samples come from. docs/OPERATING.md documents each row; a
-// test compares the two. How they are written is exposition.ts; the counting is worker-metrics.ts and the supervisor.
+// The table of metrics: name, type, help and samples of each. docs/OPERATING.md documents each row, and a test compares
+// the two. exposition.ts renders the metrics. The workers and the supervisor count them.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';
 import type { Family, Sample } from './exposition.ts';
@@ -8,15 +8,15 @@ import { describeCell, type OperationCounts } from './request-counts.ts';
 import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
 
 export interface MetricRow extends Omit<Family, 'samples'> {
-  readonly samples: (service: ServiceStatus, about: About) => Iterable<Sample>;
+  readonly samples: (service: ServiceStatus, supervisorProcess: ProcessFacts) => Iterable<Sample>;
 }
 
-/** What does not change while the service runs, and what this process says of itself. */
-export interface About {
+/** Facts about the supervisor's process. */
+export interface ProcessFacts {
   readonly version: string;
   readonly node: string;
-  /** Workers that are to serve. */
-  readonly wanted: number;
+  /** The configured number of workers. */
+  readonly wantedWorkers: number;
   /** Unix time in seconds. */
   readonly startedAt: number;
   readonly memoryBytes: () => number;
@@ -24,7 +24,7 @@ export interface About {
   readonly logLinesDropped: () => number;
 }
 
-/** Every state is always there: a series that comes and goes cannot be alerted on. */
+/** The states of a worker. Each is always present, because an alert needs a series that does not disappear. */
 const STATES: readonly WorkerStatus['state'][] = [
   'booting',
   'standby',
@@ -40,10 +40,10 @@ export const METRICS: readonly MetricRow[] = [
     { labels: { version, node }, value: 1 },
   ]),
   row('gatefold_start_time_seconds', 'gauge', 'Start time of the supervisor, Unix time', (_, { startedAt }) =>
-    one(startedAt),
+    single(startedAt),
   ),
   row('gatefold_ready', 'gauge', '1 while /readyz answers 200', (service) =>
-    one(Number(readinessOf(service) === 'ready')),
+    single(Number(readinessOf(service) === 'ready')),
   ),
 
   row('gatefold_requests_total', 'counter', 'Requests answered', ({ totals }) =>
@@ -78,15 +78,17 @@ export const METRICS: readonly MetricRow[] = [
       value: supervisor?.workers.filter((worker) => worker.state === state).length ?? 0,
     })),
   ),
-  row('gatefold_workers_wanted', 'gauge', 'Configured number of workers', (_, { wanted }) => one(wanted)),
+  row('gatefold_workers_wanted', 'gauge', 'Configured number of workers', (_, { wantedWorkers }) =>
+    single(wantedWorkers),
+  ),
   row('gatefold_worker_deaths_total', 'counter', 'Workers that exited without having been asked to', ({ supervisor }) =>
-    one(supervisor?.died),
+    single(supervisor?.died),
   ),
   row(
     'gatefold_worker_replacements_total',
     'counter',
     'Workers that replaced one that died or became faulty',
-    ({ supervisor }) => one(supervisor?.replaced),
+    ({ supervisor }) => single(supervisor?.replaced),
   ),
   row('gatefold_worker_report_age_seconds', 'gauge', "Seconds since the worker's last report", (service) =>
     eachWorker(service, ({ reportAge }) => reportAge),
@@ -104,7 +106,7 @@ export const METRICS: readonly MetricRow[] = [
     (service) => [{ value: service.totals.delays }],
   ),
   row('gatefold_supervisor_memory_bytes', 'gauge', 'Resident memory of the supervisor', (_, { memoryBytes }) =>
-    one(memoryBytes()),
+    single(memoryBytes()),
   ),
   row(
     'gatefold_cpu_seconds_total',
@@ -117,72 +119,72 @@ export const METRICS: readonly MetricRow[] = [
   ),
 
   row('gatefold_generation', 'gauge', 'Number of the serving generation; 0 before the first', ({ supervisor }) =>
-    one(supervisor?.generation),
+    single(supervisor?.generation),
   ),
   row(
     'gatefold_generation_start_time_seconds',
     'gauge',
     'When the serving generation began to serve, Unix time',
-    ({ supervisor }) => one((supervisor?.servingSince?.getTime() ?? 0) / 1000),
+    ({ supervisor }) => single((supervisor?.servingSince?.getTime() ?? 0) / 1000),
   ),
   row('gatefold_generations_total', 'counter', 'Generations put to work', ({ supervisor }) =>
-    one(supervisor?.generationsServed),
+    single(supervisor?.generationsServed),
   ),
   row(
     'gatefold_generations_rejected_total',
     'counter',
     'Generations and replacement workers refused, retries included',
-    (service) => one(service.supervisor?.generationsRejected),
+    (service) => single(service.supervisor?.generationsRejected),
   ),
   row(
     'gatefold_generation_rejected',
     'gauge',
     '1 while an older generation serves because the folder does not load',
-    ({ supervisor }) => one(Number(supervisor?.rejected !== undefined)),
+    ({ supervisor }) => single(Number(supervisor?.rejected !== undefined)),
   ),
   row(
     'gatefold_groups_not_loadable',
     'gauge',
     'Groups that answer 500 because they have never loaded',
-    ({ supervisor }) => one(supervisor?.notLoadable.length),
+    ({ supervisor }) => single(supervisor?.notLoadable.length),
   ),
 
   row('gatefold_credentials_rows', 'gauge', 'Rows of the live credentials table', ({ latest }) =>
-    one(latest?.credentialRows),
+    single(latest?.credentialRows),
   ),
   row(
     'gatefold_credentials_quarantined_rows',
     'gauge',
     'Invalid rows of the credentials table, which are not live',
-    ({ latest }) => one(latest?.quarantinedRows),
+    ({ latest }) => single(latest?.quarantinedRows),
   ),
   row(
     'gatefold_credentials_stale_workers',
     'gauge',
     'Workers that serve an older credentials table because the file cannot be read',
-    ({ workers }) => one(workers.filter(({ report }) => report.credentialsFailure !== '').length),
+    ({ workers }) => single(workers.filter(({ report }) => report.credentialsFailure !== '').length),
   ),
   row(
     'gatefold_credentials_reloads_total',
     'counter',
     'Credentials table reloads; each worker counts its own',
-    ({ totals }) => one(totals.credentialReloads),
+    ({ totals }) => single(totals.credentialReloads),
   ),
   row(
     'gatefold_credentials_reload_failures_total',
     'counter',
     'Failed credentials table reloads; each worker counts its own',
-    ({ totals }) => one(totals.credentialReloadFailures),
+    ({ totals }) => single(totals.credentialReloadFailures),
   ),
-  row('gatefold_identity_providers', 'gauge', 'Identity providers in use', ({ latest }) => one(latest?.providers)),
+  row('gatefold_identity_providers', 'gauge', 'Identity providers in use', ({ latest }) => single(latest?.providers)),
   row('gatefold_identity_providers_refused', 'gauge', 'Invalid rows of the identity providers', ({ latest }) =>
-    one(latest?.refusedProviders),
+    single(latest?.refusedProviders),
   ),
   row('gatefold_identity_fetches_total', 'counter', 'Requests for key sets and discovery documents', ({ totals }) =>
-    one(totals.keyFetches),
+    single(totals.keyFetches),
   ),
   row('gatefold_identity_fetch_failures_total', 'counter', "Failed attempts to get a provider's keys", ({ totals }) =>
-    one(totals.keyFailures),
+    single(totals.keyFailures),
   ),
 
   row('gatefold_rate_limited_total', 'counter', 'Requests refused with 429 RATE_LIMITED', ({ totals }) =>
@@ -206,38 +208,41 @@ export const METRICS: readonly MetricRow[] = [
     'gatefold_certificate_expiry_timestamp_seconds',
     'gauge',
     'When the served certificate expires, Unix time',
-    (service) => ofCertificate(service, ({ notAfter }) => notAfter / 1000),
+    (service) => certificateSample(service, ({ notAfter }) => notAfter / 1000),
   ),
   row('gatefold_certificate_reloads_total', 'counter', 'Certificates that went live after the first one', (service) =>
-    ofCertificate(service, ({ reloads }) => reloads),
+    certificateSample(service, ({ reloads }) => reloads),
   ),
   row(
     'gatefold_certificate_failures_total',
     'counter',
     'Certificate files that could not be used, and orders that failed',
-    (service) => ofCertificate(service, ({ failures }) => failures),
+    (service) => certificateSample(service, ({ failures }) => failures),
   ),
 ];
 
-export function familiesOf(service: ServiceStatus, about: About): Family[] {
-  return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, about) }));
+export function collectFamilies(service: ServiceStatus, facts: ProcessFacts): Family[] {
+  return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, facts) }));
 }
 
 function row(name: string, type: Family['type'], help: string, samples: MetricRow['samples']): MetricRow {
   return { name, type, help, samples };
 }
 
-function one(value = 0): Sample[] {
+function single(value = 0): Sample[] {
   return [{ value }];
 }
 
-/** Nothing without HTTPS: an end of the certificate in 1970 would set off every alarm. */
-function ofCertificate({ supervisor }: ServiceStatus, measure: (certificate: CertificateStatus) => number): Sample[] {
-  return supervisor?.certificate === undefined ? [] : one(measure(supervisor.certificate));
+/** Returns no sample without HTTPS. The value 0 would mean that the certificate expired in 1970. */
+function certificateSample(
+  { supervisor }: ServiceStatus,
+  measure: (certificate: CertificateStatus) => number,
+): Sample[] {
+  return supervisor?.certificate === undefined ? [] : single(measure(supervisor.certificate));
 }
 
 function eachOperation({ requests }: Totals, samplesOf: (counts: OperationCounts) => Sample[]): Sample[] {
-  return Array.from(requests.all()).flatMap(samplesOf);
+  return Array.from(requests.operations()).flatMap(samplesOf);
 }
 
 function eachWorker({ workers }: ServiceStatus, measure: (worker: ReportingWorker) => number): Sample[] {

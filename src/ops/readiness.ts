@@ -1,21 +1,21 @@
-// Whether the service takes requests, and the body of /readyz. That the supervisor answers says that it is alive
-// (/livez); that a worker serves is decided here.
+// Decides whether the service accepts requests, and describes its state for /readyz. Each answer of the supervisor shows
+// that the service is alive (/livez). This file decides whether a worker serves.
 import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { ServiceStatus } from './service-status.ts';
 
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping';
 
-/** A faulty worker takes requests until its replacement serves. An answer of `no-worker` would lose them. */
-const SERVING: ReadonlySet<string> = new Set(['serving', 'faulty']);
+/** States in which a worker answers requests. A faulty worker answers them until its replacement serves. */
+const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
 
 export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {
   if (isStopping) return 'stopping';
   if (supervisor === undefined || supervisor.generation === 0) return 'starting';
-  return supervisor.workers.some(({ state }) => SERVING.has(state)) ? 'ready' : 'no-worker';
+  return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
 }
 
-/** The body of /readyz; `null` is nothing to tell. */
+/** Builds the body of /readyz. A field is `null` when there is nothing to report. */
 export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
   const { supervisor, workers, latest } = service;
   const slots = new Map(workers.map(({ pid, slot }) => [pid, slot]));

@@ -1,15 +1,15 @@
-// What a worker reports to the supervisor once a second: counts since the last report, and the state now. Counts are
-// differences, so that a counter survives the end of its worker.
+// The report that a worker sends to the supervisor once a second: counts since the last report, and the current state.
+// Counts are differences, so the supervisor's totals stay correct when a worker ends.
 import type { Quarantined } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';
 
-/** Seconds. What a request that comes now waits for its turn. */
+/** Seconds that a new request waits until the event loop handles it. */
 export const DELAY_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export interface WorkerReport {
-  // Since the last report.
+  // Counts since the last report:
   readonly requests: readonly OperationPiece[];
   readonly credentials: readonly CredentialPiece[];
   readonly delays: HistogramPiece;
@@ -20,18 +20,18 @@ export interface WorkerReport {
   readonly keyFailures: number;
   readonly rateLimited: Readonly<Record<LimitKind, number>>;
   readonly logLinesDropped: number;
-  // Now.
+  // The current state:
   readonly inFlight: number;
-  /** Whose calls are counted because they have a limit. */
+  /** The number of callers whose requests are counted against a rate limit. */
   readonly limitedCallers: number;
   readonly memoryBytes: number;
   /** The longest of `delays`, in seconds. */
   readonly longestDelay: number;
   readonly credentialRows: number;
   readonly quarantinedRows: number;
-  /** The first of them. */
+  /** The first quarantined rows. */
   readonly quarantined: readonly Pick<Quarantined, 'name' | 'reason'>[];
-  /** Why the table as it stands is not live; '' when it is. */
+  /** The reason why the current table file is not in use; '' when it is. */
   readonly credentialsFailure: string;
   readonly providers: number;
   readonly refusedProviders: number;

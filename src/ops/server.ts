@@ -1,5 +1,5 @@
-// The operations port: /livez, /readyz and /metrics, served by the supervisor, so that they answer while every worker
-// is stuck. Read-only: nothing here starts, stops or changes anything. It never keeps the process alive.
+// Serves the operations port: /livez, /readyz and /metrics. The supervisor runs it, so it answers while all workers are
+// blocked. It only reads: it cannot start, stop or change anything. It does not keep the process alive.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
@@ -9,35 +9,35 @@ import { isHttpError, refusal } from '../base/errors.ts';
 import { listen } from '../base/listen.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { version } from '../own-files.ts';
-import { boundConnections } from './connections.ts';
+import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { createMemoryReader } from './memory.ts';
-import { type About, familiesOf } from './metrics.ts';
+import { collectFamilies, type ProcessFacts } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 
-export interface Operations {
+export interface OperationsServer {
   /**
-   * Listens; to be called before the first worker is started.
+   * Opens the port. Called before the first worker is started.
    *
-   * @param supervisor undefined while there is none
+   * @param supervisor returns undefined until the supervisor is created
    * @throws the system's error when it cannot listen
    */
   open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
-  /** A worker's report, as it came. */
-  reported(pid: number, report: unknown): void;
-  /** The service drains: not ready from now on, and answering until the process ends. */
-  stopping(): void;
+  /** Adds a worker's report. */
+  addReport(pid: number, report: unknown): void;
+  /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
+  setStopping(): void;
 }
 
-export interface OperationsOptions {
-  /** 0: any free one; the log says which. */
+export interface OperationsServerOptions {
+  /** The port; 0 means any free one, which is logged. */
   readonly port: number;
   readonly host: string;
-  /** Workers that are to serve. */
+  /** The configured number of workers. */
   readonly workers: number;
   readonly log: Log;
-  /** Of this process's own log. */
+  /** Returns the number of log lines that this process has dropped. */
   readonly droppedLines: () => number;
 }
 
@@ -48,49 +48,60 @@ interface Page {
 }
 
 const JSON_TYPE = 'application/json; charset=UTF-8';
-/** Scrapers and probes, and some to spare. */
+/** Maximum connections: more than scrapers and probes need. */
 const MOST_CONNECTIONS = 100;
-/** Milliseconds; a probe gives up sooner. */
+/** Milliseconds to send a request. Probes give up sooner. */
 const REQUEST_TIMEOUT = 5000;
+/** Milliseconds to read an answer. */
 const ANSWER_TIMEOUT = 5000;
 
-export function createOperations({ port, host, workers, log, droppedLines }: OperationsOptions): Operations {
+export function createOperationsServer({
+  port,
+  host,
+  workers,
+  log,
+  droppedLines,
+}: OperationsServerOptions): OperationsServer {
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
   const watch = createServiceWatch(() => supervisor());
-  const about = describeProcess(workers, droppedLines);
-  let asked = 0;
+  const facts = processFacts(workers, droppedLines);
+  let requests = 0;
 
   const pages = new Map<string, (status: () => ServiceStatus) => Page>([
     ['/livez', () => asJson(200, { status: 'alive', timestamp: Math.floor(Date.now() / 1000) })],
     ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
-    ['/metrics', (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(familiesOf(status(), about)) })],
+    [
+      '/metrics',
+      (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(collectFamilies(status(), facts)) }),
+    ],
   ]);
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     if (request.socket.destroyed) return;
     const requestId = newRequestId();
     try {
-      send(request, response, pageOf(request), requestId);
+      send(request, response, renderPage(request), requestId);
     } catch (error) {
-      if (!isHttpError(error)) log.error('operations-failed', describeError(error));
-      const refused = isHttpError(error) ? error : refusal('INTERNAL_ERROR');
-      const page = { status: refused.status, type: JSON_TYPE, body: `${envelope(refused, requestId)}\n` };
-      send(request, response, page, requestId, refused.headers);
+      if (!isHttpError(error)) log.error('operations-answer-failed', describeError(error));
+      const httpError = isHttpError(error) ? error : refusal('INTERNAL_ERROR');
+      const page = { status: httpError.status, type: JSON_TYPE, body: `${envelope(httpError, requestId)}\n` };
+      send(request, response, page, requestId, httpError.headers);
     }
   }
 
   /** @throws HttpError MALFORMED_HOST, NOT_FOUND, METHOD_NOT_ALLOWED */
-  function pageOf({ url = '', method, headers, httpVersion }: IncomingMessage): Page {
+  function renderPage({ url = '', method, headers, httpVersion }: IncomingMessage): Page {
     if (headers.host === undefined && httpVersion !== '1.0') throw refusal('MALFORMED_HOST');
     const [path = ''] = url.split('?', 1);
     const page = pages.get(path);
-    if (page === undefined) throw refusal('NOT_FOUND', `Nothing is served here but ${[...pages.keys()].join(', ')}`);
+    if (page === undefined)
+      throw refusal('NOT_FOUND', `Not found: this port serves only ${[...pages.keys()].join(', ')}`);
     if (method !== 'GET' && method !== 'HEAD')
       throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
     return page(watch.status);
   }
 
-  /** Answers what Node's parser gives up on. */
+  /** Answers requests that Node's parser rejects. */
   function refuseMalformed(_error: Error, socket: Socket): void {
     if (!socket.writable) return void socket.destroy();
     const headers = ['Content-Type', JSON_TYPE, 'X-Content-Type-Options', 'nosniff'];
@@ -98,7 +109,7 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
   }
 
   function newRequestId(): string {
-    return `ops-${process.pid}-${(++asked).toString(36)}`;
+    return `ops-${process.pid}-${(++requests).toString(36)}`;
   }
 
   return {
@@ -108,10 +119,10 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
         headersTimeout: REQUEST_TIMEOUT,
         requestTimeout: REQUEST_TIMEOUT,
         connectionsCheckingInterval: 1000,
-        // The check is in `pageOf`: Node's own answer has no headers.
+        // `renderPage` checks the header: Node's own answer has no envelope.
         requireHostHeader: false,
       });
-      boundConnections(server, {
+      limitConnections(server, {
         mostConnections: mostSideConnections(MOST_CONNECTIONS),
         answerTimeout: ANSWER_TIMEOUT,
       });
@@ -119,12 +130,12 @@ export function createOperations({ port, host, workers, log, droppedLines }: Ope
       server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);
       await listen(server, { port, host });
-      server.on('error', (error) => log.error('operations-failed', describeError(error)));
+      server.on('error', (error) => log.error('operations-port-failed', describeError(error)));
       server.unref();
-      log.info('operations-listening', { host, port: (server.address() as AddressInfo).port });
+      log.info('operations-port-opened', { host, port: (server.address() as AddressInfo).port });
     },
-    reported: watch.reported,
-    stopping: watch.stopping,
+    addReport: watch.addReport,
+    setStopping: watch.setStopping,
   };
 }
 
@@ -135,7 +146,7 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page, re
     'Content-Length': Buffer.byteLength(page.body),
     'Cache-Control': 'no-store',
     'X-Request-Id': requestId,
-    // A body is not read here, so it must not be taken for the next request.
+    // The body is not read, so the connection ends: Node would parse the body as the next request.
     ...(request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined
       ? {}
       : { Connection: 'close' }),
@@ -148,13 +159,13 @@ function asJson(status: number, body: object): Page {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
-function describeProcess(wanted: number, logLinesDropped: () => number): About {
+function processFacts(wantedWorkers: number, logLinesDropped: () => number): ProcessFacts {
   return {
     version: version(),
     node: process.versions.node,
-    wanted,
+    wantedWorkers,
     logLinesDropped,
-    // Never a moment that is still to come.
+    // Rounded down, so that the start is never in the future.
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: createMemoryReader(),
     cpuSeconds() {

@@ -1,5 +1,5 @@
-// What the operations port knows of the service: the supervisor's status and the workers' reports, added up. What it
-// means is readiness.ts and metrics.ts.
+// Collects the state of the service for the operations port: the supervisor's status, and the workers' reports added up.
+// readiness.ts and metrics.ts interpret it.
 
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
@@ -8,25 +8,26 @@ import { addPiece, createHistogram, type Histogram } from './histogram.ts';
 import { DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
-/** What the supervisor tells about itself, and of the certificate: `undefined` without HTTPS. */
+/** The supervisor's status with that of the certificate, which is undefined without HTTPS. */
 export type SupervisorStatus = OwnStatus & { readonly certificate?: CertificateStatus | undefined };
 
 /** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
   /**
-   * A number that is free again when the worker is gone, so that the series of a metric do not grow with every edit.
+   * The worker's number in the metrics. A later worker gets it when this one has ended, so the number of series stays
+   * small.
    */
   readonly slot: number;
-  /** The last one. */
+  /** The worker's last report. */
   readonly report: WorkerReport;
-  /** Seconds since then. */
+  /** Seconds since that report. */
   readonly reportAge: number;
-  /** Seconds: the longest of the last minute. */
+  /** The longest event loop delay of the last minute, in seconds. */
   readonly longestDelay: number;
 }
 
-/** Of all workers that there ever were, those that died and those of earlier generations included. */
+/** Sums over all workers since the start, including those that have ended. */
 export interface Totals {
   readonly requests: RequestCounts;
   readonly delays: Histogram;
@@ -40,33 +41,30 @@ export interface Totals {
 }
 
 export interface ServiceStatus {
-  /** Undefined before there is a supervisor. */
+  /** Undefined until the supervisor is created. */
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
   readonly totals: Totals;
   readonly workers: readonly ReportingWorker[];
-  /** The last report of any worker: all of them read the same tables. */
+  /** The last report of any worker. It describes the tables, which are the same in each worker. */
   readonly latest: WorkerReport | undefined;
 }
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /**
-   * @param report as it came over the channel, whose envelope tells it from a controller's messages; `undefined`: none
-   * yet
-   */
-  reported(pid: number, report: unknown): void;
-  stopping(): void;
+  /** Adds a worker's report. @param report a WorkerReport from the IPC channel, or undefined when it has none yet */
+  addReport(pid: number, report: unknown): void;
+  setStopping(): void;
 }
 
-/** Reports, so seconds. */
+/** Reports whose delays are kept: those of one minute. */
 const DELAYS_KEPT = 60;
 
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
 ): ServiceWatch {
-  const workers = new Map<number, { slot: number; report: WorkerReport; at: number; delays: number[] }>();
+  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; delays: number[] }>();
   const totals: Totals = {
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
@@ -81,31 +79,34 @@ export function createServiceWatch(
   let latest: WorkerReport | undefined;
   let isStopping = false;
 
-  return { status, reported, stopping };
-
-  function stopping(): void {
-    isStopping = true;
-  }
+  return {
+    status,
+    addReport,
+    setStopping() {
+      isStopping = true;
+    },
+  };
 
   function status(): ServiceStatus {
-    const known = supervisor();
-    forgetGone(known);
-    const reporting = Array.from(workers, ([pid, { slot, report, at, delays }]) => {
-      return { pid, slot, report, reportAge: (now() - at) / 1000, longestDelay: Math.max(...delays) };
+    const supervisorStatus = supervisor();
+    removeEnded(supervisorStatus);
+    const reporting = Array.from(workers, ([pid, { slot, report, reportedAt, delays }]) => {
+      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...delays) };
     });
-    return { supervisor: known, isStopping, totals, workers: reporting.sort((a, b) => a.slot - b.slot), latest };
+    reporting.sort((a, b) => a.slot - b.slot);
+    return { supervisor: supervisorStatus, isStopping, totals, workers: reporting, latest };
   }
 
-  function reported(pid: number, value: unknown): void {
+  function addReport(pid: number, value: unknown): void {
     const report = value as WorkerReport | undefined;
     if (report === undefined) return;
     addToTotals(report);
     latest = report;
-    if (!workers.has(pid)) forgetGone(supervisor());
+    if (!workers.has(pid)) removeEnded(supervisor());
     const { slot, delays } = workers.get(pid) ?? { slot: freeSlot(), delays: [] as number[] };
     delays.push(report.longestDelay);
     if (delays.length > DELAYS_KEPT) delays.shift();
-    workers.set(pid, { slot, report, at: now(), delays });
+    workers.set(pid, { slot, report, reportedAt: now(), delays });
   }
 
   function addToTotals(report: WorkerReport): void {
@@ -127,9 +128,9 @@ export function createServiceWatch(
     for (let slot = 0; ; slot++) if (!taken.has(slot)) return slot;
   }
 
-  /** The last report of a worker may come after its end; what it counted is in the totals by then. */
-  function forgetGone(known: SupervisorStatus | undefined): void {
-    const alive = new Set(known?.workers.map(({ pid }) => pid));
+  /** Removes workers that have ended. A last report may arrive after the end of its worker: its counts are in `totals`. */
+  function removeEnded(supervisorStatus: SupervisorStatus | undefined): void {
+    const alive = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
     for (const pid of workers.keys()) if (!alive.has(pid)) workers.delete(pid);
   }
 }

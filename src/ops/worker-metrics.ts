@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts every answer and makes the report of each second. It exists only while
-// OPS_PORT is set. It allocates nothing for a request, and no label is a text that a client made up.
+// The worker's half of the metrics: counts each answer, and builds the report of each second. It runs only when OPS_PORT
+// is set. Counting a request allocates nothing, and no label value comes from a client.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -11,11 +11,11 @@ import { createMemoryReader } from './memory.ts';
 import type { WorkerReport } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
-/** What is read of an exchange. */
-export type Answered = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'> &
+/** The fields of an exchange that are counted. */
+export type AnsweredExchange = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'> &
   Partial<Pick<Exchange, 'isClientsDoing'>>;
 
-/** What is asked of the parts of a worker, once a second. */
+/** The parts of a worker whose state is in the report. */
 export interface ReportedParts {
   readonly app: Pick<App, 'inFlight'>;
   readonly credentials: Pick<Credentials, 'status'>;
@@ -25,53 +25,51 @@ export interface ReportedParts {
 }
 
 export interface WorkerMetrics {
-  readonly observer: { answered(exchange: Answered, status: number, bytes: number, duration: number): void };
-  /** What has happened since the last time. */
-  take(parts: ReportedParts): WorkerReport;
+  readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
+  /** Builds the report of what happened since the last one. */
+  takeReport(parts: ReportedParts): WorkerReport;
   close(): void;
 }
 
-/** In a report; the log names the others. */
+/** Quarantined rows that a report names. The log has all of them. */
 const MOST_NAMED = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
-  /**
-   * From the first report on, when the folder is loaded: importing blocks the event loop, and nobody waits for it yet.
-   */
+  /** Created with the first report. Before it the folder is loaded, which blocks the event loop and delays no request. */
   let delay: LoopDelay | undefined;
-  const since = createDifferences();
+  const growth = createDifferences();
   const memoryBytes = createMemoryReader();
 
   return {
     observer: {
-      answered(answered, status, bytes, duration) {
-        const counts = requests.of(servingPage(answered), answered.operation);
-        requests.count(counts, answered.verb, status, bytes, duration, answered.isClientsDoing);
-        if (answered.caller !== undefined) requests.countCredential(answered.credential);
+      answered(exchange, status, bytes, duration) {
+        const counts = requests.countsFor(servingPage(exchange), exchange.operation);
+        requests.count(counts, exchange.verb, status, bytes, duration, exchange.isClientsDoing);
+        if (exchange.caller !== undefined) requests.countCredential(exchange.credential);
       },
     },
-    take({ app, credentials, identity, limiter, logWriter }) {
+    takeReport({ app, credentials, identity, limiter, logWriter }) {
       delay ??= createLoopDelay();
       const table = credentials.status();
       const providers = identity.status();
       const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
       return {
-        requests: requests.take(),
+        requests: requests.takeOperations(),
         credentials: requests.takeCredentials(),
         ...delay.take(),
-        cpuSeconds: since('cpu', user + system) / 1e6,
-        credentialReloads: since('reloads', table.reloads),
-        credentialReloadFailures: since('reload failures', table.reloadFailures),
-        keyFetches: since('key fetches', providers.keyFetches),
-        keyFailures: since('key failures', providers.keyFailures),
+        cpuSeconds: growth('cpu', user + system) / 1e6,
+        credentialReloads: growth('reloads', table.reloads),
+        credentialReloadFailures: growth('reload failures', table.reloadFailures),
+        keyFetches: growth('key fetches', providers.keyFetches),
+        keyFailures: growth('key failures', providers.keyFailures),
         rateLimited: {
-          credential: since('limited by credential', refused.credential),
-          address: since('limited by address', refused.address),
-          operation: since('limited by operation', refused.operation),
+          credential: growth('limited by credential', refused.credential),
+          address: growth('limited by address', refused.address),
+          operation: growth('limited by operation', refused.operation),
         },
-        logLinesDropped: since('log lines dropped', logWriter.droppedLines()),
+        logLinesDropped: growth('log lines dropped', logWriter.droppedLines()),
         inFlight: app.inFlight(),
         limitedCallers: callers,
         memoryBytes: memoryBytes(),
@@ -87,7 +85,7 @@ export function createWorkerMetrics(): WorkerMetrics {
   };
 }
 
-/** By how much a count of somebody else has grown since it was asked for last. */
+/** @returns a function that returns how much the named count has grown since the last call */
 function createDifferences(): (name: string, value: number) => number {
   const last = new Map<string, number>();
   return (name, value) => {

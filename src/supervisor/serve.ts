@@ -27,8 +27,8 @@ export interface Operations {
   open(
     supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined,
   ): Promise<void>;
-  reported(pid: number, metrics: unknown): void;
-  stopping(): void;
+  addReport(pid: number, metrics: unknown): void;
+  setStopping(): void;
 }
 
 export interface ServeOptions {
@@ -87,7 +87,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
     const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
-      operations?.reported(worker.pid ?? 0, metrics);
+      operations?.addReport(worker.pid ?? 0, metrics);
     const ledger = createLedger();
     const hints = createHints(dir, log);
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
@@ -172,7 +172,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       process.exit(1);
     }
     stopping = true;
-    operations?.stopping();
+    operations?.setStopping();
     stoppingSince = performance.now();
     log.info('stopping', { signal });
     void (supervisor?.stop() ?? endEarly()).then(async () => {

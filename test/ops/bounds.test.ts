@@ -5,18 +5,18 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { boundConnections } from '../../src/ops/connections.ts';
-import { createOperations } from '../../src/ops/server.ts';
+import { limitConnections } from '../../src/ops/connections.ts';
+import { createOperationsServer } from '../../src/ops/server.ts';
 import { ask } from '../support/cluster-client.ts';
 
 async function openPort(status = () => undefined): Promise<number> {
   let port = 0;
   const write = (line: string) => {
     const { event, port: opened } = JSON.parse(line) as { event: string; port: number };
-    if (event === 'operations-listening') port = opened;
+    if (event === 'operations-port-opened') port = opened;
   };
   const log = createLog({ level: 'info', sink: { write, flush: () => {} } });
-  await createOperations({ port: 0, host: '127.0.0.1', workers: 1, log, droppedLines: () => 0 }).open(status);
+  await createOperationsServer({ port: 0, host: '127.0.0.1', workers: 1, log, droppedLines: () => 0 }).open(status);
   return port;
 }
 
@@ -59,12 +59,12 @@ test('one request after the other on one connection is served', async (t) => {
   }
 });
 
-test('boundConnections ends a connection that does not read its answer, and leaves one that does', async (t) => {
+test('limitConnections ends a connection that does not read its answer, and leaves one that does', async (t) => {
   const server = createServer(({ url }, response) =>
     response.end(url === '/' ? Buffer.alloc(32 * 1024 * 1024) : 'small'),
   );
   t.after(() => server.close());
-  boundConnections(server, { mostConnections: 10, answerTimeout: 200 });
+  limitConnections(server, { mostConnections: 10, answerTimeout: 200 });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
   const ended = once(server, 'connection').then(([socket]) => once(socket as Socket, 'close'));
@@ -83,10 +83,10 @@ test('boundConnections ends a connection that does not read its answer, and leav
   assert.equal(reader.destroyed, false);
 });
 
-test('boundConnections ends the connection that was quiet for longest, and not the one that came first', async (t) => {
+test('limitConnections ends the connection that was quiet for longest, and not the one that came first', async (t) => {
   const server = createServer((_request, response) => response.end('{}'));
   t.after(() => server.close());
-  boundConnections(server, { mostConnections: 2, answerTimeout: 10_000 });
+  limitConnections(server, { mostConnections: 2, answerTimeout: 10_000 });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
   const scraper = await open(t, port);

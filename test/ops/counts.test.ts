@@ -22,7 +22,7 @@ import type { SupervisorStatus, WorkerStatus } from '../../src/supervisor/status
 /** `page operation verb status` → requests. */
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
   return Object.fromEntries(
-    Array.from(counts.all()).flatMap(({ page, operation, cells }) =>
+    Array.from(counts.operations()).flatMap(({ page, operation, cells }) =>
       Array.from(cells, ([cell, requests]) => [
         [page, operation, describeCell(cell).verb, describeCell(cell).status].join(' '),
         requests,
@@ -36,35 +36,36 @@ describe('createRequestCounts', () => {
     const worker = createRequestCounts();
     const sum = createRequestCounts();
     for (let round = 1; round <= 3; round++) {
-      for (let i = 0; i < round; i++) worker.count(worker.of('test', 'index'), 'GET', 200, 5, 1);
-      worker.count(worker.of('test', 'created'), 'POST', 413, 1, 2000);
-      for (const piece of JSON.parse(JSON.stringify(worker.take()))) sum.add(piece);
+      for (let i = 0; i < round; i++) worker.count(worker.countsFor('test', 'index'), 'GET', 200, 5, 1);
+      worker.count(worker.countsFor('test', 'created'), 'POST', 413, 1, 2000);
+      for (const piece of JSON.parse(JSON.stringify(worker.takeOperations()))) sum.add(piece);
     }
-    assert.deepEqual(worker.take(), []);
+    assert.deepEqual(worker.takeOperations(), []);
     assert.deepEqual(flat(sum), { 'test index GET 200': 6, 'test created POST 413': 3 });
-    const [index] = sum.all();
+    const [index] = sum.operations();
     assert.equal(index?.bytes, 30);
     assert.ok(Math.abs(Number(index?.seconds.sum) - 0.006) < 1e-9);
   });
 
   test('an operation beyond the cap shares the counts of all others, here and where pieces are added', () => {
     const counts = createRequestCounts();
-    for (let i = 0; i < MOST_OPERATIONS + 50; i++) counts.count(counts.of(`page${i}`, 'index'), 'GET', 200, 0, 1);
-    const pieces = counts.take();
+    for (let i = 0; i < MOST_OPERATIONS + 50; i++)
+      counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
+    const pieces = counts.takeOperations();
     assert.equal(pieces.length, MOST_OPERATIONS + 1);
     assert.deepEqual(pieces.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
     const other = createRequestCounts();
-    other.of('another', 'index');
+    other.countsFor('another', 'index');
     for (const piece of pieces) other.add(piece);
-    assert.equal(Array.from(other.all()).length, MOST_OPERATIONS + 1);
+    assert.equal(Array.from(other.operations()).length, MOST_OPERATIONS + 1);
   });
 
   test('verb and status beyond the cap are one, and no request is missing', () => {
     const counts = createRequestCounts();
     const asked = MOST_CELLS + 500;
     for (let i = 0; i < asked; i++)
-      counts.count(counts.of(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
-    const cells = Array.from(counts.all()).flatMap((operation) => [...operation.cells]);
+      counts.count(counts.countsFor(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
+    const cells = Array.from(counts.operations()).flatMap((operation) => [...operation.cells]);
     assert.ok(cells.length <= MOST_CELLS + 40);
     assert.equal(
       cells.reduce((total, [, requests]) => total + requests, 0),
@@ -107,10 +108,10 @@ describe('createWorkerMetrics', () => {
     test(`labels ${name}`, (t) => {
       const metrics = createWorkerMetrics();
       t.after(metrics.close);
-      metrics.take(parts());
+      metrics.takeReport(parts());
       metrics.observer.answered({ group, page, operation, verb, caller: undefined, credential: '' }, 200, 1, 1);
       const counts = createRequestCounts();
-      for (const piece of metrics.take(parts()).requests) counts.add(piece);
+      for (const piece of metrics.takeReport(parts()).requests) counts.add(piece);
       assert.deepEqual(Object.keys(flat(counts)), [label]);
     });
   }
@@ -118,8 +119,8 @@ describe('createWorkerMetrics', () => {
   test('a report is sound, sends differences, and of quarantined rows the first names and nothing else', (t) => {
     const metrics = createWorkerMetrics();
     t.after(metrics.close);
-    metrics.take(parts({ reloads: 1 }));
-    const report = metrics.take(parts({ reloads: 3, quarantined: 30 }));
+    metrics.takeReport(parts({ reloads: 1 }));
+    const report = metrics.takeReport(parts({ reloads: 3, quarantined: 30 }));
     assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
     assert.deepEqual(
       [report.credentialReloads, report.keyFetches, report.keyFailures, report.logLinesDropped],
@@ -139,7 +140,7 @@ test('credentials are counted by the id of their row, a refused one never, and b
     metrics.observer.answered({ ...asked, caller, credential: `id ${i}` }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller, credential: 'id 0' }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller: undefined, credential: 'refused' }, 401, 1, 1);
-  const { credentials } = metrics.take(parts());
+  const { credentials } = metrics.takeReport(parts());
   assert.equal(credentials.length, MOST_CREDENTIALS + 1);
   assert.deepEqual(
     [credentials[0], credentials.at(-1)],
@@ -148,7 +149,7 @@ test('credentials are counted by the id of their row, a refused one never, and b
       [OTHER, 5],
     ],
   );
-  assert.deepEqual(metrics.take(parts()).credentials, []);
+  assert.deepEqual(metrics.takeReport(parts()).credentials, []);
 });
 
 test('createMemoryReader tells the last value again while it cannot be read', () => {
@@ -178,9 +179,9 @@ test('createLoopDelay: tells how late its timer was, and the longest, once each'
 
 function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): WorkerReport {
   const counts = createRequestCounts();
-  counts.count(counts.of('test', 'index'), 'GET', 200, 10, 1);
+  counts.count(counts.countsFor('test', 'index'), 'GET', 200, 10, 1);
   return {
-    requests: counts.take(),
+    requests: counts.takeOperations(),
     delays: { buckets: createHistogram(DELAY_BOUNDS).buckets, sum: 0 },
     longestDelay: 0,
     cpuSeconds: 1,
@@ -223,12 +224,12 @@ describe('createServiceWatch', () => {
     let alive = [10, 11];
     const watch = createServiceWatch(() => supervisor(alive));
     const asked = () => flat(watch.status().totals.requests)['test index GET 200'];
-    watch.reported(10, report());
-    watch.reported(11, report());
+    watch.addReport(10, report());
+    watch.addReport(11, report());
     assert.equal(asked(), 2);
     alive = [11];
     assert.equal(asked(), 2);
-    watch.reported(10, report());
+    watch.addReport(10, report());
     assert.equal(asked(), 3);
     const { workers, totals } = watch.status();
     assert.deepEqual(
@@ -252,7 +253,7 @@ describe('createServiceWatch', () => {
     const watch = createServiceWatch(() => supervisor(alive));
     for (let generation = 0; generation < 1000; generation++) {
       alive = [generation, generation + 1];
-      watch.reported(generation + 1, report());
+      watch.addReport(generation + 1, report());
     }
     assert.ok(watch.status().workers.every(({ slot }) => slot <= 1));
   });
@@ -263,20 +264,20 @@ describe('createServiceWatch', () => {
       () => supervisor([10]),
       () => now,
     );
-    watch.reported(10, report({ longestDelay: 0.7 }));
-    for (let second = 1; second < 60; second++) watch.reported(10, report());
+    watch.addReport(10, report({ longestDelay: 0.7 }));
+    for (let second = 1; second < 60; second++) watch.addReport(10, report());
     now += 4000;
     assert.deepEqual(
       watch.status().workers.map(({ longestDelay, reportAge }) => ({ longestDelay, reportAge })),
       [{ longestDelay: 0.7, reportAge: 4 }],
     );
-    watch.reported(10, report());
+    watch.addReport(10, report());
     assert.equal(watch.status().workers[0]?.longestDelay, 0);
   });
 
   test('a report before there is one counts for nothing', () => {
     const watch = createServiceWatch(() => supervisor([10]));
-    watch.reported(10, undefined);
+    watch.addReport(10, undefined);
     assert.equal(watch.status().latest, undefined);
   });
 });
@@ -296,7 +297,7 @@ describe('readinessOf', () => {
   for (const [name, status, isStopping, expected] of rows) {
     test(`${name}: ${expected}`, () => {
       const watch = createServiceWatch(() => status);
-      if (isStopping) watch.stopping();
+      if (isStopping) watch.setStopping();
       assert.equal(readinessOf(watch.status()), expected);
       assert.equal((describeReadiness(watch.status()) as { status: string }).status, expected);
     });

@@ -64,7 +64,7 @@ describe('docs/OPERATING.md', () => {
     const about = {
       version: '',
       node: '',
-      wanted: 1,
+      wantedWorkers: 1,
       startedAt: 0,
       memoryBytes: () => 0,
       cpuSeconds: () => 0,
@@ -88,7 +88,7 @@ describe('docs/OPERATING.md', () => {
 /** One in which every metric has a sample. */
 function service(): ServiceStatus {
   const requests = createRequestCounts();
-  requests.count(requests.of('test', 'index'), 'GET', 200, 1, 1);
+  requests.count(requests.countsFor('test', 'index'), 'GET', 200, 1, 1);
   requests.countCredential('id');
   const totals = {
     cpuSeconds: 0,

@@ -4,15 +4,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Family, renderFamilies } from '../../src/ops/exposition.ts';
 import { createHistogram, observe } from '../../src/ops/histogram.ts';
-import { type About, familiesOf, METRICS } from '../../src/ops/metrics.ts';
+import { collectFamilies, METRICS, type ProcessFacts } from '../../src/ops/metrics.ts';
 import { DELAY_BOUNDS } from '../../src/ops/report.ts';
 import { createRequestCounts } from '../../src/ops/request-counts.ts';
 import { parseMetrics, total } from '../support/prometheus-text.ts';
 
-const ABOUT: About = {
+const ABOUT: ProcessFacts = {
   version: '1.2.3',
   node: '20.0.0',
-  wanted: 2,
+  wantedWorkers: 2,
   startedAt: 1,
   memoryBytes: () => 1,
   cpuSeconds: () => 0.25,
@@ -27,7 +27,7 @@ function totals() {
     ['test', 'index', 'HEAD', 200, 40_000],
     ['', '', 'BREW', 404, 0.1],
   ] as const)
-    requests.count(requests.of(page, operation), verb, status, 10, duration);
+    requests.count(requests.countsFor(page, operation), verb, status, 10, duration);
   return {
     requests,
     delays: createHistogram(DELAY_BOUNDS),
@@ -101,7 +101,7 @@ describe('METRICS', () => {
       workers: [],
       latest: undefined,
     };
-    const metrics = parseMetrics(renderFamilies(familiesOf(service, ABOUT)));
+    const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
     assert.deepEqual(
       [...metrics.keys()],
       METRICS.map(({ name }) => name),
@@ -113,7 +113,7 @@ describe('METRICS', () => {
 
   test('reads well with requests, and says what they were', () => {
     const service = { supervisor: undefined, isStopping: false, totals: totals(), workers: [], latest: undefined };
-    const metrics = parseMetrics(renderFamilies(familiesOf(service, ABOUT)));
+    const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
     const test = { page: 'test', operation: 'index' };
     assert.equal(total(metrics, 'gatefold_requests_total', { ...test, verb: 'GET', status: '200' }), 2);
     assert.equal(

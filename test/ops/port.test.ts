@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createOperations } from '../../src/ops/server.ts';
+import { createOperationsServer } from '../../src/ops/server.ts';
 import { createWorkerMetrics } from '../../src/ops/worker-metrics.ts';
 import type { SupervisorStatus } from '../../src/supervisor/status.ts';
 import { ask, json } from '../support/cluster-client.ts';
@@ -32,13 +32,13 @@ async function open(status: () => SupervisorStatus | undefined) {
     level: 'info',
     sink: { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} },
   });
-  const operations = createOperations({ port: 0, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
+  const operations = createOperationsServer({ port: 0, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
   await operations.open(status);
-  const port = Number(lines.find(({ event }) => event === 'operations-listening')?.port);
+  const port = Number(lines.find(({ event }) => event === 'operations-port-opened')?.port);
   return { operations, port, lines };
 }
 
-describe('createOperations', () => {
+describe('createOperationsServer', () => {
   test('tells what the supervisor and the workers have told', async (t) => {
     const { operations, port } = await open(() => STATUS);
     const worker = createWorkerMetrics();
@@ -60,9 +60,9 @@ describe('createOperations', () => {
       100,
       1,
     );
-    const report: unknown = JSON.parse(JSON.stringify(worker.take(parts)));
-    operations.reported(11, report);
-    operations.reported(10, report);
+    const report: unknown = JSON.parse(JSON.stringify(worker.takeReport(parts)));
+    operations.addReport(11, report);
+    operations.addReport(10, report);
 
     const body = json(await ask(port, '/readyz'));
     assert.equal(body.status, 'ready');
@@ -120,7 +120,7 @@ describe('createOperations', () => {
   test('/readyz is 503 from the moment in which the service is told to stop', async () => {
     const { operations, port } = await open(() => STATUS);
     assert.equal((await ask(port, '/readyz')).status, 200);
-    operations.stopping();
+    operations.setStopping();
     const answer = await ask(port, '/readyz');
     assert.deepEqual([answer.status, json(answer).status], [503, 'stopping']);
     assert.equal((await ask(port, '/livez')).status, 200);
@@ -133,7 +133,7 @@ describe('createOperations', () => {
     const answer = await ask(port, '/metrics');
     assert.deepEqual([answer.status, json(answer).error_code], [500, 'INTERNAL_ERROR']);
     assert.doesNotMatch(answer.body, /mistake/);
-    const failed = lines.find(({ event }) => event === 'operations-failed');
+    const failed = lines.find(({ event }) => event === 'operations-answer-failed');
     assert.equal(failed?.error, 'a mistake of ours');
     assert.equal((await ask(port, '/nothing')).status, 404);
     assert.equal((await ask(port, '/livez')).status, 200, 'the supervisor is alive all the same');
@@ -157,7 +157,7 @@ describe('createOperations', () => {
   test('a port that cannot be had is the error of the system', async () => {
     const { port } = await open(() => STATUS);
     const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
-    const second = createOperations({ port, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
+    const second = createOperationsServer({ port, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
     await assert.rejects(
       second.open(() => STATUS),
       { code: 'EADDRINUSE' },

@@ -59,7 +59,7 @@ describe('the operations port', () => {
   it('is not there when OPS_PORT is off', async (test) => {
     const service = spawnService(test, { files: { 'TestController.js': TEST } });
     await service.listening;
-    assert.ok(!service.lines.some(({ event }) => event === 'operations-listening'));
+    assert.ok(!service.lines.some(({ event }) => event === 'operations-port-opened'));
   });
 
   it('a port that is busy ends the start with one line', async (test) => {
@@ -81,7 +81,7 @@ describe('the operations port', () => {
       files: { 'TestController.js': `await new Promise((resolve) => setTimeout(resolve, 700));${TEST}` },
       env: { OPS_PORT: '0' },
     });
-    const ops = Number((await service.logged('operations-listening')).port);
+    const ops = Number((await service.logged('operations-port-opened')).port);
     assert.equal((await ask(ops, '/livez')).status, 200);
     const { status, body } = await readyz(ops);
     assert.deepEqual([status, body.status, body.generation], [503, 'starting', 0]);

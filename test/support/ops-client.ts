@@ -26,7 +26,7 @@ export async function startWatched(test: TestContext, options: ServiceOptions = 
     ...options,
     env: { OPS_PORT: '0', ...options.env },
   });
-  const { port } = await service.logged('operations-listening');
+  const { port } = await service.logged('operations-port-opened');
   return { ...service, port: await service.listening, ops: Number(port) };
 }
 

@@ -1,4 +1,4 @@
-// What is kept of a connection: the request it is busy with, while it is open; of a request that is answered, no body.
+// Tests connections: which requests the server keeps for them, which connections it ends, and when.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -47,7 +47,7 @@ test('of a connection that has closed, the server forgets the exchange', async (
   connections.begin(exchange);
   assert.equal(connections.stateOf(socket).exchange, exchange);
 
-  // It never gets an answer. What closed connections keep alive, the engine copies about at each collection.
+  // The request never gets an answer. A closed connection that refers to it would make each garbage collection copy it.
   client.destroy();
   await once(socket, 'close');
   assert.equal(connections.stateOf(socket).exchange, undefined);
@@ -190,7 +190,7 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
     await open(`instead of ${name}`, half);
     await ends(name);
   }
-  // Those that are there have just come, and the first one has just had another answer.
+  // The other connections have just opened, and the first one has just received another answer.
   first.write(whole);
   await once(first, 'data');
   await open('last', half);
@@ -200,7 +200,7 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
   assert.deepEqual(closed, ['half', 'later half', 'new half', 'second', 'instead of later half']);
 });
 
-// Between the last byte of such an answer and the end of its connection Node goes on reading.
+// Node keeps reading after the last byte of such an answer until the connection ends.
 test('what comes behind an answer that ends its connection is not begun', async (t) => {
   const { server, connections, client } = await startTracked(t);
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');

@@ -1,4 +1,4 @@
-// Server-sent events (decisions 10.4): what is on the wire, when a stream ends, and that it never holds up a roll.
+// Tests server-sent events: the bytes on the wire, the end of a stream, and that a stream never delays a reload.
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -74,7 +74,7 @@ describe('an event stream', () => {
       'data: {"data":1,"more":2}\n\n',
       'data: null\n\n',
       'data: [1]\n\n',
-      // What comes to its own end says so; what a drain ends does not.
+      // A stream that ends by itself sends this comment. A stream that a drain ends does not.
       ': end\n\n',
     ];
     assert.deepEqual([answer.status, answer.body], [200, events.join('')]);
@@ -129,7 +129,7 @@ describe('an event stream', () => {
     for (const id of ['é 日本', '41', '\xe9']) {
       const last = once(bus, 'last');
       const abort = new AbortController();
-      // What is no UTF-8 is left as it is.
+      // An id that is not UTF-8 is not decoded.
       const bytes = id === '\xe9' ? id : Buffer.from(id).toString('latin1');
       const answer = await call('waiting', { headers: { 'Last-Event-ID': bytes }, signal: abort.signal });
       assert.deepEqual([answer.status, ...(await last)], [200, id]);

@@ -1,5 +1,5 @@
-// For any bytes sent: an answer in our envelope or a success, or a closed connection; never a 5xx that no handler
-// caused, never a crash. The server is one process for all runs, so that what one run breaks shows in the next.
+// Sends random bytes. The server must answer with a success or the envelope, or close the connection. A 5xx without a
+// handler, or a crash, is an error. All runs share one process, so that damage of one run shows in the next.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
@@ -172,7 +172,7 @@ test('parsePath: what is not refused holds no control character and no empty seg
     }),
   ));
 
-/** Of the pieces that a form's text can go wrong with. */
+/** Form texts made of the characters that are hard to parse. */
 const formText = fc
   .array(
     fc.constantFrom(
@@ -208,7 +208,7 @@ test('parseQuery agrees with the URL standard’s parser and has no prototype', 
     fc.property(fc.oneof(fc.string(), formText), (text) => {
       const query = parseQuery(text);
       assert.equal(Object.getPrototypeOf(query), null);
-      // Node loses the upper byte of a character that stands beside an escape that is not UTF-8; the standard does not.
+      // Node loses the upper byte of a character beside an escape that is not UTF-8. The standard keeps it.
       const pairs = [...new URLSearchParams(`&${text.replace(/[^\0-\x7f]/gu, encodeURIComponent)}`)];
       assert.deepEqual(new Set(Object.keys(query)), new Set(pairs.map(([key]) => key)));
       for (const key of Object.keys(query))

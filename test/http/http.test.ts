@@ -1,4 +1,4 @@
-// What node:http lets through and we refuse (decisions 2.3 to 2.5), connections, time-outs, overload: raw sockets only.
+// Tests over raw sockets: requests that node:http accepts and this server refuses, connections, time-outs, overload.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,5 +1,4 @@
-// What an operation gets beside its data (decisions 11): bytes, log, address, waitUntil; who may call it; the guards
-// around it.
+// Tests the `params` of an operation (bytes, log, address, waitUntil), the rule who may call it, and its guards.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';

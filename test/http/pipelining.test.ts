@@ -1,5 +1,5 @@
-// What stands behind a request on its connection: it is never dropped without a word, never executed without an answer,
-// never answered twice, and however much a client sends at once, it costs others nothing. Raw sockets only.
+// Tests pipelined requests over raw sockets. Each request is answered once, or its connection ends before it runs. A
+// client that sends many at once does not slow others down.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

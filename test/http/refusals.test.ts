@@ -1,5 +1,5 @@
-// Whatever an operation throws is answered once, at once or later; what it may not say is dropped, with a line in the
-// log.
+// Tests errors that an operation throws, at once or later. Each request gets one answer. Headers that an error may not
+// set are dropped and logged.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// What an operation may answer beside plain JSON (decisions 10): replies, bytes, streams, conditional requests; and
-// what it may not, over a socket.
+// Tests results other than plain JSON over a socket: replies, bytes, streams, conditional requests, and results that are
+// refused.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

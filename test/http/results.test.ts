@@ -1,4 +1,4 @@
-// What an operation may return and throw (decisions 3.4 to 3.7, 5, 9.5), over a socket.
+// Tests what an operation may return and throw, over a socket.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// Bodies that an operation takes by name (decisions 11.3): other media types as a Blob, its own limit, and a stream
-// that is never held in memory; what is refused, and what becomes of a body that nobody reads.
+// Tests the body settings of an operation: other media types as a Blob, its own limit, and a stream that is never held
+// in memory. It also tests refusals, and bodies that the operation does not read.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
@@ -107,7 +107,7 @@ describe('a stream of which its operation reads one piece', () => {
       const read = socket.bytesRead;
       const held = process.memoryUsage().arrayBuffers - before;
       client.destroy();
-      // It may not have had its piece yet.
+      // The operation may not have received its piece yet.
       while (service.app.inFlight() > 0) {
         (process as EventEmitter).emit('test:let-go');
         await new Promise(setImmediate);

@@ -1,4 +1,4 @@
-// Bodies that are on their way: they cost bytes, which are bounded, and nobody else's turn.
+// Tests uploads, which are bodies that are not complete: their bytes are limited, and they do not block other requests.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -103,7 +103,7 @@ describe('uploads that are not complete', () => {
       headers: { 'content-type': 'text/plain' },
     });
     await Promise.race(slow.map(answered));
-    // Who is left goes on, and is served.
+    // The uploads that were not refused continue, and are answered.
     for (const socket of slow) if (socket.text === '') socket.write('a'.repeat(50_000));
     const statuses = await Promise.all(slow.map(answered));
     assert.ok(statuses.includes(503), String(statuses));
@@ -134,7 +134,7 @@ describe('uploads that are not complete', () => {
       }
       assert.equal(await answered(socket), 200, `${length} bytes`);
     }
-    // Those that were let in do not move, and those that were not have their answer.
+    // Uploads that were accepted send nothing and are ended. The others were refused at once.
     assert.deepEqual(new Set(await Promise.all(stuck.map(answered))), new Set([503]));
     assert.equal(await answered(await upload(t, service, 900_000, 900_000)), 200);
   });

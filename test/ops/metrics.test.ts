@@ -1,5 +1,5 @@
-// What the metrics and /readyz of the real service tell: counters over rolls and deaths, refused generations, bad
-// tables, and labels while clients make up what they like.
+// Tests the metrics and /readyz of the real service: counters over reloads and worker exits, refused generations, bad
+// tables, and labels when clients send invented names.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -37,7 +37,7 @@ describe('createFolderEvents', { skip }, () => {
     const { dir, events, identity, count, event } = followed(test);
     assert.equal(events.follow(identity()), true);
     assert.equal(events.isTrusted(), true);
-    // Whoever began to watch later is told later.
+    // A watcher that was created later gets the event later.
     const data = new Promise<void>((resolve) => {
       const watcher = watch(dir, (_, name) => name === 'data.sqlite' && resolve());
       test.after(() => watcher.close());

@@ -29,7 +29,7 @@ describe('rolls under load', () => {
   }
 
   it('a response that takes longer than the roll arrives whole', async (test) => {
-    // It answers when the roll is over, however long that takes; the last pause lets in the word that it is to drain.
+    // The operation answers when the reload is over. The last pause lets the `drain` message arrive before that.
     const gate = join(createFolder(test), 'over');
     const slow = `
       import { existsSync } from 'node:fs';

@@ -8,7 +8,7 @@ import { type Answer, ask, json, openConnection, startLoad } from '../support/cl
 import { type Service, startService } from '../support/cluster-server.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 
-/** What a controller may do to its process. */
+/** A controller that does harmful things to its process. */
 const MISCHIEF = `
 import { setTimeout as sleep } from 'node:timers/promises';
 export default class {
@@ -121,7 +121,7 @@ describe('a service', () => {
 
   it('obeys no message that a controller sends over the channel', async () => {
     const { pid } = json(await ask(service.port, '/api/mischief/say'));
-    // It goes on answering, and its word has arrived before the answer did.
+    // The worker keeps answering, and the controller's message arrived before the answer.
     while (!(await workersSeen(service)).includes(Number(pid)));
     assert.ok(!service.lines.some((line) => line.event === 'worker-faulty'));
   });
@@ -192,7 +192,7 @@ describe('a service', () => {
     await ask(service.port, '/api/steady');
     service.process.kill('SIGTERM');
     assert.equal((await slow).status, 200);
-    // What arrives on an open connection is answered, and is the last on it.
+    // A request on an open connection is answered, and the connection ends with that answer.
     for (let last = ''; !/^connection: close\r?$/im.test(last); ) {
       const answer = await kept.ask(request);
       assert.ok('headers' in answer, 'its last answer says that it is the last');

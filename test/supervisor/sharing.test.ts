@@ -1,4 +1,4 @@
-// A new group is told to every worker, and nobody answers from it before all have said how they fared.
+// Tests new groups: every worker imports the group, and no worker answers for it before all have reported.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// What a process of the service must not load to start: it is paid at each start, in each generation, by each worker.
+// Tests which modules a process does not load at its start. Each worker of each generation would pay for them.
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -68,7 +68,7 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
     text === `${Array.from({ length: pieces }, (_, i) => piece('old', i)).join('')}end ${pieces}`,
     'every byte of the old code, in order',
   );
-  // It is there before its text is.
+  // The file exists before its text is written.
   await until(() => existsSync(closed) && readFileSync(closed, 'utf8') !== '');
   assert.equal(readFileSync(closed, 'utf8'), 'closed-old ');
 

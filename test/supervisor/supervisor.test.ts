@@ -1,4 +1,4 @@
-// What the supervisor decides, with its parts handed in: no process is started, and the clock is the test's.
+// Tests the decisions of the supervisor with fake parts: no process is started, and the test controls the clock.
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { createFakeService, type FakeWorker, loaded } from '../support/fake-workers.ts';
@@ -71,7 +71,7 @@ describe('a generation', () => {
   it('that missed a new group is made again', async (test) => {
     const service = await started(test);
     service.made.load = (order, worker) => {
-      // It came when this one had listed the folder, and its worker was asked for it before it had told what it loaded.
+      // The new group was added after worker 3 had listed the folder, and was requested before it reported its load.
       if (worker.pid === 3) service.events().imported(worker, { group: 'New', file: 'NewController.js', ok: true }, []);
       return loaded(order);
     };
@@ -262,7 +262,7 @@ describe('what has not loaded', () => {
     service.made.seen = { 'file:/lib.js': 'deadly' };
     service.made.load = (order) => {
       if (service.made.seen['file:/lib.js'] === 'mended') return loaded(order);
-      // It is mended before anybody hears that it has ended the process.
+      // The file is mended before the supervisor learns that it ended the process.
       service.made.seen = { 'file:/lib.js': 'mended' };
       return { kind: 'ended', file: 'BController.js', reason: 'it ended' };
     };

@@ -129,7 +129,7 @@ describe('createWorkerProcess', () => {
     assert.equal(worker.state, 'booting');
   });
 
-  /** What is waited for, how it comes to be waited for, and the milliseconds after which the worker is killed. */
+  /** The awaited step, a function that begins it, and the milliseconds after which the worker is killed. */
   const ENDS: readonly (readonly [name: string, begin: (made: ReturnType<typeof create>) => unknown, limit: number])[] =
     [
       ['it does not boot', () => {}, 30_000],

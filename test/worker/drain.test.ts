@@ -37,7 +37,7 @@ describe('drain', () => {
   it('where nobody else accepts, serves who still comes, and refuses only then', async (test) => {
     const { ask, begin } = await start(test);
     const drained = begin(100);
-    // It connects after the order to leave, and the kernel completes that at once.
+    // The client connects after the drain has begun, and the kernel completes the connection at once.
     assert.equal(await ask(), 'served');
     await drained;
     assert.equal(await ask(), 'ECONNREFUSED');

@@ -53,11 +53,11 @@ export function sendEvents(
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
       for (;;) {
-        const text = await next;
+        const event = await next;
         if (isOver) return;
-        if (text === undefined) return endOfSource();
-        if (!write(text) && !(await waitForDrain())) return;
-        cost += countSent(text.length);
+        if (event === undefined) return endOfSource();
+        if (!write(event) && !(await waitForDrain())) return;
+        cost += countSent(event.length);
         if (!maySendMore(cost)) await new Promise<void>((resolve) => whenMaySendMore(cost, resolve));
         if (isOver) return;
         next = Promise.resolve(iterator.next()).then(encodeNext);

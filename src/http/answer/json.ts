@@ -10,28 +10,28 @@ import type { ByteSource } from './byte-stream.ts';
 
 /** Encodes a result. @throws HttpError UNENCODABLE_RESULT */
 export function encodeResult(value: unknown): string {
-  let text: string | undefined;
+  let json: string | undefined;
   try {
-    text = JSON.stringify(wrapResult(value));
+    json = JSON.stringify(wrapResult(value));
   } catch (error) {
     throw refusal('UNENCODABLE_RESULT', undefined, { cause: error });
   }
-  if (text === undefined) throw unencodable(nameKind(value), 'return a value that has a JSON form');
-  const lostObject = describeLostObject(value, text);
+  if (json === undefined) throw unencodable(nameKind(value), 'return a value that has a JSON form');
+  const lostObject = describeLostObject(value, json);
   if (lostObject !== undefined)
     throw refusal('UNENCODABLE_RESULT', undefined, { cause: new TypeError(`the result has ${lostObject}`) });
-  return text;
+  return json;
 }
 
 /**
  * Describes the first lost object in a value, and says what to return instead. The value is searched only when its JSON
  * contains `{}`.
  *
- * @param text the JSON of the value
+ * @param json the JSON of the value
  * @returns undefined when no object is lost
  */
-export function describeLostObject(value: unknown, text: string): string | undefined {
-  if (typeof value !== 'object' || value === null || !text.includes('{}')) return undefined;
+export function describeLostObject(value: unknown, json: string): string | undefined {
+  if (typeof value !== 'object' || value === null || !json.includes('{}')) return undefined;
   let lost: LostObject | undefined;
   try {
     lost = findLostObject(value);

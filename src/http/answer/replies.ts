@@ -160,7 +160,7 @@ function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean 
   return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, answer);
 }
 
-/** Removes the headers that describe a body: a 304 has none (RFC 9110, 15.4.5). */
+/** Removes the headers that describe a body: a 304 has no body (RFC 9110, 15.4.5). */
 function withoutContentHeaders(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !/^content-(?!location$|security-policy)/i.test(headers[i - (i % 2)] as string));
 }

@@ -50,17 +50,18 @@ export function convertResult(value: unknown, status: number): Answer {
   };
 }
 
-function convertReply(status: number, value: unknown, given: ReplyHeaders | undefined): Answer {
+function convertReply(status: number, value: unknown, replyHeaders: ReplyHeaders | undefined): Answer {
   // The object may come from another version of Gatefold, or from code that imitates a Reply.
   if (!Number.isInteger(status) || status < 200 || status > 399)
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Object.entries() would read a Headers object or a Map as empty, and an array as headers named 0, 1, 2.
-  if (given !== undefined && given !== null && (typeof given !== 'object' || Symbol.iterator in given))
+  const headers: unknown = replyHeaders ?? {};
+  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers)
     throw unencodable(
-      `a Reply whose headers are ${nameKind(given)}`,
+      `a Reply whose headers are ${nameKind(headers)}`,
       'return a plain object of them, such as Object.fromEntries(headers)',
     );
-  const lines = readHeaders(Object.entries(given ?? {}));
+  const lines = readHeaders(Object.entries(headers));
   if (value === undefined || NEVER_A_BODY.has(status))
     return { status, ...lines, contentType: undefined, body: NO_BODY };
   const { body, type } = convertBody(value);
@@ -98,10 +99,10 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
   let contentType: string | undefined;
   let etag: string | undefined;
   let lastModified: string | undefined;
-  for (const [name, given] of entries) {
+  for (const [name, rawValue] of entries) {
     const lower = name.toLowerCase();
-    if (given === undefined || isOnEveryAnswer(lower)) continue;
-    const value: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given;
+    if (rawValue === undefined || isOnEveryAnswer(lower)) continue;
+    const value: unknown = Array.isArray(rawValue) && rawValue.length === 1 ? rawValue[0] : rawValue;
     if (isServersOwn(lower)) droppedHeaders.push(name);
     else if (Array.isArray(value) && lower !== 'content-type')
       for (const line of value) headers.push(name, encodeHeader(name, line));

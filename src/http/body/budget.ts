@@ -163,8 +163,8 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       uploads++;
     },
     reserve(exchange, bytes) {
-      const before = exchange.held;
-      if (before + bytes > UPLOAD_COST && before <= UPLOAD_COST && room() < bytes) {
+      const heldBefore = exchange.held;
+      if (heldBefore + bytes > UPLOAD_COST && heldBefore <= UPLOAD_COST && room() < bytes) {
         startTimer();
         return false;
       }

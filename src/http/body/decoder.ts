@@ -26,7 +26,7 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Encodes the text again: the first byte that differs is the bad one, or ends a character that is cut off. */
+/** Encodes the text again and compares. The first difference is at a bad byte, or where the end cuts a character off. */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
 }
@@ -40,7 +40,7 @@ function parseJson(text: string): unknown {
     const problem = position >= text.length ? 'it ends too early' : 'there is a character that does not belong';
     throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${problem}, at position ${position}`);
   }
-  // A reviver would make each parse half as long again, so only a text that can contain such a key is searched.
+  // A reviver would cost more than half of each parse, so only a text that can contain such a key is searched.
   if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
   return value;
 }

@@ -1,5 +1,5 @@
-// Results that nobody is sent: the client has left, the time is over, the status never has a body. Whatever a stream
-// holds is let go of all the same, and one that fails then harms nobody.
+// Tests results that are not sent: the client has left, the time is over, or the status has no body. Each stream must be
+// closed all the same, and a stream that fails later must harm no request.
 import assert from 'node:assert/strict';
 import { type EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
@@ -54,7 +54,7 @@ const bus = () => (globalThis as unknown as { sources: EventEmitter }).sources;
 const url = (operation: string, kind: string) => `${service.url}/api/source/${operation}?kind=${kind}`;
 const STREAMS = ['readable', 'web', 'missing', 'reply', 'response', 'events'];
 
-/** Of the access log, which has one for each request. */
+/** Waits for the request's line in the access log. */
 async function lineOf(operation: string): Promise<LogLine> {
   for (;;) {
     const line = service.lines.find(({ event, operation: its }) => event === 'request' && its === operation);

@@ -5,8 +5,27 @@ import type { IncomingMessage } from 'node:http';
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from './base/errors.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
 export { type IfMatchOptions, ifMatch } from './controller/if-match.ts';
-export type { Access, OperationName, OperationSettings, Operations, StandardSchema } from './controller/operations.ts';
+export type {
+  Access,
+  AccessRule,
+  OperationName,
+  OperationSettings,
+  Operations,
+  StandardSchema,
+} from './controller/operations.ts';
 export { Reply, type ReplyHeaders } from './controller/reply.ts';
+export {
+  type AccessParams,
+  type AccessParamsOf,
+  type CorsOptions,
+  defineService,
+  ErrorReply,
+  type Refusal,
+  type SecurityScheme,
+  type Service,
+  type ServiceOptions,
+  type ServiceUser,
+} from './controller/service.ts';
 
 /** Writes to the service's log. `fields` must be JSON-safe, and must not contain secrets. */
 export interface OperationLog {
@@ -26,10 +45,12 @@ export interface CallingApplication {
   readonly scopes?: readonly string[];
 }
 
-/** The types of a request's path and query: `ControllerParams<{ path: { id: string } }>`. The server checks them. */
+/** The types of a request's path, query and user: `ControllerParams<{ path: { id: string }; user: User }>`. */
 export interface ParamsShape {
   readonly path?: object;
   readonly query?: object;
+  /** The user whom `authenticate` of the service file has found: required where `access` has `'user'`. */
+  readonly user?: object;
 }
 
 /**
@@ -69,6 +90,14 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly waitUntil: (work: PromiseLike<unknown>) => void;
   /** The `id` of the last event that a client received before it reconnects to an event stream. */
   readonly lastEventId: string | undefined;
+  /** The cookies of the request, by name, decoded. The object has no prototype. */
+  readonly cookies: Readonly<Record<string, string>>;
+  /** The user whom `authenticate` of the service file has found. Undefined: nobody. */
+  readonly user: Shape extends { readonly user: infer User }
+    ? User
+    : Shape extends { readonly user?: infer User }
+      ? User | undefined
+      : unknown;
   /** Node's own request object. Its body has already been read. */
   readonly request: IncomingMessage;
   /** Aborted when the client disconnects or the operation exceeds its time limit. */

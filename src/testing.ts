@@ -265,7 +265,7 @@ export function createParams<
       lastEventId: undefined,
     },
     ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
-    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {} },
+    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {}, cookies: {}, user: undefined },
   };
   const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
     name,

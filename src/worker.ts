@@ -2,15 +2,12 @@
 // imports are static where each worker needs them, because a later import would delay its first answer.
 import cluster from 'node:cluster';
 import { mostConnections } from './base/descriptors.ts';
-import { rawRefusal } from './base/envelope.ts';
-import { refusal } from './base/errors.ts';
 import { keepTickShape } from './base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
-import { RAW_REFUSAL_HEADERS } from './http/headers.ts';
-import { createRequestIds } from './http/request-id.ts';
+import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
 import { runWorker } from './worker/life.ts';
@@ -21,7 +18,8 @@ const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
-  const transport = await createTransport(settings);
+  let app: App | undefined;
+  const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
@@ -34,6 +32,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         transport,
         ...events,
       });
+      app = parts.app;
       return metrics === undefined
         ? parts
         : { ...parts, takeMetrics: () => metrics.takeReport({ ...parts, logWriter: sink }) };
@@ -55,12 +54,13 @@ async function prepareFor(dir: string): Promise<void> {
   }
 }
 
-/** @returns undefined for HTTP without TLS */
-async function createTransport(settings: Settings): Promise<TlsServer | undefined> {
+/**
+ * @param plainRefusal the answer to a client that speaks HTTP without TLS
+ * @returns undefined when the service is HTTP without TLS
+ */
+async function createTransport(settings: Settings, plainRefusal: () => string): Promise<TlsServer | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createTlsServer } = await import('./https/serve/tls-server.ts');
-  const requestIds = createRequestIds();
-  const plainRefusal = () => rawRefusal(refusal('HTTPS_REQUIRED'), requestIds.of(undefined), RAW_REFUSAL_HEADERS);
   const { headersTimeout: handshakeTimeout, maxConnections } = settings;
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }

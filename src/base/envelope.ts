@@ -41,10 +41,14 @@ function envelopeStart(error: HttpError): string {
  * Returns a whole response as text, for a connection whose request Node's parser rejected.
  *
  * @param headers of the port: names and values in turn
+ * @param body a status and a body in the place of the envelope
  */
-export function rawRefusal(error: HttpError, requestId: string, headers: readonly string[]): string {
-  const { status } = error;
-  const body = envelope(error, requestId);
+export function rawRefusal(
+  error: HttpError,
+  requestId: string,
+  headers: readonly string[],
+  { status, text: body } = { status: error.status, text: envelope(error, requestId) },
+): string {
   const date = new Date().toUTCString();
   const fields = [
     'Date',

@@ -33,6 +33,8 @@ export interface OperationContract {
   readonly query: Schema | undefined;
   /** The object schema of `params.path`. Undefined: not checked. */
   readonly path: Schema | undefined;
+  /** Whether the type of `params.user` lets it be absent. Undefined: the type says nothing about a user. */
+  readonly user: 'required' | 'optional' | undefined;
   /** The reason why `data` is not checked: `it has no annotation`. Undefined: checked, or no parameter takes it. */
   readonly unchecked: string | undefined;
   /** At least one. */

@@ -241,6 +241,7 @@ function contractWithoutTypes(name: string, unchecked: string | undefined): Oper
     optional: false,
     query: undefined,
     path: undefined,
+    user: undefined,
     unchecked,
     results: [UNKNOWN_RESULT],
     undocumented: undefined,

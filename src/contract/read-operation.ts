@@ -106,6 +106,7 @@ function describeWithoutRequest(
     optional: false,
     path: undefined,
     query: undefined,
+    user: undefined,
     unchecked: undefined,
     ...readResults(result, scope, evaluator, writer),
     at: place,
@@ -218,8 +219,8 @@ function writeParams(
   readsQuery: boolean,
   scope: Scope,
   tools: Tools,
-): Pick<OperationContract, 'path' | 'query'> {
-  if (param === undefined || shape === undefined) return { path: undefined, query: undefined };
+): Pick<OperationContract, 'path' | 'query' | 'user'> {
+  if (param === undefined || shape === undefined) return { path: undefined, query: undefined, user: undefined };
   const fail = (message: string): never => {
     throw new Unsupported(message, scope.path, param.type?.at ?? 0);
   };
@@ -233,8 +234,15 @@ function writeParams(
         ? undefined
         : tools.writer.write(expectRecord(partShape, fail));
     };
-    return { path: writePart('path'), query: readsQuery ? writePart('query') : undefined };
+    return { path: writePart('path'), query: readsQuery ? writePart('query') : undefined, user: readUser(target) };
   });
+}
+
+/** Reads whether the user may be absent. The type of the user itself may come from anywhere, so it is not read. */
+function readUser(params: Shape): OperationContract['user'] {
+  const user = params.kind === 'record' ? params.props.get('user') : undefined;
+  if (user === undefined || resolve(user.shape).kind === 'any') return undefined;
+  return user.optional || mayBeAbsent(user.shape) ? 'optional' : 'required';
 }
 
 /** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */

@@ -8,6 +8,7 @@ import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
+import { type ErrorBody, readErrorBody } from './read-service.ts';
 import { createTypeFiles, type ImportedFiles } from './source/files.ts';
 
 export interface ControllerSource extends Pick<GroupReader, 'isHidden'> {
@@ -23,17 +24,24 @@ export interface ReadContract {
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
 }
 
-/** @throws ContractError */
-export type Reader = (source: GroupSource) => ControllerSource;
+export interface Reader {
+  /** @throws ContractError */
+  group(source: GroupSource): ControllerSource;
+  /** The bodies that `formatError` of a service file returns. */
+  errorBody(path: string): ErrorBody;
+}
 
 export function createReader(sources: ImportedFiles): Reader {
   const files = createTypeFiles(sources);
-  return (source) => {
-    const groupReader = readGroup(source, files, sources);
-    return {
-      isHidden: groupReader.isHidden,
-      contract: (operations) => addChecks(groupReader.contract(operations), operations, source.path),
-    };
+  return {
+    group(source) {
+      const groupReader = readGroup(source, files, sources);
+      return {
+        isHidden: groupReader.isHidden,
+        contract: (operations) => addChecks(groupReader.contract(operations), operations, source.path),
+      };
+    },
+    errorBody: (path) => readErrorBody(path, files),
   };
 }
 

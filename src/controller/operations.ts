@@ -1,6 +1,7 @@
 // The types of `static operations`, the settings that a controller declares for its operations. This file has only
 // types. groups/operation-settings.ts reads the settings, and refuses wrong ones.
 import type { Reply } from './reply.ts';
+import type { AccessParamsOf } from './service.ts';
 
 /** A schema object of zod, valibot, arktype, … by the interface of https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -13,10 +14,21 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /**
- * The callers that an operation accepts: `'anyone'`; `'application'`, a valid credential (else 401); `{ scope }`, a
- * credential with that scope (else 403).
+ * One condition on the caller. `'application'`: a live credential, else 401. `{ scope }`: a credential with that scope,
+ * else 403. `'user'`: a user whom `authenticate` of the service file has found, else 401. `'caller'`: one of the two,
+ * else 401. A function returns `true` to let the caller in and `false` for 403.
  */
-export type Access = 'anyone' | 'application' | { readonly scope: string };
+export type AccessRule<User = unknown> =
+  | 'anyone'
+  | 'application'
+  | 'user'
+  | 'caller'
+  | { readonly scope: string }
+  // Declared as a method, so that a function of a narrower user fits.
+  | { bivariance(params: AccessParamsOf<User>): boolean | Promise<boolean> }['bivariance'];
+
+/** Who may call an operation: one rule, or a list of rules that must all hold. */
+export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
 /** The settings of one operation. `Data`, `Query` and `Result` are its own types, which its schemas must produce. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {

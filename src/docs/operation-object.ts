@@ -3,6 +3,7 @@
 import { STATUS_CODES } from '../base/builtins.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
+import { rulesOf } from '../service/access.ts';
 import { type Components, hasFile, isFile, type SchemaGroup } from './components.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
@@ -82,7 +83,7 @@ export function describeOperation(parts: OperationParts): object {
     parameters: parameters.length === 0 ? undefined : removeDuplicates(parameters),
     requestBody: dataIsQuery ? undefined : describeBody(parts),
     responses: describeResponses(parts),
-    security: describeAccess(operation.settings.access),
+    security: describeAccess(operation.settings.access, []),
   };
 }
 
@@ -165,8 +166,11 @@ function describeResponses({ operation: { settings }, contract, group, component
       content: describeContent({ body, schema: schema && components.publish(group, schema) }),
     };
   }
-  if (access !== 'anyone') responses[401] = refer('CredentialRequired');
-  if (typeof access === 'object') responses[403] = refer('ScopeMissing');
+  const rules = rulesOf(access);
+  if (rules.some((rule) => rule !== 'anyone' && typeof rule !== 'function'))
+    responses[401] = refer('CredentialRequired');
+  if (rules.some((rule) => typeof rule === 'object' || typeof rule === 'function'))
+    responses[403] = refer('ScopeMissing');
   if (isChecked || settings.body !== undefined || settings.query !== undefined) responses[422] = refer('InvalidData');
   return { ...responses, default: refer('Refused') };
 }
@@ -178,8 +182,22 @@ function describeContent({ body, schema }: Pick<ResultContract, 'body' | 'schema
   return { 'application/json': { schema: schema ?? {} } };
 }
 
-/** The `security` of an operation. Undefined: that of the document, which needs no credential. */
-function describeAccess(access: DocumentedOperation['settings']['access']): object[] | undefined {
-  if (access === undefined || access === 'anyone') return undefined;
-  return [{ application: access === 'application' ? [] : [access.scope] }];
+/**
+ * Alternatives, each of which lets a caller in; undefined: as the whole document says.
+ *
+ * @param schemes names of the schemes by which users authenticate
+ */
+function describeAccess(
+  access: DocumentedOperation['settings']['access'],
+  schemes: readonly string[],
+): object[] | undefined {
+  const rules = rulesOf(access ?? 'anyone');
+  const scopes = rules.flatMap((rule) => (typeof rule === 'object' ? [rule.scope] : []));
+  const key = scopes.length > 0 || rules.includes('application') ? { application: scopes } : undefined;
+  if (rules.includes('user') || (rules.includes('caller') && key === undefined)) {
+    const users = schemes.map((scheme): object => ({ [scheme]: [], ...key }));
+    const alone = rules.includes('user') ? [] : [{ application: [] }];
+    return users.length + alone.length === 0 ? undefined : [...users, ...alone];
+  }
+  return key === undefined ? undefined : [key];
 }

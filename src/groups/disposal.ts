@@ -24,3 +24,16 @@ async function dispose(controller: object): Promise<void> {
   const disposer = typeof later === 'function' ? later : now;
   if (typeof disposer === 'function') await disposer.call(controller);
 }
+
+/** Runs `close` of the service file. Never rejects. */
+export async function closeService(close: (() => unknown) | undefined, log: Log, limit = LIMIT): Promise<void> {
+  if (close === undefined) return;
+  const late = () => new Error(`it took longer than ${limit} ms`);
+  await withTimeLimit(
+    Promise.resolve().then(() => close()),
+    limit,
+    late,
+  ).catch((error: unknown) => {
+    log.warn('service-not-closed', describeError(error));
+  });
+}

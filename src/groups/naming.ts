@@ -5,11 +5,16 @@ import { join } from 'node:path';
 
 const GROUP_NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;
 const CONTROLLER_FILE = /^([A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
+const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
+/** The service file in a list of groups. No URL names it: a group begins with an upper case letter. */
+export const SERVICE = 'service';
 /** Earlier wins where one group has several files. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
 /** What a file's name says: `TestController.ts` → `Test` and `ts`; undefined for a name that no controller has. */
 export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
+  const [, service] = SERVICE_FILE.exec(name) ?? [];
+  if (service !== undefined) return { group: SERVICE, extension: service };
   const [, group, extension] = CONTROLLER_FILE.exec(name) ?? [];
   return group === undefined || extension === undefined ? undefined : { group, extension };
 }

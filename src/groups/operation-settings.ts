@@ -4,6 +4,7 @@ import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import type { OperationSettings } from '../controller/operations.ts';
+import { ACCESS_FORM, isAccess } from '../service/access.ts';
 
 /** Of an operation about which nothing is said. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
@@ -22,13 +23,7 @@ const PROPERTIES: Readonly<
   bodyLimit: [isWholeNumber(1), 'a number of bytes'],
   // Above 2^31 - 1 ms Node's timers fire at once.
   timeout: [isWholeNumber(1, 86_400_000), 'a number of milliseconds, a day at most'],
-  access: [
-    (value) =>
-      value === 'anyone' ||
-      value === 'application' ||
-      (isPlain(value) && Object.keys(value).join() === 'scope' && isScope(value.scope)),
-    `'anyone', 'application' or { scope: '…' }`,
-  ],
+  access: [isAccess, ACCESS_FORM],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
@@ -108,7 +103,7 @@ function readValue(property: string, value: unknown, where: string): unknown {
 
 /** What was checked is what holds. A schema is its library's own. */
 function copyOf(value: unknown, where: string): unknown {
-  if (Array.isArray(value)) return [...value];
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, where)));
   return isPlain(value) && !('~standard' in value) ? Object.freeze(Object.fromEntries(entriesOf(value, where))) : value;
 }
 
@@ -167,11 +162,6 @@ function isBoolean(value: unknown): boolean {
 
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
-}
-
-/** As the table of credentials has them: two scopes in one text are none. */
-function isScope(value: unknown): boolean {
-  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
 
 /** Some libraries make their schemas functions. */

@@ -50,6 +50,8 @@ export interface Group {
   readonly operations: ReadonlyMap<string, Operation>;
   /** In the order of choice. A group that has one is strict (operation-choice.ts). */
   readonly routes: readonly GroupRoute[];
+  /** A verb reaches its operation at the bare group, and POST alone any other by its name. */
+  readonly isStrict: boolean;
   /** What has the look of an operation and is none: for the commands, no request ever sees it. */
   readonly unexposed: readonly Unexposed[];
   /** What its types and comments say. */
@@ -132,7 +134,8 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
     key,
     { name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards, check: undefined },
   ]);
-  return { name, controller, operations: new Map(operations), routes: createRoutes(names), unexposed };
+  const routes = createRoutes(names);
+  return { name, controller, operations: new Map(operations), routes, isStrict: routes.length > 0, unexposed };
 }
 
 type Module = Readonly<Record<string, unknown>>;

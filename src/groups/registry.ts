@@ -9,14 +9,16 @@ import { describeError, type Log } from '../base/log.ts';
 import { pageOf } from '../base/page-name.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
-import { disposeOf } from './disposal.ts';
+import { closeService, disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
 import { hintsOf } from './hints.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
-import { groupNameOf, listControllers, parseFileName } from './naming.ts';
+import { groupNameOf, listControllers, parseFileName, SERVICE } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { HungLoad, isTransient, isUnsettled } from './passing-failures.ts';
+import { createService, type LoadedService } from './service-file.ts';
+import { refuseUserWithoutService, underService } from './service-rules.ts';
 import { SourceChanged } from './source-texts.ts';
 
 /** How one controller file fared. */
@@ -49,6 +51,13 @@ export interface LoadAllOptions {
   readonly onLoading: (file: string) => void;
 }
 
+/** What the folder says about the service as a whole. */
+export type ServiceState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'loaded'; readonly service: LoadedService }
+  /** The file is there and does not load: no request may be answered as if it said nothing. */
+  | { readonly kind: 'broken' };
+
 export interface Groups {
   /**
    * The group that serves `page`, undefined when there is none; a promise only for a file not seen before.
@@ -80,6 +89,8 @@ export interface GroupsOptions {
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** A group was imported in place, on its first request, which is held until this has settled. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
+  /** Called once by `loadAll`, before it loads the first controller. */
+  readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Told of results that are not what their types say; without it no result is looked at. */
   readonly onResult?: ResultObserver | undefined;
   /** What is told of a group that has loaded has its operations. */
@@ -105,6 +116,7 @@ export function createGroups({
   onImporting,
   onFile,
   onImported,
+  onService,
   onResult,
   tellOperations = false,
 }: GroupsOptions): Groups {
@@ -116,6 +128,7 @@ export function createGroups({
   /** By page, so with the first letter in either case. */
   const pages = new Map<string, Group>();
   const broken = new Map<string, Broken>();
+  let state: ServiceState = { kind: 'none' };
   /** Real path → how often it was imported. */
   const attempts = new Map<string, number>();
   const pending = new Map<string, Promise<Group | undefined>>();
@@ -180,15 +193,25 @@ export function createGroups({
   }
 
   async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
+    const { load, loaded } = await attempted(group, file, (real) => importGroup(group, real));
+    if (loaded === undefined) return { load };
+    const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+    return { load: { ...load, ...told, ...hintsOf(loaded) }, loaded };
+  }
+
+  async function attempted<T>(
+    group: string,
+    file: string,
+    importReal: (real: string) => Promise<T>,
+  ): Promise<{ load: GroupLoad; loaded?: T }> {
     const path = join(dir, file);
     const before = fingerprint(path);
     let real = path;
     try {
       real = realpathSync(path);
-      const loaded = await importGroup(group, real);
+      const loaded = await importReal(real);
       broken.delete(file);
-      const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
-      return { load: { group, file, ok: true, ...told, ...hintsOf(loaded) }, loaded };
+      return { load: { group, file, ok: true }, loaded };
     } catch (error) {
       const { reason, dueTo, ...place } = await describeLoadError(error, real);
       if (dueTo !== undefined) loader.remember(dueTo);
@@ -200,16 +223,30 @@ export function createGroups({
   }
 
   async function importGroup(group: string, path: string): Promise<Group> {
+    return importFile(path, (module, reader) => {
+      const exported = instantiate(group, module);
+      const classNames = exported.levels.map(({ className }) => className);
+      const source = reader.group({ path, group, exportName: exported.exportName, classNames });
+      const loaded = withContract(createGroup(group, exported, source.isHidden), source, onResult);
+      if (state.kind === 'loaded') return underService(loaded, state.service, path);
+      // Beside a broken service file nothing is answered anyway.
+      if (state.kind === 'none') refuseUserWithoutService(loaded, path);
+      return loaded;
+    });
+  }
+
+  /** Imports a file and reads its source, again while the file changes under the import. */
+  async function importFile<T>(
+    path: string,
+    read: (module: Readonly<Record<string, unknown>>, reader: Reader) => T,
+  ): Promise<T> {
     for (let tries = 1; ; tries++) {
       const attempt = attempts.get(path) ?? 0;
       attempts.set(path, attempt + 1);
       const module = await withTimeLimit(loader.load(path, attempt), loadTimeout, () => new HungLoad(loadTimeout));
-      const exported = instantiate(group, module);
-      const read = await loadReader();
+      const reader = await loadReader();
       try {
-        const classNames = exported.levels.map(({ className }) => className);
-        const source = read({ path, group, exportName: exported.exportName, classNames });
-        return withContract(createGroup(group, exported, source.isHidden), source, onResult);
+        return read(module, reader);
       } catch (error) {
         if (!(error instanceof SourceChanged) || tries === RELOADS) throw error;
       }
@@ -223,10 +260,34 @@ export function createGroups({
     return group;
   }
 
+  async function loadService(file: string): Promise<GroupLoad> {
+    state = { kind: 'broken' };
+    const { load, loaded } = await attempted(SERVICE, file, (real) =>
+      importFile(real, (module, reader) => createService(real, module, () => reader.errorBody(real))),
+    );
+    if (loaded !== undefined) state = { kind: 'loaded', service: loaded };
+    else log.error('service-not-loadable', { ...load });
+    return load;
+  }
+
   async function loadAll({ files, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
     refresh();
-    for (const file of files ?? listing.values()) {
+    const names = [...(files ?? listing.values())];
+    const isService = (file: string) => parseFileName(file)?.group === SERVICE;
+    const service = names.find((file) => isService(file) && !isGone(join(dir, file)));
+    if (service !== undefined) {
+      const reason = skip.get(service);
+      onLoading(service);
+      if (reason === undefined) loads.push(await loadService(service));
+      else {
+        state = { kind: 'broken' };
+        skipFile(service, reason);
+        loads.push({ group: SERVICE, file: service, ok: false, error: reason });
+      }
+    }
+    onService?.(state);
+    for (const file of names.filter((name) => !isService(name))) {
       const group = parseFileName(file)?.group;
       if (group === undefined || isGone(join(dir, file))) continue;
       const reason = skip.get(file);
@@ -249,7 +310,8 @@ export function createGroups({
 
   async function all(): Promise<readonly Group[]> {
     refresh();
-    const found = await Promise.allSettled([...listing.keys()].sort().map(async (name) => find(name)));
+    const names = [...listing.keys()].filter((name) => name !== SERVICE).sort();
+    const found = await Promise.allSettled(names.map(async (name) => find(name)));
     return found.flatMap((one) => (one.status === 'fulfilled' && one.value !== undefined ? [one.value] : []));
   }
 
@@ -258,7 +320,10 @@ export function createGroups({
     loadAll,
     all,
     skip: skipFile,
-    dispose: () => disposeOf(new Set(pages.values()), log),
+    async dispose() {
+      await disposeOf(new Set(pages.values()), log);
+      if (state.kind === 'loaded') await closeService(state.service.close, log);
+    },
     names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
     closure: () => loader.closure(),
   };

@@ -9,12 +9,16 @@ export interface AccessLog {
   write(exchange: Exchange, status: number, bytes: number, endedAt: number): void;
 }
 
+/** Characters of the id of a user in a line. */
+const LONGEST_USER = 200;
+
 export function createAccessLog(sink: LineSink): AccessLog {
   return {
     write(exchange, status, bytes, endedAt) {
-      const { resolved, verb, operation, credential, requestId } = exchange;
+      const { resolved, verb, operation, credential, user, requestId } = exchange;
       const path = quote(resolved?.path.raw ?? '');
-      const who = credential === '' ? '' : `,"credential":${quote(credential)}`;
+      const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
+      const who = user === undefined ? key : `${key},"user":${quote(String(user.id).slice(0, LONGEST_USER))}`;
       sink.write(
         `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${who},"request_id":"${requestId}"}\n`,
       );

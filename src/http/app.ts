@@ -2,13 +2,14 @@
 // caller of createApp() listens.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { refusal } from '../base/errors.ts';
+import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
-import type { Groups } from '../groups/registry.ts';
+import type { Groups, ServiceState } from '../groups/registry.ts';
+import type { LoadedService } from '../groups/service-file.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { trustedProxies } from './address.ts';
@@ -18,15 +19,17 @@ import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
 import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
+import { createCheckCaller } from './caller-check.ts';
 import { createConnections } from './connections/connections.ts';
 import { isFollowed } from './connections/turns.ts';
 import { createRequestAtHand } from './current-exchange.ts';
 import { Exchange, type Step } from './exchange.ts';
-import { checkOperationAccess, createFindOperation } from './find-operation.ts';
+import { createFindOperation } from './find-operation.ts';
 import { checkHead, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
 import { createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
+import { createOriginSteps } from './origin-check.ts';
 import { createRateSteps } from './rates.ts';
 import { createReadData } from './request-data.ts';
 import { createRequestIds } from './request-id.ts';
@@ -64,6 +67,10 @@ export interface AppParts {
 export interface App {
   /** The server, which does not listen yet. */
   readonly server: Server;
+  /** Serves by the service file from now on. A broken one makes every request a 500. */
+  useService(state: ServiceState): void;
+  /** The refusal of bytes that are no request, as a whole answer. */
+  rawRefusal(code: ErrorCode): string;
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
   /** The number of requests that have come and are not answered yet. */
@@ -127,15 +134,14 @@ export function createApp({
   let inFlight = 0;
 
   const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate: settings.rateLimit, proxies });
-  const identifyCaller = createIdentifyCaller(credentials, checkRate);
-  const findOperation = createFindOperation(groups);
   const readData = createReadData({ bodyLimit, intake: { budget, isFull }, resume: advance, fail: respond.fail });
-  const { checkTypes, callOperation } = createCallSteps({
+  const params = { log, background, proxies };
+  const { timed, checkTypes, callOperation } = createCallSteps({
     fail: respond.fail,
     log,
     operationTimeout: settings.operationTimeout,
     atHand,
-    params: { log, background, proxies },
+    params,
   });
 
   /**
@@ -144,6 +150,7 @@ export function createApp({
    */
   function serve(exchange: Exchange): void {
     try {
+      if (isBroken) throw refusal('SERVICE_NOT_LOADABLE'); // 500
       checkHead(exchange.request, exchange.head); // 400, 501, 505
       if (isServerWide(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
@@ -159,28 +166,36 @@ export function createApp({
     advance(exchange);
   }
 
-  const gatewaySteps: readonly Step[] = [
-    identifyCaller, //                401: whose key it is, if there is one
-    checkRate, //                     429: the rate of the key, or else of the address
-    checkRights, //                   405, 403: the methods and the groups of the key
-    findOperation, //                 404, 405, 500: the group and its operation
-    checkOperationAccess, //          401, 403
-    checkLimit, //                    429
-    readData, //                      400, 408, 413, 415, 503: the body, or else the query
-    checkTypes, //                    422
-    callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
-  ];
-  const documentSteps: readonly Step[] = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-  /** A client has no key before one of these operations gives one, so no `Authorization` is read. */
-  const identitySteps: readonly Step[] = [checkRate, readData, callOperation(answerSecret)];
+  /** @param service undefined: there is no service file */
+  function createRows(service: LoadedService | undefined): Readonly<Record<RouteTarget, readonly Step[]>> {
+    const checkOrigin = createOriginSteps(service?.cors, transport.isSecure);
+    const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
+    const gatewaySteps: readonly Step[] = [
+      ...checkOrigin, //                403: a page of another origin, with credentials
+      identifyCaller, //                401: whose key it is, if there is one
+      checkRate, //                     429: the rate of the key, or else of the address
+      checkRights, //                   405, 403: the methods and the groups of the key
+      createFindOperation(groups, service?.strict), // 404, 405, 500: the group and its operation
+      timed(createCheckCaller(service, params)), //    401, 403, 500: `authenticate`, then `access`
+      checkLimit, //                    429
+      readData, //                      400, 408, 413, 415, 503: the body, or else the query
+      checkTypes, //                    422
+      callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
+    ];
+    const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
+    /** A client has no key before one of these operations gives one, so no `Authorization` is read. */
+    const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
+    return {
+      'gateway.index': gatewaySteps,
+      'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
+      'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
+      'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],
+      'docs.page': [useOperation('page', docs, docs.page), ...documentSteps],
+    };
+  }
 
-  const rows: Readonly<Record<RouteTarget, readonly Step[]>> = {
-    'gateway.index': gatewaySteps,
-    'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
-    'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
-    'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],
-    'docs.page': [useOperation('page', docs, docs.page), ...documentSteps],
-  };
+  let rows = createRows(undefined);
+  let isBroken = false;
 
   /** Runs the steps that are left, in this tick as far as nothing has to be waited for. */
   function advance(exchange: Exchange): void {
@@ -261,6 +276,13 @@ export function createApp({
 
   return {
     server,
+    useService(state) {
+      const service = state.kind === 'loaded' ? state.service : undefined;
+      isBroken = state.kind === 'broken';
+      rows = createRows(service);
+      respond.useService(service);
+    },
+    rawRefusal: (code) => respond.rawRefusal(refusal(code), requestIds.of(undefined)),
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
     pendingWork: background.pending,

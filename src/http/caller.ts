@@ -1,5 +1,6 @@
 // Two steps of a request: whose key it brings, and whether that key may use the method and the group of the URL. A key
 // is the credential of a registered application, sent as `Authorization`. This file reads no table; `CallerTable` does.
+import { refusal } from '../base/errors.ts';
 import { type CallerRow, checkGroup, checkVerb, invalidCredential } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 
@@ -19,25 +20,58 @@ export interface CallerTable {
   table?(): unknown;
 }
 
-export function createIdentifyCaller(credentials: CallerTable, checkRate: Step): Step {
-  function accept(exchange: Exchange, caller: Caller): undefined {
+/** @param keyHeader a header, in lower case, that may hold a key in the place of `Authorization` */
+export function createIdentifyCaller(
+  credentials: CallerTable,
+  checkRate: Step,
+  keyHeader: string | undefined = undefined,
+): Step {
+  function accept(exchange: Exchange, caller: Caller, text: string): undefined {
     if (caller.kind === 'row') {
       exchange.caller = caller.row;
       exchange.credential = caller.row.application.id;
+      exchange.key = text;
     } else if (caller.kind === 'refused') {
       exchange.credential = caller.id ?? '';
-      // A client that guesses keys is limited by its address.
-      checkRate(exchange);
-      throw invalidCredential(caller.reason);
-    }
+      refuseKey(exchange, caller.reason);
+    } else exchange.foreignAuthorization = text;
   }
 
-  return function identifyCaller(exchange): Outcome {
+  /** A client that guesses keys is limited by its address. */
+  function refuseKey(exchange: Exchange, reason: string): never {
+    checkRate(exchange);
+    throw invalidCredential(reason);
+  }
+
+  function identify(exchange: Exchange, text: string): Outcome {
+    const caller = credentials.identify(text);
+    return caller instanceof Promise
+      ? caller.then((row) => accept(exchange, row, text))
+      : accept(exchange, caller, text);
+  }
+
+  function identifyAuthorization(exchange: Exchange): Outcome {
     const { authorization } = exchange.head;
-    if (authorization === undefined) return undefined;
-    const caller = credentials.identify(authorization);
-    return caller instanceof Promise ? caller.then((row) => accept(exchange, row)) : accept(exchange, caller);
+    return authorization === undefined ? undefined : identify(exchange, authorization);
+  }
+
+  if (keyHeader === undefined) return identifyAuthorization;
+
+  return async function identifyEither(exchange): Promise<undefined> {
+    await identifyAuthorization(exchange);
+    const keys = valuesOf(exchange, keyHeader);
+    if (keys.length === 0) return;
+    if (keys.length > 1 || exchange.caller !== undefined)
+      throw refusal('DUPLICATE_AUTHORIZATION', 'The request has more than one credential');
+    const text = `Bearer ${keys[0]}`;
+    const caller = await credentials.identify(text);
+    if (caller.kind === 'foreign') refuseKey(exchange, `the header ${keyHeader} holds no key of this service`);
+    accept(exchange, caller, text);
   };
+}
+
+function valuesOf({ request: { rawHeaders } }: Exchange, name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }
 
 /** A row with a handler serves every group of the URL, so its groups are not asked. */

@@ -3,7 +3,7 @@
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
-import type { Access } from '../controller/operations.ts';
+import type { AccessRule } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
 import { groupNameOf } from '../groups/naming.ts';
 
@@ -79,7 +79,10 @@ export function invalidCredential(reason: string): Error {
 }
 
 /** @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
-export function checkAccess(application: CallingApplication | undefined, access: Access): void {
+export function checkAccess(
+  application: CallingApplication | undefined,
+  access: Extract<AccessRule, 'anyone' | 'application' | { scope: string }>,
+): void {
   if (access === 'anyone') return;
   if (application === undefined)
     throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });

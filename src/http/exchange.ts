@@ -2,6 +2,7 @@
 // line of the request is made of.
 import type { ServerResponse } from 'node:http';
 import type { RequestParts } from '../contract/check/request-check.ts';
+import type { ServiceUser } from '../controller/service.ts';
 import type { CallingApplication } from '../controller.ts';
 import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
@@ -58,6 +59,17 @@ export class Exchange {
   caller: CallerRow | undefined;
   /** The id of that row; of a credential that is refused, where its token told one; else ''. */
   credential = '';
+  /** The user whom `authenticate` of the service file has found. */
+  user: ServiceUser | undefined;
+  /** Milliseconds of the operation's time that `authenticate` and `access` have left; undefined: all of it. */
+  timeLeft: number | undefined;
+  /** `performance.now()` when the time limit began to run. */
+  clockStartedAt = 0;
+  /** The text that has been identified as the credential of `caller`, in the form of `Authorization`. */
+  key: string | undefined;
+  /** The header `Authorization`, where it holds no credential of ours. */
+  foreignAuthorization: string | undefined;
+  cookies: Readonly<Record<string, string>> | undefined;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
   /** Its body goes to the operation as a stream: there may be more of it when the answer is given. */
@@ -83,7 +95,6 @@ export class Exchange {
   timer: NodeJS.Timeout | undefined;
   /** Why the operation's work is no longer wanted, once it is not. */
   abortReason: Error | undefined;
-  onAbort: ((reason: Error) => void) | undefined;
   /** Ends the source of a body that is sent piece by piece. */
   cancelBody: ((reason: Error) => void) | undefined;
   /**
@@ -92,6 +103,7 @@ export class Exchange {
    */
   onLost: (() => void) | undefined;
   #watched = false;
+  #abort: AbortController | undefined;
 
   constructor(request: Request, response: ServerResponse, startedAt: number) {
     this.request = request;
@@ -118,8 +130,18 @@ export class Exchange {
   abort(reason: Error): void {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
-    this.onAbort?.(reason);
+    this.#abort?.abort(reason);
     this.cancelBody?.(reason);
+  }
+
+  /** Aborted when nobody waits for the result any more. Made for who asks for it. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.abortReason !== undefined) this.#abort.abort(this.abortReason);
+      this.watchClient();
+    }
+    return this.#abort.signal;
   }
 
   /** Only an operation that takes its time needs to know that its client has gone: a listener costs every request. */

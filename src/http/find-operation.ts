@@ -1,21 +1,27 @@
-// Two steps of a request: the group and the operation that serve it, and the `access` of that operation.
+// One step of a request: the group and the operation that serve it.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
-import { checkAccess, checkOperation } from './credential-rights.ts';
+import { checkOperation } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
 
-/** A key whose row has a handler is served by that group, whatever group the URL names. */
-export function createFindOperation(groups: Pick<Groups, 'find'>): Step {
+/**
+ * A key whose row has a handler is served by that group, whatever group the URL names.
+ *
+ * @param isStrict whether the service file is strict: then an absent group is 404, whoever asks
+ */
+export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
     const group = groups.find(exchange.caller?.handler ?? exchange.page);
-    return group instanceof Promise ? group.then((loaded) => choose(exchange, loaded)) : choose(exchange, group);
+    return group instanceof Promise
+      ? group.then((loaded) => choose(exchange, loaded, isStrict))
+      : choose(exchange, group, isStrict);
   };
 }
 
-function choose(exchange: Exchange, group: Group | undefined): undefined {
-  if (group === undefined) throw absentGroup(exchange);
+function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean): undefined {
+  if (group === undefined) throw absentGroup(exchange, isStrict);
   const { caller, page, slugs, verb } = exchange;
   exchange.group = group.name;
   // With a handler, the group of the URL may name the operation.
@@ -29,16 +35,11 @@ function choose(exchange: Exchange, group: Group | undefined): undefined {
 }
 
 /** By the reference, a foreign `Authorization` delegates the request, so the absence is the server's mistake. */
-function absentGroup({ caller, head }: Exchange): Error {
+function absentGroup({ caller, head }: Exchange, isStrict: boolean): Error {
   if (caller === undefined)
-    return refusal(head.authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
+    return refusal(isStrict || head.authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
   const { handler } = caller;
   if (handler === undefined) return refusal('GROUP_NOT_FOUND');
   const cause = `there is no ${handler}Controller in the folder, and the calls of a credential without groups go there`;
   return refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(cause) });
-}
-
-export function checkOperationAccess({ application, choice }: Exchange): undefined {
-  const { access } = choice.operation.settings;
-  if (access !== undefined) checkAccess(application, access);
 }

@@ -18,6 +18,7 @@ export interface RequestHead {
   readonly transferEncoding: string | undefined;
   readonly requestId: string | undefined;
   readonly expect: string | undefined;
+  readonly origin: string | undefined;
   /** It asks for another protocol. */
   readonly hasUpgrade: boolean;
 }
@@ -40,6 +41,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
   let transferEncoding: string | undefined;
   let requestId: string | undefined;
   let expect: string | undefined;
+  let origin: string | undefined;
   let hasUpgrade = false;
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
@@ -52,7 +54,8 @@ export function scanHead(raw: readonly string[]): RequestHead {
         }
         break;
       case 6:
-        if (is(name, 'Expect', 'expect')) expect = value;
+        if (is(name, 'Origin', 'origin')) origin ??= value;
+        else if (is(name, 'Expect', 'expect')) expect = value;
         break;
       case 7:
         if (is(name, 'Upgrade', 'upgrade')) hasUpgrade = true;
@@ -89,6 +92,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
     transferEncoding,
     requestId,
     expect,
+    origin,
     hasUpgrade,
   };
 }

@@ -3,6 +3,7 @@
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';
 
 export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
@@ -23,33 +24,8 @@ export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', 
 export const NO_STORE = ['Cache-Control', 'no-store'];
 /** On a refusal to a connection that sent no request. */
 export const RAW_REFUSAL_HEADERS = [...JSON_HEADERS, ...NO_STORE];
-const OWN: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'keep-alive',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'x-request-id',
-]);
 
-/**
- * No answer may bring it: it frames the message, or it is about the connection, the request or CORS. @param name in
- * lower case
- */
-export function isServersOwn(name: string): boolean {
-  return OWN.has(name) || name.startsWith('access-control-');
-}
-
-/**
- * A header that every answer has anyway. One that an operation brings is skipped, without a line in the log. @param
- * name in lower case
- */
-export function isOnEveryAnswer(name: string): boolean {
-  return name === 'x-content-type-options';
-}
-
-export function ownedHeaders(error: HttpError, log: Log): string[] {
+export function ownedHeaders(error: Pick<HttpError, 'headers' | 'code'>, log: Log): string[] {
   const headers: string[] = [];
   for (const [name, value] of Object.entries(error.headers ?? {})) {
     const lower = name.toLowerCase();

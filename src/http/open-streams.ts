@@ -42,7 +42,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   function check(stream: OpenStream): void {
     stream.table = credentials.table?.();
-    const caller = credentials.identify(stream.exchange.head.authorization ?? '');
+    const caller = credentials.identify(stream.exchange.key ?? '');
     if (caller instanceof Promise) void caller.then((late) => judge(stream, late));
     else judge(stream, caller);
   }

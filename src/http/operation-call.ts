@@ -27,6 +27,8 @@ export interface CallOptions {
 export type AnswerWith = (exchange: Exchange, result: unknown) => void;
 
 export interface CallSteps {
+  /** Lets the time limit of the operation run through a step that comes before the body. */
+  timed(step: Step): Step;
   readonly checkTypes: Step;
   callOperation(answer: AnswerWith): Step;
 }
@@ -95,11 +97,35 @@ export function createCallSteps({ fail, log, operationTimeout, atHand, params: p
   function startClock(exchange: Exchange): void {
     if (exchange.timer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
+    exchange.clockStartedAt = performance.now();
     exchange.timer = setTimeout(() => {
       const cause = new Error(`it ran longer than ${timeout} ms`);
       fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
       exchange.abort(new Error('the operation is out of time'));
-    }, timeout);
+    }, exchange.timeLeft ?? timeout);
+  }
+
+  /** The clock stands still while the body arrives. */
+  function pauseClock(exchange: Exchange): void {
+    const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
+    clearTimeout(exchange.timer);
+    exchange.timer = undefined;
+    exchange.timeLeft = Math.max(1, timeout - (performance.now() - exchange.clockStartedAt));
+  }
+
+  function timed(step: Step): Step {
+    return (exchange): Outcome => {
+      const outcome = step(exchange);
+      if (!(outcome instanceof Promise)) return outcome;
+      startClock(exchange);
+      return outcome.then(
+        () => (exchange.settled ? logLateEnd(exchange) : pauseClock(exchange)) as undefined,
+        (error) => {
+          if (!exchange.settled) throw error;
+          return logLateEnd(exchange, error);
+        },
+      );
+    };
   }
 
   /** The request already has its answer. */
@@ -108,7 +134,7 @@ export function createCallSteps({ fail, log, operationTimeout, atHand, params: p
     else log.warn('operation-failed-late', { request_id, group, operation, ...describeError(error) });
   }
 
-  return { checkTypes, callOperation };
+  return { timed, checkTypes, callOperation };
 }
 
 function accept(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {

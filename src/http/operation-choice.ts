@@ -26,7 +26,9 @@ export function chooseOperation(
   slugs: readonly string[],
   second: string | undefined,
 ): Choice {
-  if (group.routes.length > 0) return chooseStrictly(verb, group, slugs, second);
+  // The strictness of a service file holds for the group that the URL names, and not for the handler of a credential.
+  if (second === undefined ? group.isStrict : group.routes.length > 0)
+    return chooseStrictly(verb, group, slugs, second);
   const named = operationNamed(group, slugs[0]) ?? operationNamed(group, second);
   if (named !== undefined) return { operation: named, path: NO_PATH, byName: true };
   const name = VERB_OPERATIONS.get(verb);

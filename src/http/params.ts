@@ -2,10 +2,12 @@
 // echo or a spread of the params never carries them, and cost nothing to an operation that does not ask.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
+import type { ServiceUser } from '../controller/service.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
 import { clientAddress, type TrustedProxies } from './address.ts';
 import type { BackgroundWork } from './background.ts';
 import type { Query } from './body/form.ts';
+import { cookiesOf } from './cookies.ts';
 import type { Exchange } from './exchange.ts';
 import { createOperationLog } from './operation-log.ts';
 
@@ -29,7 +31,6 @@ export class Params implements ControllerParams {
   readonly #exchange: Exchange;
   readonly #parts: ParamsParts;
   readonly #bytes: Uint8Array | undefined;
-  #abort: AbortController | undefined;
 
   /** @param bytes of the body; undefined: there is none, or it is a stream */
   constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
@@ -74,16 +75,16 @@ export class Params implements ControllerParams {
     return this.#exchange.request;
   }
 
+  get user(): ServiceUser | undefined {
+    return this.#exchange.user;
+  }
+
+  get cookies(): Readonly<Record<string, string>> {
+    return cookiesOf(this.#exchange);
+  }
+
   get signal(): AbortSignal {
-    if (this.#abort === undefined) {
-      const abort = new AbortController();
-      const exchange = this.#exchange;
-      this.#abort = abort;
-      if (exchange.abortReason !== undefined) abort.abort(exchange.abortReason);
-      exchange.onAbort = (reason) => abort.abort(reason);
-      exchange.watchClient();
-    }
-    return this.#abort.signal;
+    return this.#exchange.signal;
   }
 }
 

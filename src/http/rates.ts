@@ -16,7 +16,7 @@ export interface RateOptions {
 export interface RateSteps {
   /** The rate of the key, or of the address if there is no key. */
   readonly checkRate: Step;
-  /** The `limit` of the operation, for each key or address. */
+  /** The `limit` of the operation, for each key, else for each user, else for each address. */
   readonly checkLimit: Step;
 }
 
@@ -42,8 +42,9 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions):
     checkLimit(exchange) {
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return undefined;
-      const { group, operation, caller } = exchange;
-      const who = caller === undefined ? network(exchange) : caller.application.id;
+      const { group, operation, caller, user } = exchange;
+      // The id of a user may be any text, so a prefix keeps it apart from an application and from an address.
+      const who = caller?.application.id ?? (user === undefined ? network(exchange) : `user ${user.id}`);
       limiter.check('operation', `${group}.${operation} ${who}`, rateOf(limit));
       return undefined;
     },

@@ -68,6 +68,7 @@ export async function createWorkerParts({
     tellOperations: settings.development,
     ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),
+    onService: (state) => app.useService(state),
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });
   const identity = createIdentity({ dataDir, log, accounts: credentials });
@@ -79,19 +80,20 @@ export async function createWorkerParts({
   });
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
+  const app = createApp({
+    settings,
+    log,
+    requestLog,
+    groups,
+    credentials: withCallers(credentials),
+    identity,
+    docs,
+    observer,
+    limiter,
+    transport,
+  });
   return {
-    app: createApp({
-      settings,
-      log,
-      requestLog,
-      groups,
-      credentials: withCallers(credentials),
-      identity,
-      docs,
-      observer,
-      limiter,
-      transport,
-    }),
+    app,
     groups,
     credentials,
     identity,

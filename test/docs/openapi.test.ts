@@ -23,6 +23,7 @@ const EMPTY = {
   data: undefined,
   query: undefined,
   path: undefined,
+  user: undefined,
 };
 const NOTHING = { ...EMPTY, unchecked: undefined, undocumented: undefined, at: undefined };
 const ANY = [{ status: 200, body: 'json', schema: undefined }] as const;

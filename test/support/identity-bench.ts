@@ -47,6 +47,8 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
     address: '127.0.0.1',
     waitUntil() {},
     lastEventId: undefined,
+    user: undefined,
+    cookies: {},
     query: {},
     requestId: 'test-1',
     request: { headers } as unknown as IncomingMessage,

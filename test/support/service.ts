@@ -5,12 +5,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog, type LineSink } from '../../src/base/log.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { type AppParts, createApp } from '../../src/http/app.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
+
+/** What a source in a temporary folder imports in the place of `gatefold`, to call it. */
+export const GATEFOLD = pathToFileURL(resolve(import.meta.dirname, '../../src/controller.ts')).href;
 
 export type LogLine = Record<string, unknown> & { event: string; level: string };
 
@@ -48,7 +52,7 @@ export async function startService({
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: 'debug', sink });
   const parsed = parseSettings({ CONTROLLERS_DIR: dir, ...settings }, [], { cores: 1 });
-  const groups = createGroups({ dir, log });
+  const groups = createGroups({ dir, log, onService: (state) => app.useService(state) });
   const app = createApp({
     settings: parsed,
     log,
@@ -59,6 +63,9 @@ export async function startService({
     docs: { openapi: () => ({}), page: () => ({}) },
     ...parts,
   });
+  // A service file is part of a load of the whole folder.
+  if (Object.keys(controllers ?? {}).some((name) => name.startsWith('service.')))
+    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   await new Promise<void>((listening) => app.server.listen(0, '127.0.0.1', listening));
   const { port } = app.server.address() as AddressInfo;
   const close = async () => {

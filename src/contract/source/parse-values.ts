@@ -56,7 +56,8 @@ function parseBareOperand(c: Cursor, end: number): ValueNode | undefined {
   if (c.accept('new')) return parseNew(c);
   if (!c.isName()) return undefined;
   const name = c.parseDottedName(c.expectName());
-  if (c.is('(')) return name === 'Object.freeze' ? parseParenthesized(c) : undefined;
+  if (name === 'defineService') parseTypeArgs(c);
+  if (c.is('(')) return name === 'Object.freeze' || name === 'defineService' ? parseParenthesized(c) : undefined;
   return { kind: 'reference', name };
 }
 

@@ -46,6 +46,7 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   if (alias !== undefined) return alias;
   if (name === 'ControllerParams' || name === 'Params') return controllerParams(args[0], fail);
   if (name === 'Reply') return reply(args, fail);
+  if (name === 'ErrorReply') return args[0] ?? { kind: 'any' };
   if (name === 'FormValue')
     return unite([STRING, { kind: 'file' }, { kind: 'array', element: unite([STRING, { kind: 'file' }]) }]);
   return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
@@ -53,21 +54,25 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
-  `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal`.split(' ');
+  `page method verb slugs requestId application bytes log address waitUntil lastEventId request signal cookies`.split(
+    ' ',
+  );
 const NO_DATA = failingShape(
   new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0),
 );
 
-/** The record of `ControllerParams<{ path, query }>`. Without a type argument, path and query are unchecked. */
+const PARAMS_PARTS = ['path', 'query', 'user'];
+
+/** The record of `ControllerParams<{ path, query, user }>`. Without a type argument, the three are unchecked. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
-    if (name !== 'path' && name !== 'query') fail(`ControllerParams takes path and query, and no ${name}`);
+    if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query and user, and no ${name}`);
   const unchecked: Prop = { shape: { kind: 'any' }, optional: false, notes: NO_NOTES };
   const props = new Map<string, Prop>(
     SERVER_FIELDS.map((name) => [name, { shape: NO_DATA, optional: false, notes: NO_NOTES }]),
   );
-  for (const name of ['path', 'query']) props.set(name, argProps.get(name) ?? unchecked);
+  for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? unchecked);
   return { kind: 'record', props, index: undefined };
 }
 

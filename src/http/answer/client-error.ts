@@ -2,11 +2,10 @@
 // envelope, and the connection ends with it. A connection gets at most one such answer.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { rawRefusal } from '../../base/envelope.ts';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Request } from '../head.ts';
-import { ALLOW_METHODS, RAW_REFUSAL_HEADERS } from '../headers.ts';
+import { ALLOW_METHODS } from '../headers.ts';
 import type { Responder } from './response.ts';
 
 /** Node's error code → ours. Any other code means that the bytes are not HTTP. */
@@ -45,7 +44,7 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       return;
     }
     const code = CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
-    const refuse = () => end(socket, rawRefusal(refusal(code), newRequestId(), RAW_REFUSAL_HEADERS));
+    const refuse = () => end(socket, respond.rawRefusal(refusal(code), newRequestId()));
     if (last === undefined) return refuse();
     const request = last.req as Request;
     if (!request.complete) {
@@ -65,8 +64,7 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
   // CONNECT asks for a proxy, which this server is not. Node does not emit 'request' for it.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
-    const headers = ['Allow', ALLOW_METHODS, ...RAW_REFUSAL_HEADERS];
-    end(socket, rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), headers));
+    end(socket, respond.rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), ['Allow', ALLOW_METHODS]));
   });
 }
 

@@ -2,15 +2,18 @@
 // settled when that answer has been handed to Node. replies.ts sends the results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { envelope } from '../../base/envelope.ts';
+import { envelope, rawRefusal } from '../../base/envelope.ts';
 import { type ErrorCode, type HttpError, isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
+import type { ServiceDefinition } from '../../service/definition.ts';
 import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
-import { EXPOSE, JSON_HEADERS, NO_STORE, ON_EVERY_ANSWER, ownedHeaders } from '../headers.ts';
+import { NO_STORE, ownedHeaders } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
+import { COUNTED, createHeaderSets, type HeaderSet, JSON_TYPE } from './answer-headers.ts';
+import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createReplies } from './replies.ts';
 
@@ -47,6 +50,10 @@ export interface Responder {
   preflight(exchange: Exchange): void;
   /** Answers with an error. An HttpError is sent as it is. Anything else becomes a 500, and its cause is logged. */
   fail(exchange: Exchange, thrown: unknown): void;
+  /** The answer to bytes that are no request, as a text. @param own header lines, names and values in turn */
+  rawRefusal(error: HttpError, requestId: string, own?: readonly string[]): string;
+  /** Answers by the headers and the error format of a service file from now on. */
+  useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
   /** Makes each answer from now on end its connection, unless another request waits on it. */
   setDraining(): void;
 }
@@ -77,13 +84,12 @@ export function createResponder({
   watch,
 }: ResponderOptions): Responder {
   let isDraining = false;
-  // All usual answers share one array of headers, in which the id and the length are replaced. A new array for each
-  // costs 4 to 19 percent of a request (bench/NOTES.md). writeHead() has read the array when it returns.
-  const success = [...JSON_HEADERS, 'X-Request-Id', '', 'Content-Length', ''];
-  const uncached = [...JSON_HEADERS, ...NO_STORE, 'X-Request-Id', '', 'Content-Length', ''];
+  let headerSets = createHeaderSets(undefined);
+  let formatError: FormatError | undefined;
 
   /**
-   * @param usual `success` or `uncached`
+   * @param usual an array of a header set, in which the id and the length are replaced; writeHead() has read the array
+   *   when it returns
    * @param extra more header lines: names and values in turn
    * @param last whether the connection ends with this answer; Node adds the header
    */
@@ -100,10 +106,12 @@ export function createResponder({
     if (last || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
-    response.writeHead(status, extra === NONE ? usual : [...usual, ...extra]);
+    response.writeHead(status, extra === NONE ? usual : headersOf(exchange).extended(usual, extra));
     end(exchange, body);
     complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
+
+  const headersOf = (exchange: Exchange): HeaderSet => headerSets(exchange.head.origin);
 
   function end(exchange: Exchange, body: string | Uint8Array): void {
     const { response } = exchange;
@@ -135,7 +143,7 @@ export function createResponder({
   function writeHead(exchange: Exchange, status: number, headers: readonly string[], last: boolean): void {
     const { response, requestId } = exchange;
     if (last || hasLongRest(exchange) || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
-    response.writeHead(status, [...headers, ...ON_EVERY_ANSWER, ...EXPOSE, 'X-Request-Id', requestId]);
+    response.writeHead(status, [...headersOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
   }
 
   /** Marks the exchange as settled, and reports it now or when the client has the whole answer. */
@@ -185,44 +193,63 @@ export function createResponder({
     } catch (error) {
       return fail(exchange, error);
     }
-    send(exchange, exchange.status, body, success, NONE, exchange.streamsBody && hasLongRest(exchange));
+    send(
+      exchange,
+      exchange.status,
+      body,
+      headersOf(exchange).json,
+      NONE,
+      exchange.streamsBody && hasLongRest(exchange),
+    );
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {
-    if (!exchange.settled) send(exchange, status, JSON.stringify(body), uncached);
+    if (!exchange.settled) send(exchange, status, JSON.stringify(body), headersOf(exchange).uncached);
   }
 
   function preflight(exchange: Exchange): void {
-    const headers = [...ON_EVERY_ANSWER, 'Access-Control-Max-Age', '86400', 'X-Request-Id', '', 'Content-Length', ''];
-    send(exchange, 200, '', headers, NONE, hasLongRest(exchange));
+    const requested = exchange.request.headers['access-control-request-headers'];
+    const headers = headersOf(exchange).preflight(requested);
+    send(exchange, 200, '', [...headers, ...COUNTED], NONE, hasLongRest(exchange));
   }
 
   /** Answers anything that is thrown. Reading it may throw, too (a getter, a proxy), and Node may reject a header. */
   function fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.settled || exchange.streaming) return;
     try {
-      refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }));
+      refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }), thrown);
     } catch (secondError) {
       if (exchange.settled) return;
       if (!exchange.response.headersSent)
-        return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }));
+        return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
       // A head has been sent, so no error can be sent any more.
       complete(exchange, 500, 0);
       exchange.response.destroy();
     }
   }
 
-  function refuse(exchange: Exchange, error: HttpError): void {
+  function refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
+    const { requestId } = exchange;
     const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
     const detail =
       development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
-    const body = envelope(error, exchange.requestId, detail);
-    logRefusal(exchange, error);
+    const formatted = formatError?.(error, requestId, exchange, thrown);
+    const { status, text } = formatted ?? { status: error.status, text: envelope(error, requestId, detail) };
+    logRefusal(exchange, error, status);
     const last =
       CLOSING_CODES.has(error.code) ||
       hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
-    send(exchange, error.status, body, uncached, headers, last);
+    const set = headersOf(exchange);
+    if (formatted === undefined) return send(exchange, status, text, set.uncached, headers, last);
+    send(exchange, status, text, [...set.withOwn(refusalLines(formatted, headers)), ...COUNTED], NONE, last);
+  }
+
+  /** The answer to bytes that are no request. @param own header lines, names and values in turn */
+  function rawAnswer(error: HttpError, requestId: string, own: readonly string[] = NONE): string {
+    const formatted = formatError?.(error, requestId, undefined, error);
+    const lines = refusalLines(formatted, own);
+    return rawRefusal(error, requestId, headerSets(undefined).withOwn(lines), formatted);
   }
 
   /** Says whether so much of the body may come that ending the connection is cheaper than reading it. */
@@ -231,7 +258,8 @@ export function createResponder({
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
   }
 
-  function logRefusal(exchange: Exchange, error: HttpError): void {
+  /** @param status the status that is sent */
+  function logRefusal(exchange: Exchange, error: HttpError, status: number): void {
     exchange.isClientsDoing = isClientFault(exchange, error);
     if (error.cause === undefined) return;
     const facts = {
@@ -239,10 +267,10 @@ export function createResponder({
       page: servingPage(exchange),
       operation: exchange.operation,
       ...(exchange.credential !== '' && { credential: exchange.credential }),
-      status: error.status,
+      status,
       error_code: error.code,
     };
-    if (error.status >= 500 && !exchange.isClientsDoing)
+    if (status >= 500 && !exchange.isClientsDoing)
       log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }
@@ -252,11 +280,22 @@ export function createResponder({
     secret,
     preflight,
     fail,
+    rawRefusal: rawAnswer,
+    useService(service) {
+      headerSets = createHeaderSets(service);
+      formatError = service?.formatError && createErrorFormat(service.formatError, log);
+    },
     setDraining() {
       isDraining = true;
       replies.drain();
     },
   };
+}
+
+/** The header lines of a refusal, whose body no cache may keep. */
+function refusalLines(formatted: ErrorBody | undefined, own: readonly string[]): string[] {
+  const type = formatted === undefined ? JSON_TYPE : ['Content-Type', formatted.contentType];
+  return [...type, ...NO_STORE, ...(formatted?.headers ?? []), ...own];
 }
 
 /** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */

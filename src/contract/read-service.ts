@@ -1,0 +1,35 @@
+// Reads from the source of a service file what the document needs: the schema of the bodies that `formatError` returns.
+// Their values are never checked, so a type that is not understood is left out.
+import type { Schema } from './contract.ts';
+import { createSchemaWriter } from './schema/schema.ts';
+import { type TypeFiles, UnreadableFile } from './source/files.ts';
+import { Unsupported } from './source/source-error.ts';
+import { findLevels, findMember } from './types/class-levels.ts';
+import { createEvaluator } from './types/evaluate.ts';
+import { resolve } from './types/shape.ts';
+
+export interface ErrorBody {
+  /** Undefined: `formatError` has no annotation, or one that is not understood. */
+  readonly schema: Schema | undefined;
+  /** The definitions to which the schema refers. */
+  readonly defs: Readonly<Record<string, Schema>>;
+}
+
+const UNKNOWN: ErrorBody = { schema: undefined, defs: {} };
+
+export function readErrorBody(path: string, files: TypeFiles): ErrorBody {
+  const evaluator = createEvaluator(files.load);
+  try {
+    const [level] = findLevels('default', { path, module: files.read(path), typeParams: new Map() }, evaluator).list;
+    const formatter = level && findMember(level, 'formatError', evaluator)?.method;
+    if (formatter?.node.result === undefined) return UNKNOWN;
+    const shape = evaluator.evaluate(formatter.node.result, formatter.scope);
+    if (resolve(shape).kind === 'any') return UNKNOWN;
+    const writer = createSchemaWriter();
+    const schema = writer.write(shape);
+    return { schema, defs: writer.defs };
+  } catch (error) {
+    if (error instanceof Unsupported || error instanceof UnreadableFile) return UNKNOWN;
+    throw error;
+  }
+}

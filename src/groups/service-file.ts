@@ -1,0 +1,47 @@
+// The service file of a folder: its name, and its way from a module to the definition that a worker serves by. What a
+// definition may say is service/definition.ts.
+import { basename } from 'node:path';
+import { readSourceOrEmpty } from '../base/source-file.ts';
+import { ContractError } from '../contract/contract-error.ts';
+import type { ErrorBody } from '../contract/read-service.ts';
+import { DefinitionError, readDefinition, type ServiceDefinition } from '../service/definition.ts';
+
+export interface LoadedService extends ServiceDefinition {
+  /** The file's name in the folder. */
+  readonly file: string;
+  readonly errorBody: ErrorBody;
+}
+
+/**
+ * @param path the real path of the file
+ * @throws ContractError with the place of the property
+ */
+export function createService(
+  path: string,
+  module: Readonly<Record<string, unknown>>,
+  errorBody: () => ErrorBody,
+): LoadedService {
+  try {
+    const definition = readDefinition(module.default);
+    const extra = Object.keys(module).find((name) => name !== 'default' && isProtectionName(name));
+    if (extra !== undefined)
+      throw new DefinitionError(`it exports ${extra} beside its default: write it into defineService({ … })`, extra);
+    return Object.freeze({ ...definition, file: basename(path), errorBody: errorBody() });
+  } catch (error) {
+    if (!(error instanceof DefinitionError)) throw error;
+    throw new ContractError(`${path}:${lineOfProperty(readSourceOrEmpty(path), error.property)}`, error.message);
+  }
+}
+
+/** An export of such a name was meant for a property. */
+function isProtectionName(name: string): boolean {
+  return /^(?:authenticate|access|formatError|cors|keyHeader|headers|strict)$/.test(name);
+}
+
+/** The line on which a property stands, from 1; the line of `defineService` where the property is not found. */
+function lineOfProperty(source: string, property: string | undefined): number {
+  const call = Math.max(source.search(/\bdefineService\s*[<(]/), 0);
+  const name = property?.replace(/[^\w$]/g, '\\$&');
+  const behind = name === undefined ? -1 : source.slice(call).search(new RegExp(`(?<![\\w$.])${name}['"]?\\s*[:(,}]`));
+  return source.slice(0, call + Math.max(behind, 0)).split('\n').length;
+}

@@ -1,0 +1,59 @@
+// The argument of `authenticate` and of the functions in `access`: a request before its body has arrived.
+import type { IncomingMessage } from 'node:http';
+import type { AccessParams } from '../controller/service.ts';
+import type { CallingApplication, OperationLog } from '../controller.ts';
+import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
+import { cookiesOf } from './cookies.ts';
+import type { Exchange } from './exchange.ts';
+import { createOperationLog } from './operation-log.ts';
+import { addressOf, type ParamsParts } from './params.ts';
+
+export class RequestAccess implements AccessParams {
+  readonly page: string;
+  readonly method: string;
+  readonly verb: string;
+  readonly path: Readonly<Record<string, string>>;
+  declare readonly application?: CallingApplication;
+  readonly #exchange: Exchange;
+  readonly #parts: Pick<ParamsParts, 'log' | 'proxies'>;
+  #query: Query | undefined;
+
+  constructor(exchange: Exchange, parts: Pick<ParamsParts, 'log' | 'proxies'>) {
+    this.page = exchange.page;
+    this.method = exchange.operation;
+    this.verb = exchange.verb;
+    this.path = exchange.path;
+    if (exchange.application !== undefined) this.application = exchange.application;
+    this.#exchange = exchange;
+    this.#parts = parts;
+  }
+
+  get authorization(): string | undefined {
+    return this.#exchange.foreignAuthorization;
+  }
+
+  get query(): Query {
+    this.#query ??= parseQuery(this.#exchange.queryText, objectWithoutPrototype());
+    return this.#query;
+  }
+
+  get cookies(): Readonly<Record<string, string>> {
+    return cookiesOf(this.#exchange);
+  }
+
+  get address(): string {
+    return addressOf(this.#exchange, this.#parts.proxies);
+  }
+
+  get log(): OperationLog {
+    return createOperationLog(this.#parts.log, this.#exchange);
+  }
+
+  get request(): IncomingMessage {
+    return this.#exchange.request;
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
+  }
+}

@@ -1,0 +1,90 @@
+// Makes the body of a refusal by `formatError` of the service file. Whatever goes wrong there is a log line, and the
+// answer is the usual envelope.
+import { validateHeaderValue } from '../../base/builtins.ts';
+import type { HttpError } from '../../base/errors.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { isErrorReply, type Refusal, type ServiceOptions } from '../../controller/service.ts';
+import type { Exchange } from '../exchange.ts';
+import { ownedHeaders } from '../headers.ts';
+
+export interface ErrorBody {
+  readonly status: number;
+  readonly text: string;
+  readonly contentType: string;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+}
+
+/**
+ * @param exchange undefined: the parser refused the request
+ * @param thrown the value that was thrown
+ * @returns undefined where the usual envelope is to be sent
+ */
+export type FormatError = (
+  error: HttpError,
+  requestId: string,
+  exchange: Exchange | undefined,
+  thrown: unknown,
+) => ErrorBody | undefined;
+
+const JSON_TYPE = 'application/json; charset=UTF-8';
+
+export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
+  return (error, requestId, exchange, thrown) => {
+    try {
+      return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), error, log);
+    } catch (failure) {
+      log.error('error-format-failed', { request_id: requestId, error_code: error.code, ...describeError(failure) });
+      return undefined;
+    }
+  };
+}
+
+function refusalOf(error: HttpError, requestId: string, exchange: Exchange | undefined, thrown: unknown): Refusal {
+  const { status, code, message, details } = error;
+  const refusal = { status, code, message, requestId, ...(details !== undefined && { errors: details }) };
+  if (exchange !== undefined) Object.assign(refusal, placeOf(exchange));
+  return Object.defineProperty(refusal, 'cause', { value: thrown });
+}
+
+function placeOf({ page, operation, request, verb }: Exchange): Partial<Refusal> {
+  return {
+    ...(page !== '' && { page }),
+    ...(operation !== '' && { method: operation }),
+    path: String(request.url).replace(/[?#].*$/s, ''),
+    verb,
+  };
+}
+
+/** @throws Error for a body that cannot be sent */
+function bodyOf(result: unknown, error: HttpError, log: Log): ErrorBody {
+  if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
+    Promise.resolve(result).catch(() => {});
+    throw new TypeError('formatError returned a promise: it must return the body itself');
+  }
+  const reply = isErrorReply(result) ? result : undefined;
+  const status = reply?.status ?? error.status;
+  if (!Number.isInteger(status) || status < 400 || status > 599) throw new TypeError(`the status is ${status}`);
+  const body = reply === undefined ? result : reply.body;
+  if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');
+  const { contentType, headers } = headersOf(reply?.headers ?? {}, error, log);
+  const isText = typeof body === 'string' && !/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
+  const text = isText ? (body as string) : JSON.stringify(body);
+  if (typeof text !== 'string') throw new TypeError('formatError returned what JSON cannot express');
+  return { status, text, contentType, headers };
+}
+
+/** A header that the refusal itself has, such as `Allow`, stays as it is. */
+function headersOf(
+  given: Readonly<Record<string, string>>,
+  error: HttpError,
+  log: Log,
+): Pick<ErrorBody, 'contentType' | 'headers'> {
+  const entries = Object.entries(given);
+  const typed = entries.find(([name]) => name.toLowerCase() === 'content-type');
+  const taken = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase()));
+  const others = entries.filter((entry) => entry !== typed && !taken.has(entry[0].toLowerCase()));
+  const contentType = typed?.[1] ?? JSON_TYPE;
+  validateHeaderValue('Content-Type', contentType);
+  return { contentType, headers: ownedHeaders({ headers: Object.fromEntries(others), code: error.code }, log) };
+}

@@ -1,0 +1,103 @@
+// Who calls, and whether the caller may: `authenticate` of the service file, then each rule of the operation's `access`.
+// Both come before a byte of the body is asked for. What is not understood is a 500, and never an anonymous caller.
+import { type HttpErrorOptions, refusal } from '../base/errors.ts';
+import type { AccessRule } from '../controller/operations.ts';
+import type { ServiceUser } from '../controller/service.ts';
+import { rulesOf } from '../service/access.ts';
+import type { ServiceDefinition } from '../service/definition.ts';
+import { RequestAccess } from './access-params.ts';
+import { checkAccess } from './credential-rights.ts';
+import type { Exchange, Step } from './exchange.ts';
+import type { ParamsParts } from './params.ts';
+
+type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
+
+/**
+ * @param service undefined: there is no service file
+ * @returns a step that throws USER_REQUIRED, CREDENTIAL_REQUIRED, SCOPE_MISSING, ACCESS_DENIED, and what the functions
+ *   throw
+ */
+export function createCheckCaller(service: Service | undefined, parts: Pick<ParamsParts, 'log' | 'proxies'>): Step {
+  const authenticate = service?.authenticate;
+  const challenge = challengeOf(service?.securitySchemes ?? {});
+
+  function checkCaller(exchange: Exchange): Promise<undefined> | undefined {
+    const { access } = exchange.choice.operation.settings;
+    if (authenticate === undefined) return access === undefined ? undefined : checkRules(exchange, rulesOf(access));
+    const found: unknown = authenticate(new RequestAccess(exchange, parts));
+    const rules = access === undefined ? [] : rulesOf(access);
+    if (isThenable(found))
+      return Promise.resolve(found).then((user) => {
+        exchange.user = readUser(user);
+        return checkRules(exchange, rules);
+      });
+    exchange.user = readUser(found);
+    return checkRules(exchange, rules);
+  }
+
+  /** The rules run in their order, and one that waits holds those behind it. */
+  function checkRules(exchange: Exchange, rules: readonly AccessRule[]): Promise<undefined> | undefined {
+    for (const [i, rule] of rules.entries()) {
+      const outcome = checkRule(exchange, rule);
+      if (outcome !== undefined) return outcome.then(() => checkRules(exchange, rules.slice(i + 1)));
+    }
+    return undefined;
+  }
+
+  function checkRule(exchange: Exchange, rule: AccessRule): Promise<undefined> | undefined {
+    const { user, application } = exchange;
+    if (typeof rule === 'function') return checkFunction(exchange, rule);
+    if (rule === 'user' || rule === 'caller') {
+      if (user !== undefined || (rule === 'caller' && application !== undefined)) return undefined;
+      throw refusal('USER_REQUIRED', undefined, challenge);
+    }
+    checkAccess(application, rule);
+    return undefined;
+  }
+
+  function checkFunction(
+    exchange: Exchange,
+    rule: Extract<AccessRule, (...args: never[]) => unknown>,
+  ): Promise<undefined> | undefined {
+    const params = new RequestAccess(exchange, parts);
+    if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
+    const outcome: unknown = rule(params);
+    if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
+    readVerdict(outcome);
+    return undefined;
+  }
+
+  return checkCaller;
+}
+
+/** @throws TypeError for a user without an id: an answer that is not understood is never an anonymous caller */
+function readUser(found: unknown): ServiceUser | undefined {
+  if (found === undefined || found === null) return undefined;
+  const id: unknown = typeof found === 'object' ? (found as { id?: unknown }).id : undefined;
+  if ((typeof id === 'string' && id !== '') || Number.isSafeInteger(id)) return found as ServiceUser;
+  throw new TypeError(
+    'authenticate must return an object with an id (a text or a whole number), or undefined for nobody',
+  );
+}
+
+function readVerdict(outcome: unknown): undefined {
+  if (outcome === true) return undefined;
+  if (outcome === false) throw refusal('ACCESS_DENIED');
+  throw new TypeError('a function in access must return true or false');
+}
+
+/** The challenge of the first scheme that HTTP itself knows: a browser asks for a password when it sees `Basic`. */
+function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOptions | undefined {
+  const names = Object.values(schemes).flatMap((scheme) =>
+    scheme.type === 'http' ? [capitalised(scheme.scheme)] : [],
+  );
+  return names.length === 0 ? undefined : { headers: { 'WWW-Authenticate': [...new Set(names)].join(', ') } };
+}
+
+function capitalised(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1).toLowerCase();
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

@@ -1,0 +1,43 @@
+// The rules of `access`: which forms there are, and what they say about a caller. It knows no request: http/ asks it.
+import { isProxy } from 'node:util/types';
+import type { Access, AccessRule } from '../controller/operations.ts';
+
+export const ACCESS_FORM =
+  "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these";
+
+const WORDS: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
+
+export function isAccess(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 && value.every(isRule) : isRule(value);
+}
+
+function isRule(value: unknown): boolean {
+  if (WORDS.has(value)) return true;
+  if (typeof value === 'function') return !/^class\b|^(?:async )?\*|^(?:async )?function\s*\*/.test(String(value));
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !isProxy(value) &&
+    Object.keys(value).join() === 'scope' &&
+    isScope((value as { scope: unknown }).scope)
+  );
+}
+
+/** The form of the table of credentials: a text with a space in it would be two scopes, so it never matches one. */
+export function isScope(value: unknown): boolean {
+  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
+}
+
+export function rulesOf(access: Access): readonly AccessRule[] {
+  return Array.isArray(access) ? access : [access as AccessRule];
+}
+
+/** Whether no operation with this access runs without a user. */
+export function requiresUser(access: Access): boolean {
+  return rulesOf(access).includes('user');
+}
+
+/** Whether a user may make a difference to this access. */
+export function mayTakeUser(access: Access): boolean {
+  return rulesOf(access).some((rule) => rule === 'user' || rule === 'caller' || typeof rule === 'function');
+}

@@ -1,0 +1,78 @@
+// Cross-origin rules of a service file: which origins may read answers, and which requests are refused because their
+// origin may not make them. It follows the Fetch standard. It writes no header; http/ asks it.
+import type { CorsOptions } from '../controller/service.ts';
+
+export interface CorsPolicy {
+  /** Undefined: any origin. */
+  readonly allows: ((origin: string) => boolean) | undefined;
+  readonly credentials: boolean;
+  /** Seconds. */
+  readonly maxAge: number;
+  /** Undefined: the headers that the preflight asks for. */
+  readonly allowHeaders: string | undefined;
+  /** Undefined: the names of the headers in the answer. */
+  readonly exposeHeaders: string | undefined;
+}
+
+const FIELDS = 'origins credentials maxAge allowHeaders exposeHeaders';
+const DAY = 86_400;
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** @throws Error one line */
+export function createCorsPolicy(options: CorsOptions): CorsPolicy {
+  const unknown = Object.keys(options).find((name) => !FIELDS.split(' ').includes(name));
+  if (unknown !== undefined) throw new Error(`${unknown} is no property; there are ${FIELDS.replaceAll(' ', ', ')}`);
+  const { origins = '*', credentials = false, maxAge = DAY, allowHeaders, exposeHeaders } = options;
+  if (typeof credentials !== 'boolean') throw new Error('credentials must be true or false');
+  if (!Number.isSafeInteger(maxAge) || maxAge < 0) throw new Error('maxAge must be a number of seconds');
+  if (origins === '*' && credentials)
+    throw new Error("credentials needs a list of origins: with '*' browsers send no cookies");
+  if (origins !== '*' && !Array.isArray(origins)) throw new Error("origins must be '*' or a list of origins");
+  return {
+    allows: origins === '*' ? undefined : createMatcher(origins),
+    credentials,
+    maxAge,
+    allowHeaders: listOf('allowHeaders', allowHeaders, credentials),
+    exposeHeaders: listOf('exposeHeaders', exposeHeaders, credentials),
+  };
+}
+
+/** With credentials browsers take `*` for the name of a header (Fetch standard, CORS protocol and credentials). */
+function listOf(name: string, headers: readonly string[] | undefined, credentials: boolean): string | undefined {
+  if (headers === undefined) return undefined;
+  if (!Array.isArray(headers) || !headers.every((header) => typeof header === 'string' && TOKEN.test(header)))
+    throw new Error(`${name} must be a list of header names`);
+  if (credentials && headers.includes('*')) throw new Error(`${name}: with credentials '*' is no wildcard`);
+  return headers.join(', ');
+}
+
+function createMatcher(origins: readonly unknown[]): (origin: string) => boolean {
+  const exact = new Set<string>();
+  const suffixes: string[] = [];
+  for (const entry of origins) {
+    if (typeof entry !== 'string') throw new Error('an origin must be a text');
+    const plain = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
+    if (!isOrigin(plain))
+      throw new Error(
+        `${JSON.stringify(entry)} is no origin: write scheme, host and port alone, such as https://app.example.com`,
+      );
+    if (plain === entry) exact.add(entry);
+    else suffixes.push(entry.slice('https://*'.length));
+  }
+  return (origin) => exact.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));
+}
+
+/** `null`, the origin of sandboxed pages and files, is none: any page can make itself one of those. */
+function isOrigin(text: string): boolean {
+  try {
+    return new URL(text).origin === text;
+  } catch {
+    return false;
+  }
+}
+
+/** @param suffix a host with the dot before it, and perhaps a port: `.example.com` */
+function isSubdomain(origin: string, suffix: string): boolean {
+  if (!origin.startsWith('https://') || !origin.endsWith(suffix)) return false;
+  return /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/.test(origin.slice('https://'.length, -suffix.length));
+}

@@ -1,0 +1,199 @@
+// Checks what a service file exports, and turns it into what a worker serves by. Each mistake is an error that names the
+// property and its cure: nothing that was meant to protect is dropped in silence. It knows no request and no file.
+import { isProxy } from 'node:util/types';
+import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
+import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';
+import type { Access } from '../controller/operations.ts';
+import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
+import { ACCESS_FORM, isAccess, requiresUser } from './access.ts';
+import { type CorsPolicy, createCorsPolicy } from './cors.ts';
+
+/** A service file as the workers use it. */
+export interface ServiceDefinition {
+  readonly strict: boolean;
+  readonly folders: boolean;
+  readonly refusesUnchecked: boolean;
+  readonly authenticate: ServiceOptions['authenticate'];
+  readonly access: Access;
+  readonly formatError: ServiceOptions['formatError'];
+  /** Undefined: the headers of the reference. */
+  readonly cors: CorsPolicy | undefined;
+  readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
+  /** In lower case. */
+  readonly keyHeader: string | undefined;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  readonly close: (() => unknown) | undefined;
+}
+
+/** A mistake in a service file. `property` is the name whose line the loader looks for. */
+export class DefinitionError extends Error {
+  readonly property: string | undefined;
+  constructor(message: string, property?: string) {
+    super(message);
+    this.property = property;
+  }
+}
+
+/** For each property: whether a value makes sense, and what the value should have been. */
+const PROPERTIES: Readonly<
+  Record<keyof ServiceOptions, readonly [isSound: (value: unknown) => boolean, expected: string]>
+> = {
+  strict: [isBoolean, 'true or false'],
+  folders: [isBoolean, 'true or false'],
+  authenticate: [isPlainFunction, 'a function (params) => user'],
+  access: [isAccess, ACCESS_FORM],
+  formatError: [isPlainFunction, 'a function (refusal) => body'],
+  cors: [isPlainObject, "an object such as { origins: ['https://app.example.com'] }"],
+  securitySchemes: [isPlainObject, 'an object of OpenAPI security schemes, by name'],
+  keyHeader: [isText, "the name of a header, such as 'X-Api-Key'"],
+  headers: [isPlainObject, 'an object of header names and values'],
+  unchecked: [(value) => value === 'refuse', "'refuse'"],
+  close: [isPlainFunction, 'a function'],
+};
+
+/**
+ * @param exported the default export of the file
+ * @throws DefinitionError
+ */
+export function readDefinition(exported: unknown): ServiceDefinition {
+  if (!isService(exported))
+    throw new DefinitionError(
+      'it is the service file and its default export is not made by defineService({ … }): write that, or rename it',
+    );
+  const options = readOptions(exported.options);
+  const { authenticate, access = 'anyone', formatError } = options;
+  if (formatError !== undefined && isAsync(formatError))
+    throw new DefinitionError('formatError is async: it must return the body itself', 'formatError');
+  if (authenticate === undefined && requiresUser(access))
+    throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');
+  return Object.freeze({
+    strict: options.strict === true,
+    folders: options.folders === true,
+    refusesUnchecked: options.unchecked === 'refuse',
+    authenticate,
+    access,
+    formatError,
+    cors: options.cors === undefined ? undefined : guarded('cors', () => createCorsPolicy(options.cors as object)),
+    securitySchemes: readSchemes(options.securitySchemes ?? {}),
+    keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),
+    headers: readHeaders(options.headers ?? {}),
+    close: options.close,
+  });
+}
+
+function readOptions(options: unknown): ServiceOptions {
+  if (!isPlainObject(options)) throw new DefinitionError('defineService takes a plain object: defineService({ … })');
+  for (const key of Reflect.ownKeys(options)) {
+    const name = String(key);
+    if (typeof key === 'symbol' || !Object.hasOwn(PROPERTIES, key))
+      throw new DefinitionError(
+        `${name} is no property of a service; there are ${Object.keys(PROPERTIES).join(', ')}`,
+        name,
+      );
+    const { value, get, enumerable } = Object.getOwnPropertyDescriptor(options, key) as PropertyDescriptor;
+    if (get !== undefined || !enumerable)
+      throw new DefinitionError(`${name} is an accessor or not enumerable: write the value itself`, name);
+    const [isSound, expected] = PROPERTIES[key as keyof ServiceOptions];
+    if (value === undefined) throw new DefinitionError(`${name} is undefined: leave it out`, name);
+    if (!isSound(value)) throw new DefinitionError(`${name} must be ${expected}`, name);
+  }
+  return { ...options } as ServiceOptions;
+}
+
+/** Runs work and gives its error the property that the error is about. */
+function guarded<T>(property: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new DefinitionError(`${property}: ${(error as Error).message}`, property);
+  }
+}
+
+const SCHEME_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  http: ['scheme'],
+  apiKey: ['in', 'name'],
+  oauth2: ['flows'],
+  openIdConnect: ['openIdConnectUrl'],
+};
+
+function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonly<Record<string, SecurityScheme>> {
+  for (const [name, scheme] of Object.entries(schemes)) {
+    const fail = (what: string): never => {
+      throw new DefinitionError(`securitySchemes: ${name}: ${what}`, name);
+    };
+    if (!/^[A-Za-z0-9._-]+$/.test(name)) fail('a name has letters, digits, ".", "_" and "-" alone');
+    if (name === 'application') fail('this name is that of the credentials of Gatefold: choose another');
+    if (!isPlainObject(scheme)) fail('it must be an object');
+    const fields = SCHEME_FIELDS[scheme.type];
+    if (fields === undefined) return fail(`type must be one of ${Object.keys(SCHEME_FIELDS).join(', ')}`);
+    const known = new Set(['type', 'description', 'bearerFormat', ...fields]);
+    const unknown = Object.keys(scheme).find((field) => !known.has(field) && !field.startsWith('x-'));
+    if (unknown !== undefined) fail(`${unknown} is no field of a scheme of type ${scheme.type}`);
+    for (const field of fields) {
+      const value: unknown = Reflect.get(scheme, field);
+      if (field === 'flows' ? !isPlainObject(value) : !isText(value)) fail(`${field} is missing or no text`);
+    }
+    if (scheme.type === 'http' && !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(scheme.scheme))
+      fail('scheme must be the name of an HTTP authentication scheme, such as bearer');
+    if (scheme.type === 'apiKey' && !['header', 'query', 'cookie'].includes(scheme.in))
+      fail("in must be 'header', 'query' or 'cookie'");
+  }
+  return Object.freeze({ ...schemes });
+}
+
+function readKeyHeader(name: string): string {
+  const lower = name.toLowerCase();
+  return guarded('keyHeader', () => {
+    validateHeaderName(name);
+    if (lower === 'authorization' || lower === 'cookie' || lower === 'host' || isServersOwn(lower))
+      throw new Error(`${name} has another meaning: choose a header of its own, such as X-Api-Key`);
+    return lower;
+  });
+}
+
+/** Headers that an answer says of itself, so that one value for all answers would be wrong. */
+const OF_THE_ANSWER: ReadonlySet<string> = new Set(
+  'content-type content-encoding cache-control date vary allow www-authenticate retry-after etag location'.split(' '),
+);
+
+function readHeaders(headers: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    const lower = name.toLowerCase();
+    if (isServersOwn(lower) || isOnEveryAnswer(lower) || OF_THE_ANSWER.has(lower))
+      throw new DefinitionError(`headers: ${name} belongs to the server or to a single answer`, name);
+    if (!isText(value)) throw new DefinitionError(`headers: ${name} must be a text`, name);
+    guarded('headers', () => {
+      validateHeaderName(name);
+      validateHeaderValue(name, value as string);
+    });
+    return [name, value as string];
+  });
+}
+
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+/** A class, and a generator whose call runs nothing, are no functions to call. */
+function isPlainFunction(value: unknown): boolean {
+  return (
+    typeof value === 'function' &&
+    !Function.prototype.toString.call(value).startsWith('class') &&
+    !Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
+  );
+}
+
+function isAsync(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === '[object AsyncFunction]';
+}
+
+function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || isProxy(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}

@@ -1,0 +1,276 @@
+// The order of a request under a service file: which step refuses first, and that nothing behind that step has run.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { makeApplication } from '../support/caller-table.ts';
+import { GATEFOLD, type Service, startService } from '../support/service.ts';
+
+const SERVICE_FILE = `
+import { defineService, HttpError } from '${GATEFOLD}';
+export const calls: string[] = [];
+interface User { id: string; name: string }
+export default defineService<User>({
+  strict: true,
+  authenticate({ authorization, path, query, page, method, verb, cookies }) {
+    calls.push([page, method, verb, path.id ?? '', query.q ?? '', cookies.session ?? ''].join());
+    if (authorization === 'Token odd') return { id: '' } as User;
+    if (authorization === 'Token throws') throw new TypeError('no database');
+    if (authorization === 'Token refused') throw new HttpError(403, 'BANNED', 'You are banned');
+    if (authorization === 'Token text') return 'ann' as unknown as User;
+    return authorization === 'Token ann' ? { id: 'ann', name: 'Ann' } : undefined;
+  },
+  formatError: ({ status, code, message, errors, page, method, path, verb }) =>
+    ({ problem: code, status, text: message, count: errors?.length ?? 0, page, method, path, verb }),
+});
+`;
+
+const NOTE_CONTROLLER = `
+import type { ControllerParams, Int, Operations } from 'gatefold';
+interface User { id: string; name: string }
+export default class NoteController {
+  static operations: Operations<NoteController> = {
+    'POST': { access: 'user' },
+    'GET secret': { access: 'user' },
+    'GET either': { access: 'caller' },
+    'GET odd': { access: ({ user }) => (user === undefined ? false : ('yes' as unknown as boolean)) },
+    'GET mine': { access: ['user', ({ user }) => (user as User).name === 'Bob'] },
+    'GET limited': { limit: '1/h' },
+  };
+  'GET {id}'(_: undefined, { path, user }: ControllerParams<{ path: { id: Int }; user?: User }>) {
+    return { id: path.id, by: user?.name ?? null };
+  }
+  'POST'(data: { text: string }, { user }: ControllerParams<{ user: User }>) { return { text: data.text, by: user.name }; }
+  'GET secret'(_: undefined, params: ControllerParams<{ user: User }>) { return { echo: { ...params }, by: params.user.id }; }
+  'GET either'() { return {}; }
+  'GET odd'() { return {}; }
+  'GET mine'() { return {}; }
+  'GET limited'() { return {}; }
+  'POST publish'() { return {}; }
+}
+`;
+
+const ANN = { authorization: 'Token ann' };
+
+interface Row {
+  readonly title: string;
+  readonly request: readonly [verb: string, path: string, headers?: Record<string, string>, body?: string];
+  readonly status: number;
+  readonly problem?: string;
+  /** How often `authenticate` runs. */
+  readonly asked: number;
+  readonly headers?: Readonly<Record<string, string | null>>;
+}
+
+const rows: readonly Row[] = [
+  { title: 'a preflight', request: ['OPTIONS', '/api/note'], status: 200, asked: 0 },
+  { title: 'an absent group', request: ['GET', '/api/nothing'], status: 404, problem: 'GROUP_NOT_FOUND', asked: 0 },
+  {
+    title: 'an absent group for a signed-in user',
+    request: ['GET', '/api/nothing', ANN],
+    status: 404,
+    problem: 'GROUP_NOT_FOUND',
+    asked: 0,
+  },
+  { title: 'a path outside', request: ['GET', '/other'], status: 404, problem: 'NOT_FOUND', asked: 0 },
+  { title: 'no route', request: ['GET', '/api/note/1/2', ANN], status: 404, problem: 'ROUTE_NOT_FOUND', asked: 0 },
+  {
+    title: 'another verb',
+    request: ['PATCH', '/api/note', ANN],
+    status: 405,
+    problem: 'METHOD_NOT_ALLOWED',
+    asked: 0,
+    headers: { allow: 'POST, OPTIONS' },
+  },
+  { title: 'an anonymous caller where one may be', request: ['GET', '/api/note/7'], status: 200, asked: 1 },
+  { title: 'HEAD', request: ['HEAD', '/api/note/7'], status: 200, asked: 1 },
+  {
+    title: 'nobody where a user is needed, with a body that no type would take',
+    request: ['POST', '/api/note', { 'content-type': 'application/json' }, '{"text":1}'],
+    status: 401,
+    problem: 'USER_REQUIRED',
+    asked: 1,
+    headers: { 'www-authenticate': null },
+  },
+  {
+    title: 'nobody, with a body that is no JSON',
+    request: ['POST', '/api/note', { 'content-type': 'application/json' }, '{'],
+    status: 401,
+    problem: 'USER_REQUIRED',
+    asked: 1,
+  },
+  {
+    title: 'a user with a body that is no JSON',
+    request: ['POST', '/api/note', { ...ANN, 'content-type': 'application/json' }, '{'],
+    status: 400,
+    problem: 'MALFORMED_JSON',
+    asked: 1,
+  },
+  {
+    title: 'a user with a body of the wrong type',
+    request: ['POST', '/api/note', { ...ANN, 'content-type': 'application/json' }, '{"text":1}'],
+    status: 422,
+    problem: 'INVALID_DATA',
+    asked: 1,
+  },
+  {
+    title: 'a user with a path of the wrong type',
+    request: ['GET', '/api/note/seven', ANN],
+    status: 422,
+    problem: 'INVALID_DATA',
+    asked: 1,
+  },
+  {
+    title: 'a user',
+    request: ['POST', '/api/note', { ...ANN, 'content-type': 'application/json' }, '{"text":"a"}'],
+    status: 200,
+    asked: 1,
+  },
+  {
+    title: 'a user without an id',
+    request: ['GET', '/api/note/7', { authorization: 'Token odd' }],
+    status: 500,
+    problem: 'INTERNAL_ERROR',
+    asked: 1,
+  },
+  {
+    title: 'a user that is a text',
+    request: ['GET', '/api/note/7', { authorization: 'Token text' }],
+    status: 500,
+    problem: 'INTERNAL_ERROR',
+    asked: 1,
+  },
+  {
+    title: 'authenticate that throws',
+    request: ['GET', '/api/note/7', { authorization: 'Token throws' }],
+    status: 500,
+    problem: 'INTERNAL_ERROR',
+    asked: 1,
+  },
+  {
+    title: 'authenticate that refuses',
+    request: ['GET', '/api/note/7', { authorization: 'Token refused' }],
+    status: 403,
+    problem: 'BANNED',
+    asked: 1,
+  },
+  {
+    title: 'a function that returns neither true nor false',
+    request: ['GET', '/api/note/odd', ANN],
+    status: 500,
+    problem: 'INTERNAL_ERROR',
+    asked: 1,
+  },
+  {
+    title: 'a function that returns false',
+    request: ['GET', '/api/note/odd'],
+    status: 403,
+    problem: 'ACCESS_DENIED',
+    asked: 1,
+  },
+  {
+    title: 'a list whose second rule fails',
+    request: ['GET', '/api/note/mine', ANN],
+    status: 403,
+    problem: 'ACCESS_DENIED',
+    asked: 1,
+  },
+  {
+    title: 'a list whose first rule fails',
+    request: ['GET', '/api/note/mine'],
+    status: 401,
+    problem: 'USER_REQUIRED',
+    asked: 1,
+  },
+  { title: 'a caller by a user', request: ['GET', '/api/note/either', ANN], status: 200, asked: 1 },
+  {
+    title: 'a caller by a credential',
+    request: ['GET', '/api/note/either', { authorization: 'Bearer app' }],
+    status: 200,
+    asked: 1,
+  },
+  {
+    title: 'a caller by nothing',
+    request: ['GET', '/api/note/either'],
+    status: 401,
+    problem: 'USER_REQUIRED',
+    asked: 1,
+  },
+  {
+    title: 'a dead credential',
+    request: ['GET', '/api/note/7', { authorization: 'Bearer dead' }],
+    status: 401,
+    problem: 'INVALID_CREDENTIAL',
+    asked: 0,
+  },
+];
+
+describe('a request under a service file', () => {
+  let service: Service;
+  let calls: string[];
+  before(async () => {
+    service = await startService({
+      controllers: { 'service.ts': SERVICE_FILE, 'NoteController.ts': NOTE_CONTROLLER },
+      parts: { credentials: { identify: makeApplication } },
+      expectedErrors: ['request-failed'],
+    });
+    calls = (await import(pathToFileURL(join(service.dir, 'service.ts')).href)).calls;
+  });
+  after(() => service.close());
+
+  for (const { title, request, status, problem, asked, headers = {} } of rows) {
+    it(`${title}: ${status} ${problem ?? ''}`, async () => {
+      calls.length = 0;
+      const [method, path, sent, body] = request;
+      const response = await fetch(service.url + path, { method, headers: sent ?? {}, body: body ?? null });
+      const text = await response.text();
+      assert.equal(response.status, status, text);
+      if (problem !== undefined) assert.equal(JSON.parse(text).problem, problem, text);
+      assert.equal(calls.length, asked, calls.join('; '));
+      for (const [name, value] of Object.entries(headers)) assert.equal(response.headers.get(name), value, name);
+    });
+  }
+
+  it('gives authenticate the texts of path, query and cookies, and no body', async () => {
+    calls.length = 0;
+    const headers = { cookie: 'session=s%201; session=2; odd', 'content-type': 'application/json' };
+    await fetch(`${service.url}/api/note/07?q=a`, { headers });
+    assert.deepEqual(calls, ['note,GET {id},GET,07,a,s 1']);
+  });
+
+  it('keeps the user out of an echo of the params, and in the log line', async () => {
+    const response = await fetch(`${service.url}/api/note/secret`, { headers: ANN });
+    const { echo, by } = (await response.json()) as { echo: object; by: string };
+    assert.equal(by, 'ann');
+    assert.equal('user' in echo, false);
+    const line = service.lines.filter(({ event, path }) => event === 'request' && path === '/api/note/secret').at(-1);
+    assert.equal(line?.user, 'ann');
+  });
+
+  it('asks for no byte of a body before the caller may call', async () => {
+    const head = 'POST /api/note HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 12\r\n';
+    const refused = await service.raw(`${head}Expect: 100-continue\r\n\r\n`);
+    assert.match(refused, /^HTTP\/1\.1 401 /);
+    const asked = await service.raw(
+      `${head}Authorization: Token ann\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`,
+      0,
+    );
+    assert.match(asked, /^HTTP\/1\.1 100 /);
+  });
+
+  it('counts the limit of an operation by the user', async () => {
+    const limited = (headers: Record<string, string>) => fetch(`${service.url}/api/note/limited`, { headers });
+    assert.equal((await limited(ANN)).status, 200);
+    const second = await limited(ANN);
+    assert.equal(second.status, 429);
+    assert.match(second.headers.get('retry-after') ?? '', /^\d+$/);
+    assert.equal((await limited({})).status, 200, 'an anonymous caller is counted by the address');
+  });
+
+  it('tells formatError nothing of a request that is none', async () => {
+    const answer = await service.raw('NONSENSE\r\n\r\n');
+    const body = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4));
+    assert.deepEqual(body, { problem: 'MALFORMED_REQUEST', status: 400, text: body.text, count: 0 });
+    assert.match(answer, /x-request-id/i);
+  });
+});

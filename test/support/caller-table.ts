@@ -1,0 +1,15 @@
+// A table of credentials for tests: `Bearer app` is a live application, `Bearer dead` one that is revoked.
+import type { Caller } from '../../src/http/caller.ts';
+
+const ROW = {
+  application: { id: 'app', name: 'App', scopes: ['read'] },
+  handler: undefined,
+  groups: '*' as const,
+  methods: undefined,
+};
+
+export function makeApplication(authorization: string): Caller {
+  if (authorization === 'Bearer app') return { kind: 'row', row: ROW };
+  if (authorization === 'Bearer dead') return { kind: 'refused', reason: 'its row is revoked' };
+  return { kind: 'foreign' };
+}

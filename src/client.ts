@@ -15,7 +15,8 @@ export type * from './client/types.ts';
  * Creates a typed client. A call sends its request at once, and returns a promise of the result. A failed call is
  * rejected with an `ApiError`.
  *
- * @param url the base URL of the service, with `/api` or without; '' for a page of the service's own origin
+ * @param url the URL of the service with its base path. A URL without a path gets `/api`, and so does '' in a page of
+ *   the service's own origin. The base path `/` is written `https://example.com/.`
  * @example
  * const authorization = `Bearer ${token}`;
  * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization });
@@ -23,7 +24,7 @@ export type * from './client/types.ts';
  * const friends = await api.user['GET {id}/friends']({ path: { id: 7 } });
  */
 export function createClient<Groups>(url: string, options: ClientOptions = {}): Client<Groups> {
-  const base = `${url.replace(/\/(api\/?)?$/, '')}/api/`;
+  const base = /^([a-z]+:\/\/[^/]*)?\/?$/i.test(url) ? `${url.replace(/\/$/, '')}/api/` : url.replace(/\/?$/, '/');
   const operationsOf = (group: string) =>
     withEveryName((name) => (first: unknown, second?: object) => {
       // A quoted route has one argument with all parts. Another operation has its data and then the options.

@@ -74,6 +74,8 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly application?: CallingApplication;
   /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
+  /** The path that everything is under, for `Location`: `/api`; empty where `BASE_PATH` is `/`. */
+  readonly base: string;
   /**
    * The bytes of the body, decompressed but not parsed. A signature (HMAC) of the body is verified with them. Empty
    * without a body.

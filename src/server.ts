@@ -53,6 +53,7 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
     ink,
     write: sink.write,
     hasDocs: settings.docs !== 'off',
+    basePath: settings.basePath,
   });
 }
 

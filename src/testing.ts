@@ -42,7 +42,10 @@ export interface TestRequest extends RequestInit {
 
 /** A caller of the service. */
 export interface TestCaller {
-  /** Sends a request to the service by the global `fetch`. The path may leave out `/api`. */
+  /**
+   * Sends a request to the service by the global `fetch`. The path may leave out `/api`, or the `BASE_PATH` of the
+   * test.
+   */
   fetch(path: string, init?: TestRequest): Promise<Response>;
   /** Creates a typed client: `api.client<{ book: typeof BookController }>()`. */
   client<Groups>(options?: ClientOptions): Client<Groups>;
@@ -149,7 +152,7 @@ export async function startTest({
     url,
     port,
     lines,
-    ...callerOf(url),
+    ...callerOf(url, settings.basePath),
     as({ application, handler, groups = handler === undefined ? '*' : undefined, methods }) {
       const id = `test${String(testCallers.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
@@ -163,7 +166,7 @@ export async function startTest({
           methods: methods && new Set(methods.map((method) => method.toUpperCase())),
         },
       });
-      return callerOf(url, authorization);
+      return callerOf(url, settings.basePath, authorization);
     },
     expectErrors: (...events) => void events.forEach((event) => void expected.add(event)),
     close,
@@ -208,7 +211,7 @@ function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerT
   return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
-function callerOf(url: string, authorization?: string): TestCaller {
+function callerOf(url: string, basePath: string, authorization?: string): TestCaller {
   return {
     fetch(path, { json, ...init } = {}) {
       const headers = new Headers(init.headers);
@@ -217,10 +220,11 @@ function callerOf(url: string, authorization?: string): TestCaller {
         headers.set('content-type', 'application/json');
       }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
-      const apiPath = path.replace(/^(?:\/?api(?![^/?]))?\/?/, '');
-      return fetch(`${url}/api/${apiPath}`, { ...init, headers });
+      const absolutePath = path.startsWith('/') ? path : `/${path}`;
+      const hasBase = absolutePath.startsWith(basePath) && /^[/?]|^$/.test(absolutePath.slice(basePath.length));
+      return fetch(url + (hasBase ? absolutePath : basePath + absolutePath), { ...init, headers });
     },
-    client: (options) => createClient(url, { authorization, ...options }),
+    client: (options) => createClient(url + (basePath || '/.'), { authorization, ...options }),
   };
 }
 
@@ -262,6 +266,7 @@ export function createParams<
       query: {},
       requestId: 'test',
       path: {},
+      base: '/api',
       lastEventId: undefined,
     },
     ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },

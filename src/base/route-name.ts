@@ -1,5 +1,5 @@
-// The grammar of an operation's name, and its only reader: an operation of the verb table (`created`), a route (`'PUT'`,
-// `'GET {id}/items/{item}'`), or any other name. The client runs this file, too, so it imports nothing.
+// The grammar of an operation's name, and its only reader. A name is an operation of the verb table (`created`), a
+// route (`'PUT'`, `'GET {id}/items/{item}'`), or any other name. The client runs this file, too, so it imports nothing.
 // groups/group-routes.ts refuses names that make no sense, and finds the route that fits a path.
 
 /** HTTP method → the operation that it calls on the bare group (reference 4.1), in the order of `Allow`. */

@@ -64,6 +64,13 @@ export function networks(text: string): readonly string[] {
   return list;
 }
 
+/** Parses the prefix of all paths: `/v1/` is `/v1`, and `/` is empty. */
+export function basePath(text: string): string {
+  if (!/^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*\/?$/.test(text) || text === '')
+    throw new InvalidValue('a path such as /api, /shop/v1 or /, of letters, digits, - . _ and ~');
+  return text.replace(/\/$/, '');
+}
+
 /** Matches host names for RFC 8555. Names with `*` need the challenge dns-01, which is not supported. */
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** The most names of one certificate of Let's Encrypt. */

@@ -3,6 +3,7 @@ import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import {
   addresses,
+  basePath,
   duration,
   file,
   folder,
@@ -49,6 +50,8 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     /** Absolute, like `dataDir`, because a controller may call `process.chdir`. */
     controllersDir: row('CONTROLLERS_DIR', './controllers', folder(cwd), 'The folder of controller files'),
     dataDir: row('DATA_DIR', './data', folder(cwd), 'The folder of the credentials table and the identity providers'),
+    /** The prefix of all paths; empty: the root. */
+    basePath: row('BASE_PATH', '/api', basePath, 'Path that everything is under; / is the root'),
     // The text of a body must fit into one string.
     bodyLimit: row(
       'BODY_LIMIT',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
 import type { GroupLoad } from '../groups/registry.ts';
+import { routesWith } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
@@ -19,11 +20,12 @@ export interface AnnouncerOptions {
   readonly ink: Ink;
   /** Takes a text with its line feed. */
   readonly write: (text: string) => void;
-  /** The page at /api/docs is served. */
+  /** The page of documents is served. */
   readonly hasDocs: boolean;
+  readonly basePath: string;
 }
 
-export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOptions): Announcer {
+export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: AnnouncerOptions): Announcer {
   let routes = new Map<string, ListedRoute>();
   let isOpen = false;
 
@@ -44,7 +46,7 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOpti
 
   return {
     groups(loads) {
-      const next = new Map(routesOf(loads, dir).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
+      const next = new Map(routesOf(loads, dir, basePath).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
       const added = [...next].filter(([key]) => !routes.has(key)).map(([, route]) => route);
       const removed = [...routes].filter(([key]) => !next.has(key)).map(([, route]) => route);
       routes = next;
@@ -59,21 +61,21 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs }: AnnouncerOpti
       isOpen = true;
       const list = formatRoutes([...routes.values()], ink.green);
       const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
-      const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}/api/docs\n` : '';
+      const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}${basePath}/docs\n` : '';
       write(`\n${list.length === 0 ? advice : list.join('')}${docs}\n`);
     },
   };
 }
 
 /** Lists the routes of groups. An operation that a verb chooses is not listed a second time under its name. */
-function routesOf(loads: Iterable<GroupLoad>, dir: string): ListedRoute[] {
+function routesOf(loads: Iterable<GroupLoad>, dir: string, basePath: string): ListedRoute[] {
   const groups = Array.from(loads, (load) => ({
     ...load,
     path: join(dir, load.file),
     operations: (load.operationNames ?? []).map((name) => ({ name })),
     unexposed: [],
   }));
-  return listRoutes(groups).filter(
+  return listRoutes(groups, routesWith('on', basePath)).filter(
     ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && methodOf(operation) !== undefined),
   );
 }

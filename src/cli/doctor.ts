@@ -165,7 +165,10 @@ function checkWriters(paths: readonly string[], report: Report): void {
   }
 }
 
-function checkControllers({ settings: { controllersDir: dir, docs }, inspection }: Installation, report: Report): void {
+function checkControllers(
+  { settings: { controllersDir: dir, docs, basePath }, inspection }: Installation,
+  report: Report,
+): void {
   if (inspection instanceof Error) return;
   for (const { file, reason, onPurpose } of findLookAlikes(dir)) {
     report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));
@@ -175,7 +178,7 @@ function checkControllers({ settings: { controllersDir: dir, docs }, inspection 
     reportContracts(group, report);
   }
   for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
-  for (const { verb, path, operation, row } of findShadowed(inspection.groups, routesWith(docs))) {
+  for (const { verb, path, operation, row } of findShadowed(inspection.groups, routesWith(docs, basePath))) {
     report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${row.target} takes it`);
   }
 }
@@ -200,7 +203,7 @@ function reportGroup({ ok, error, at, path, operations, unexposed }: LoadedGroup
   for (const { name, reason } of unexposed) report('note', `${name} is not an operation: ${reason}`, path);
 }
 
-function checkIdentity({ settings: { dataDir } }: Installation, report: Report): void {
+function checkIdentity({ settings: { dataDir, basePath } }: Installation, report: Report): void {
   const path = join(dataDir, 'identity-providers.json');
   const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   const providers = createProviders({ path, log });
@@ -212,5 +215,5 @@ function checkIdentity({ settings: { dataDir } }: Installation, report: Report):
     report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${admitted}`, path);
   }
   if (providers.list.length === 0)
-    report('note', 'no identity provider is configured: /api/idp-signin and /api/register answer 503');
+    report('note', `no identity provider is configured: ${basePath}/idp-signin and ${basePath}/register answer 503`);
 }

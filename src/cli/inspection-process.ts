@@ -55,7 +55,7 @@ async function inspect({
     groups: listed,
     providers: countProviders(settings.dataDir),
     verdict: question && (await askApp(question, { settings, groups })),
-    document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir)),
+    document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath),
   };
 }
 

@@ -8,6 +8,7 @@ import { pageOf } from '../base/page-name.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
+import { routesWith } from '../http/routes.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { findShadowed, listRoutes } from './routes.ts';
 
@@ -21,7 +22,11 @@ export const command: Command = {
   run,
 };
 
-async function run({ operands: [page = ''], settings: { controllersDir: dir }, io }: Call): Promise<Answer> {
+async function run({
+  operands: [page = ''],
+  settings: { controllersDir: dir, docs, basePath },
+  io,
+}: Call): Promise<Answer> {
   const group = parseGroup(page);
   const name = `${group}Controller.ts`;
   const path = join(dir, name);
@@ -30,16 +35,17 @@ async function run({ operands: [page = ''], settings: { controllersDir: dir }, i
     makeFolder(dir);
     const twin = listControllers(dir).get(group);
     if (twin !== undefined) throw new Refused(`Cannot make ${path}: ${twin} serves that group already`);
-    writeFileSync(path, sourceOf(group), { flag: 'wx' });
+    writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
     if (error instanceof Refused) throw error;
     const reason = errorCode(error) === 'EEXIST' ? 'there is one already' : describeFailure(error);
     throw new Refused(`Cannot make ${path}: ${reason}`);
   }
-  const operations = ['index', 'created', 'GET {id}'].map((operation) => ({ name: operation }));
+  const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const made = { group, file: name, path, ok: true, operations, unexposed: [] };
-  const routes = listRoutes([made]);
-  const shadowed = findShadowed([made]).map(
+  const rows = routesWith(docs, basePath);
+  const routes = listRoutes([made], rows);
+  const shadowed = findShadowed([made], rows).map(
     ({ verb, path: url, row }) => `  ${verb} ${url}  is taken by the explicit route to ${row.target}`,
   );
   const urls = routes.filter(({ kind, methods }) => kind === 'group' && methods !== 'any');
@@ -72,25 +78,25 @@ function parseGroup(page: string): string {
   return group;
 }
 
-function sourceOf(group: string): string {
+function sourceOf(group: string, basePath: string): string {
   const page = pageOf(group);
   // A class name takes no dash.
   const className = `${group.replaceAll('-', '_')}Controller`;
-  return `// The handler group at /api/${page}. The first letter of a method is small; what is private is no operation.
+  return `// The handler group at ${basePath}/${page}. Private methods are no operations.
 import type { ControllerParams } from 'gatefold';
 
 export default class ${className} {
-  /** GET /api/${page} */
-  index(data: unknown, params: ControllerParams) {
+  /** GET ${basePath}/${page} */
+  'GET'(data: unknown, params: ControllerParams) {
     return { status: 'success', message: 'The group ${page} answers', query: params.query, data };
   }
 
-  /** POST /api/${page} */
-  created(data: unknown) {
+  /** POST ${basePath}/${page} */
+  'POST'(data: unknown) {
     return { status: 'success', message: 'Created', data };
   }
 
-  /** GET /api/${page}/7 */
+  /** GET ${basePath}/${page}/7 */
   'GET {id}'(_: unknown, { path }: ControllerParams) {
     return { status: 'success', message: 'One of the group ${page}', id: path.id };
   }

@@ -39,7 +39,7 @@ export interface ListedRoute {
 
 async function run({ settings, io, ink }: Call): Promise<Answer> {
   const { groups } = await inspectFolder(settings, io);
-  const routes = listRoutes(groups, routesWith(settings.docs));
+  const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath));
   const broken = groups.filter(({ ok }) => !ok);
   const rows = alignColumns(
     routes.map((route) => [
@@ -123,7 +123,7 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
 }
 
 interface Prefix {
-  /** `/api/` */
+  /** `/api/`, the base path with a slash. */
   readonly prefix: string;
   /** Segments may follow the page. */
   readonly takesMore: boolean;

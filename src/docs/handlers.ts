@@ -13,6 +13,7 @@ export interface DocsParts {
   /** Returns all groups that serve now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
+  readonly basePath: string;
   /** Reads the HTML that the build made of src/docs/page. */
   readonly readPage: () => string;
 }
@@ -24,7 +25,7 @@ export interface Docs {
   readonly page: Handler;
 }
 
-export function createDocs({ access, groups, info, readPage }: DocsParts): Docs {
+export function createDocs({ access, groups, info, basePath, readPage }: DocsParts): Docs {
   let documented: readonly DocumentedGroup[] = [];
   let document: Promise<Reply> | undefined;
   let page: Page | undefined;
@@ -47,7 +48,7 @@ export function createDocs({ access, groups, info, readPage }: DocsParts): Docs 
   };
 
   async function writeDocument(current: readonly DocumentedGroup[]): Promise<Reply> {
-    const text = JSON.stringify(createDocument(current, info()));
+    const text = JSON.stringify(createDocument(current, info(), basePath));
     return new Reply(200, Buffer.from(text), {
       'Content-Type': 'application/json; charset=UTF-8',
       ETag: tagOf(text),

@@ -40,7 +40,16 @@ export interface OpenApiDocument {
   readonly [key: string]: unknown;
 }
 
-export function createDocument(groups: readonly DocumentedGroup[], info: DocumentInfo): OpenApiDocument {
+/**
+ * The paths of the document begin with `/api`, as they did before there was BASE_PATH: clients that were generated from
+ * it stay as they are. Another base path is in `servers`.
+ */
+export function createDocument(
+  groups: readonly DocumentedGroup[],
+  info: DocumentInfo,
+  basePath = '/api',
+): OpenApiDocument {
+  const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const ordered = groups
     .map((group) => ({ ...group, page: pageOf(group.name) }))
     .sort((a, b) => (a.page < b.page ? -1 : 1));
@@ -52,7 +61,7 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
     const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
     if (visible.length === 0) continue;
     tags.push({ name: page, description: joinTexts(contract?.summary, contract?.description) });
-    const placeOf = createPlaces(page, routes);
+    const placeOf = createPlaces(`${prefix}/${page}`, routes);
     for (const operation of visible) {
       const place = placeOf(operation);
       const description = describeOperation({
@@ -74,7 +83,7 @@ export function createDocument(groups: readonly DocumentedGroup[], info: Documen
   return {
     openapi: '3.1.0',
     info,
-    servers: [{ url: '/' }],
+    servers: [{ url: server }],
     // A credential is optional. An operation that needs one replaces this.
     security: [{}, { application: [] }],
     tags,
@@ -103,8 +112,7 @@ function inSourceOrder(
 }
 
 /** Creates a function that returns the method and the path of an operation. */
-function createPlaces(page: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
-  const groupPath = `/api/${page}`;
+function createPlaces(groupPath: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
   const namesByShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {

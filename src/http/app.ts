@@ -97,11 +97,11 @@ export function createApp({
   observer,
   limiter = createRateLimiter(),
   docs,
-  routes = routesWith(settings.docs),
+  routes = routesWith(settings.docs, settings.basePath),
   transport = PLAIN,
 }: AppParts): App {
-  const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight } = settings;
-  const router = createRouter(routes);
+  const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
+  const router = createRouter(routes, basePath);
   const connections = createConnections({
     keepAliveTimeout: settings.keepAliveTimeout,
     readTimeout: settings.requestTimeout,
@@ -135,7 +135,7 @@ export function createApp({
 
   const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate: settings.rateLimit, proxies });
   const readData = createReadData({ bodyLimit, intake: { budget, isFull }, resume: advance, fail: respond.fail });
-  const params = { log, background, proxies };
+  const params = { log, background, proxies, base: basePath };
   const { timed, checkTypes, callOperation } = createCallSteps({
     fail: respond.fail,
     log,
@@ -224,6 +224,12 @@ export function createApp({
     exchange.resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
   }
 
+  function findRow({ resolved, verb }: Exchange): RouteMatch {
+    const row = firstFit(resolved?.matches ?? [], verb);
+    if (row === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
+    return row;
+  }
+
   function answerSecret(exchange: Exchange, result: unknown): void {
     const { status, body } = result as ExplicitAnswer;
     respond.secret(exchange, status, body);
@@ -305,12 +311,6 @@ function useOperation(name: string, controller: object, method: OperationMethod)
     exchange.choice = choice;
     exchange.operation = name;
   };
-}
-
-function findRow({ resolved, verb }: Exchange): RouteMatch {
-  const row = firstFit(resolved?.matches ?? [], verb);
-  if (row === undefined) throw refusal('NOT_FOUND');
-  return row;
 }
 
 /** `OPTIONS *` asks about the whole server and has no path (RFC 9110, 9.3.7). */

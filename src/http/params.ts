@@ -16,6 +16,8 @@ export interface ParamsParts {
   readonly log: Log;
   readonly background: BackgroundWork;
   readonly proxies: TrustedProxies;
+  /** BASE_PATH; empty: the root. */
+  readonly base: string;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -64,6 +66,10 @@ export class Params implements ControllerParams {
 
   get path(): Readonly<Record<string, string>> {
     return this.#exchange.path;
+  }
+
+  get base(): string {
+    return this.#parts.base;
   }
 
   get lastEventId(): string | undefined {

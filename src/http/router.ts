@@ -31,9 +31,13 @@ export interface Router {
 export const KEPT_PATHS = 1000;
 export const LONGEST_KEPT_PATH = 128;
 
-/** @throws Error naming both rows, when one can never be reached */
-export function createRouter(routes: readonly Route[]): Router {
-  const patterns = routes.map(parsePattern);
+/**
+ * @param basePath of the routes: segments behind it name the page of an explicit row
+ * @throws Error naming both rows, when one can never be reached
+ */
+export function createRouter(routes: readonly Route[], basePath = '/api'): Router {
+  const depth = basePath.split('/').length - 1;
+  const patterns = routes.map((route) => parsePattern(route, routes));
   checkReachable(patterns);
   const kept = new Map<string, ResolvedPath>();
   return {
@@ -43,7 +47,7 @@ export function createRouter(routes: readonly Route[]): Router {
       const isKept = rawPath.length <= LONGEST_KEPT_PATH;
       // A text that is cut out of another keeps the whole of it: here a query, which may have 16 KiB.
       const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
-      const matches = patterns.map((pattern) => match(pattern, path)).filter((found) => found !== undefined);
+      const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((found) => found !== undefined);
       const resolved = { path, matches };
       if (!isKept) return resolved;
       if (kept.size >= KEPT_PATHS) kept.delete(kept.keys().next().value as string);
@@ -69,11 +73,11 @@ interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
   readonly tail: 'none' | 'page' | 'params';
-  /** `/api` and `/api/` are rows of their own; anywhere deeper a slash at the end means nothing (decisions 1.3). */
+  /** A slash at the end means nothing (decisions 1.3), except where both spellings are rows: `/api` and `/api/`. */
   readonly slash: boolean | 'either';
 }
 
-function parsePattern(route: Route): Pattern {
+function parsePattern(route: Route, routes: readonly Route[]): Pattern {
   const segments = route.path.split('/').filter((segment) => segment !== '');
   const last = segments.at(-1);
   const tail = last === '{params}' ? 'params' : last === '{page}' ? 'page' : 'none';
@@ -83,10 +87,12 @@ function parsePattern(route: Route): Pattern {
     throw new Error(
       `route ${describe(route)}: ${odd} is not a literal segment; only the last may be {page} or {params}`,
     );
-  return { route, literals, tail, slash: segments.length === 1 ? route.path.endsWith('/') : 'either' };
+  const hasSlash = route.path.endsWith('/');
+  const other = hasSlash ? route.path.slice(0, -1) : `${route.path}/`;
+  return { route, literals, tail, slash: routes.some(({ path }) => path === other) ? hasSlash : 'either' };
 }
 
-function match({ route, literals, tail, slash }: Pattern, path: TargetPath): RouteMatch | undefined {
+function match({ route, literals, tail, slash }: Pattern, path: TargetPath, depth: number): RouteMatch | undefined {
   const { segments, trailingSlash } = path;
   const rest = segments.length - literals.length;
   if (tail === 'none' ? rest !== 0 : tail === 'page' ? rest !== 1 : rest < 1) return undefined;
@@ -94,7 +100,7 @@ function match({ route, literals, tail, slash }: Pattern, path: TargetPath): Rou
   for (let i = 0; i < literals.length; i++) {
     if (literals[i] !== segments[i]) return undefined;
   }
-  if (tail === 'none') return { route, page: segments.slice(1).join('/'), slugs: [] };
+  if (tail === 'none') return { route, page: segments.slice(depth).join('/'), slugs: [] };
   const [first = '', ...others] = segments.slice(literals.length);
   // One segment may carry `<controller>/<method>`; it is split once and no further.
   const cut = first.indexOf('/');

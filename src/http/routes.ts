@@ -1,5 +1,5 @@
 // The ordered array of routes: first fit wins, explicit rows above, the gateway's three below. A row that a row above
-// it swallows stops the start (router.ts).
+// it swallows stops the start (router.ts). Rows are written for the default of BASE_PATH.
 
 /** What a row leads to; app.ts holds the function for each name. */
 export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register' | 'docs.openapi' | 'docs.page';
@@ -21,7 +21,12 @@ export const ROUTES: readonly Route[] = [
   { methods: 'any', path: '/api/{params}', target: 'gateway.index' },
 ];
 
-/** Without the document and its page, where `DOCS` is off: their paths are the gateway's like any other. */
-export function routesWith(docs: 'on' | 'application' | 'off'): readonly Route[] {
-  return docs === 'off' ? ROUTES.filter(({ target }) => !target.startsWith('docs.')) : ROUTES;
+/**
+ * The rows under another base path, which may be empty: the rows `/api` and `/api/` are then one. Where `DOCS` is off,
+ * the paths of the document and its page are the gateway's like any other.
+ */
+export function routesWith(docs: 'on' | 'application' | 'off', basePath = '/api'): readonly Route[] {
+  return ROUTES.map((route) => ({ ...route, path: basePath + route.path.slice('/api'.length) })).filter(
+    ({ path, target }) => path !== '' && (docs !== 'off' || !target.startsWith('docs.')),
+  );
 }

@@ -185,14 +185,14 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** They are there without having been asked for, so the log says so, and how to be rid of them. */
-function announceDocs({ docs, controllersDir }: Settings, log: Log): void {
+function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';
-  log.info('docs-served', { document: '/api/openapi.json', page: '/api/docs', access, setting: 'DOCS' });
+  log.info('docs-served', { document: `${basePath}/openapi.json`, page: `${basePath}/docs`, access, setting: 'DOCS' });
   if (!listGroups(controllersDir).has('Docs')) return;
   log.warn('group-shadowed', {
     group: 'Docs',
-    path: '/api/docs',
+    path: `${basePath}/docs`,
     effect: 'GET shows the page and not the group; DOCS=off gives it back',
   });
 }

@@ -75,6 +75,7 @@ export async function createWorkerParts({
   const docs = createDocs({
     access: settings.docs,
     groups: () => groups.all(),
+    basePath: settings.basePath,
     info: () => readServiceInfo(settings.controllersDir),
     readPage: readDocsPage,
   });

@@ -17,6 +17,7 @@ test('parseSettings gives the decided defaults', () => {
     workers: 4,
     controllersDir: '/srv/app/controllers',
     dataDir: '/srv/app/data',
+    basePath: '/api',
     bodyLimit: 1_048_576,
     operationTimeout: 30_000,
     keepAliveTimeout: 72_000,
@@ -128,6 +129,13 @@ describe('refused in one line that names the setting', () => {
     [{ LOG_LEVEL: 'loud' }, [], /^LOG_LEVEL: "loud" is not one of debug, info, warn, error, silent$/],
     [{ SESSION_KEY: 'short' }, [], /^SESSION_KEY: the value is not 32 characters or longer$/],
     [{ CONTROLLERS_DIR: 'a\0b' }, [], /^CONTROLLERS_DIR/],
+    ...['api', '//', '/a//b', '/a b', '/..', '/a/../b', '/./a', '/{page}', '/%61', '/a?b', '/a#', '/ä', '/a\n'].map(
+      (base): [Record<string, string>, string[], RegExp] => [
+        { BASE_PATH: base },
+        [],
+        /^BASE_PATH: ".*" is not a path such as \/api, \/shop\/v1 or \/, of letters, digits, - \. _ and ~$/,
+      ],
+    ),
     [{ DOMAINS: '*.example.com' }, [], /^DOMAINS: "\*\.example\.com" is not a list of host names/],
     [{ DOMAINS: '192.0.2.1' }, [], /^DOMAINS/],
     [{ DOMAINS: 'localhost' }, [], /^DOMAINS/],

@@ -16,7 +16,14 @@ describe('createAnnouncer', () => {
     const add = (more: string) => {
       text += more;
     };
-    const made = createAnnouncer({ dir: '/srv/app/controllers', cwd: '/srv/app', ink, write: add, hasDocs });
+    const made = createAnnouncer({
+      dir: '/srv/app/controllers',
+      cwd: '/srv/app',
+      ink,
+      write: add,
+      hasDocs,
+      basePath: '/api',
+    });
     const said = () => {
       const before = text;
       text = '';

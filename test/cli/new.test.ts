@@ -15,13 +15,13 @@ test('new makes a controller that serves', async (t) => {
   assert.deepEqual([code, err], [0, '']);
   assert.deepEqual(out.trimEnd().split('\n'), [
     'Made controllers/Order-itemController.ts',
-    '  GET,HEAD /api/order-item  index',
-    '  POST /api/order-item  created',
+    '  GET,HEAD /api/order-item  GET',
+    '  POST /api/order-item  POST',
     '  GET,HEAD /api/order-item/{id}  GET {id}',
   ]);
   const routes = await runHere(runRoutes, [], { cwd });
   assert.deepEqual([routes.code, routes.err], [0, '']);
-  assert.match(routes.out, /^POST +\/api\/order-item +created +controllers\/Order-itemController\.ts/m);
+  assert.match(routes.out, /^POST +\/api\/order-item +POST +controllers\/Order-itemController\.ts/m);
 });
 
 test('new makes the folder when there is none, and answers in JSON', async (t) => {
@@ -33,8 +33,8 @@ test('new makes the folder when there is none, and answers in JSON', async (t) =
     group: 'User',
     file: join(cwd, 'api/groups/UserController.ts'),
     routes: [
-      { methods: ['GET', 'HEAD'], path: '/api/user', operation: 'index' },
-      { methods: ['POST'], path: '/api/user', operation: 'created' },
+      { methods: ['GET', 'HEAD'], path: '/api/user', operation: 'GET' },
+      { methods: ['POST'], path: '/api/user', operation: 'POST' },
       { methods: ['GET', 'HEAD'], path: '/api/user/{id}', operation: 'GET {id}' },
     ],
   });

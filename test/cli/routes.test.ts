@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCommand } from '../../src/cli/command.ts';
 import type { LoadedGroup } from '../../src/cli/inspection.ts';
+import { command as newCommand } from '../../src/cli/new.ts';
+import { command as openapi } from '../../src/cli/openapi.ts';
 import { command, findShadowed, listRoutes } from '../../src/cli/routes.ts';
 import { ROUTES, type Route, routesWith } from '../../src/http/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
@@ -150,6 +152,17 @@ test('routes tells every operation, inherited ones and those of other loaders to
     ['any', '/api/typed/index', 'index', 'controllers/TypedController.ts', 'data string'],
     ['any', '/api/typed/created', 'created', 'controllers/TypedController.ts', 'data { id }'],
   ]);
+});
+
+test('routes, openapi and new say the base path', async (t) => {
+  const cwd = makeProject(t, { 'controllers/AController.mjs': "export default {\n  'PUT'() {},\n};\n" });
+  const env = { BASE_PATH: '/v1' };
+  assert.match((await runHere(run, [], { cwd, env })).out, /^POST +\/v1\/register .*\nPUT +\/v1\/a +PUT +/ms);
+  const made = await runHere((argv, io) => runCommand(newCommand, argv, io), ['user'], { cwd, env });
+  assert.match(made.out, /GET,HEAD \/v1\/user {2}GET\n.*POST \/v1\/user {2}POST\n/);
+  const text = (await runHere((argv, io) => runCommand(openapi, argv, io), [], { cwd, env })).out;
+  const { servers, paths } = JSON.parse(text) as { servers: object[]; paths: object };
+  assert.deepEqual([servers, Object.keys(paths)], [[{ url: '/v1' }], ['/a', '/user', '/user/{id}']]);
 });
 
 test('routes --json is one value, with what does not load; what controllers print and start is nobody’s business', async (t) => {

@@ -288,6 +288,26 @@ describe('the page', { skip: noChromium }, () => {
     await page.unroute('**/api/openapi.json');
   });
 
+  test('sends to the base path that the service has', async (t) => {
+    const echo = "export default { 'GET {id}'(_, { base, path }) { return { base, id: path.id }; } }";
+    for (const base of ['/shop/v1', '/']) {
+      const prefix = base === '/' ? '' : base;
+      const controllers = createFolder(t, { 'EchoController.mjs': echo });
+      const service = await startTest({ controllers, env: { BASE_PATH: base } });
+      t.after(() => service.close());
+      const context = await browser.newContext();
+      const other = await context.newPage();
+      await other.goto(`${service.url}${prefix}/docs#/echo/echo_GET_by_id`);
+      const found = other.locator('details.panel[open]#echo_GET_by_id');
+      assert.equal(await found.locator('code.path').innerText(), `${prefix}/echo/{id}`);
+      await found.locator('form input').first().fill('7');
+      await send(found, 2);
+      assert.deepEqual(JSON.parse(await found.locator('.answer pre').first().innerText()), { base: prefix, id: '7' });
+      assert.equal(await other.locator('nav a.operation span').last().innerText(), '/{id}');
+      await context.close();
+    }
+  });
+
   test('holds with types that contain themselves, long names, an answer that breaks off and an address that is none', async (t) => {
     const odd = await startTest({
       controllers: createFolder(t, { 'OddController.ts': ODD }),

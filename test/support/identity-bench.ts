@@ -49,6 +49,7 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
     lastEventId: undefined,
     user: undefined,
     cookies: {},
+    base: '/api',
     query: {},
     requestId: 'test-1',
     request: { headers } as unknown as IncomingMessage,

@@ -10,11 +10,11 @@ const [main, nav, filter, token, menu] = ['main', 'nav', 'filter', 'token', 'men
 );
 let groups = new Map();
 
-document.getElementById('document').href = `${base}/api/openapi.json`;
+document.getElementById('document').href = `${base}/openapi.json`;
 
 async function load() {
   const headers = token.value === '' ? {} : { Authorization: token.value };
-  const answer = await fetch(`${base}/api/openapi.json`, { headers }).then(jsonOf, () => undefined);
+  const answer = await fetch(`${base}/openapi.json`, { headers }).then(jsonOf, () => undefined);
   if (answer?.paths === undefined) {
     main.replaceChildren(
       h('h1', 'No document'),
@@ -30,7 +30,9 @@ async function load() {
 }
 
 /** Sorts the operations of the document by group. */
-function groupOperations({ paths, tags = [], security: defaultSecurity = [] }) {
+function groupOperations({ paths, servers: [server], tags = [], security: defaultSecurity = [] }) {
+  // The paths of the document begin with the default base path. Any other base path is in `servers`.
+  const prefix = Object.keys(paths).every((path) => path.startsWith('/api/')) ? '/api' : '';
   const byName = new Map(tags.map((tag) => [tag.name, { ...tag, operations: [] }]));
   for (const [path, methods] of Object.entries(paths)) {
     for (const [verb, operation] of Object.entries(methods)) {
@@ -41,7 +43,8 @@ function groupOperations({ paths, tags = [], security: defaultSecurity = [] }) {
       const fields = {
         id,
         group,
-        path,
+        path: server.url.replace(/\/$/, '') + path,
+        pathBelow: path.slice(prefix.length),
         method: verb.toUpperCase(),
         summary,
         parameters,
@@ -85,7 +88,7 @@ function list() {
 
 const jsonOf = (answer) => answer.json().catch(() => undefined);
 const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
-const shortPath = ({ path, group }) => path.replace(`/api/${group}`, '') || '/';
+const shortPath = ({ pathBelow, group }) => pathBelow.replace(`/${group}`, '') || '/';
 
 /** The group and the operation of the URL. */
 function currentPlace() {

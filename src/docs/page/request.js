@@ -1,14 +1,16 @@
 // Sends the values of a form, writes the same request as a curl line, and shows the answer.
 import { h } from './element.js';
 
-/** The URL in front of the document's paths. A proxy may serve the page and the API below a path of its own. */
-export const base = location.origin + location.pathname.replace(/\/api\/docs\/?$/, '');
+/** The URL of the base path. A proxy may serve the page and the API below a path of its own. */
+export const base = location.origin + location.pathname.replace(/\/docs\/?$/, '');
 
 /** Returns the options for `fetch`, and the `url`. */
-export function requestOf({ path, method, bodyType }, values, authorization) {
+export function requestOf({ pathBelow, method, bodyType }, values, authorization) {
   const headers = authorization === '' ? {} : { Authorization: authorization };
   const search = new URLSearchParams(entriesOf(values.query));
-  const filledPath = path.replaceAll(/\{([^}]+)\}/g, (part, name) => encodeURIComponent(values.path?.[name] ?? part));
+  const filledPath = pathBelow.replaceAll(/\{([^}]+)\}/g, (part, name) =>
+    encodeURIComponent(values.path?.[name] ?? part),
+  );
   const request = { method, headers, url: base + filledPath + (search.size > 0 ? `?${search}` : '') };
   if (values.body === undefined) return request;
   if (bodyType === 'multipart/form-data') {

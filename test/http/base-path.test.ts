@@ -1,0 +1,127 @@
+// BASE_PATH over a socket: what stands under it and what is outside, for several prefixes and the root.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createClient } from '../../src/client.ts';
+import { createRouter } from '../../src/http/router.ts';
+import { routesWith } from '../../src/http/routes.ts';
+import { startTest, type TestApi } from '../../src/testing.ts';
+import { createFolder } from '../support/folder.ts';
+import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+
+const controllers = {
+  'UserController.mjs': `export default {
+    'GET'(_, params) { return { page: params.page, slugs: params.slugs, base: params.base, keys: Object.keys(params) } },
+    'PUT'(data) { return { data } },
+    'GET {id}'(_, { path, page }) { return { page, id: path.id } },
+  }`,
+  'ApiController.mjs': 'export default { index(_, { slugs }) { return { api: slugs } } }',
+  'RegisterController.mjs': 'export default { index() { return { group: true } } }',
+};
+
+/** `base` as it is set, and the prefix that it means. */
+for (const [base, prefix] of [
+  ['/api', '/api'],
+  ['/v1', '/v1'],
+  ['/v1/', '/v1'],
+  ['/shop/v1', '/shop/v1'],
+  ['/api/api', '/api/api'],
+  ['/', ''],
+] as const)
+  describe(`BASE_PATH=${base}`, () => {
+    let service: Service;
+    before(async () => {
+      service = await startService({ controllers, settings: { BASE_PATH: base }, expectedErrors: ['request-failed'] });
+    });
+    after(() => service.close());
+    const get = (path: string, init?: RequestInit) => fetch(service.url + path, init);
+    const json = async (path: string) => (await get(path)).json() as Promise<Record<string, unknown>>;
+
+    test('is the prefix of groups and their routes', async () => {
+      assert.deepEqual(await json(`${prefix}/user`), {
+        page: 'user',
+        slugs: [],
+        base: prefix,
+        keys: ['page', 'method', 'verb', 'slugs', 'query', 'requestId'],
+      });
+      assert.deepEqual(await json(`${prefix}/user/7`), { page: 'user', id: '7' });
+      assert.deepEqual(await json(`${prefix}//user/7/`), { page: 'user', id: '7' });
+      assert.deepEqual(await json(`${prefix}/user%2F7`), { page: 'user', id: '7' });
+    });
+
+    test('is the prefix of the explicit rows, which the log and the metrics name as ever', async () => {
+      assert.equal((await get(`${prefix}/register`, { method: 'POST' })).status, 201);
+      assert.deepEqual(await json(`${prefix}/register`), { group: true });
+      assert.equal((await get(`${prefix}/docs/`)).status, 200);
+      const pages = service.lines.filter(({ event }) => event === 'request').map(({ page }) => page);
+      assert.ok(pages.includes('register') && pages.includes('docs'), String(pages));
+    });
+
+    test('answers itself, with a slash and without', async () => {
+      for (const path of [prefix, `${prefix}/`]) {
+        const answer = await asRaw(await get(path || '/'));
+        assertEnvelope(answer, 404, 'GROUP_NOT_FOUND');
+      }
+      const preflight = await get(`${prefix}/`, { method: 'OPTIONS' });
+      assert.deepEqual([preflight.status, await preflight.text()], [200, '']);
+    });
+
+    test('leaves nothing outside of it', async () => {
+      for (const path of ['/user', '/ap/user', '/apis/user', '/v1x/user', '/v11/user', '/shop/user', '/%2Fapi/user']) {
+        if (prefix === '' && path === '/user') continue;
+        const answer = await asRaw(await get(path));
+        assertEnvelope(answer, 404, prefix === '' ? 'GROUP_NOT_FOUND' : 'NOT_FOUND');
+        if (prefix !== '') assert.equal(JSON.parse(answer.body).message, `Nothing is served outside ${prefix}`);
+      }
+      if (prefix === '') assert.deepEqual(await json('/api/user'), { api: ['user'] });
+      if (prefix === '/v1') assert.equal((await get('/api/user')).status, 404);
+    });
+
+    test('is no name of a group in an encoded slash', async () => {
+      const joined = `${prefix.slice(0, -1)}${encodeURIComponent('/')}user`;
+      if (prefix !== '') assert.equal((await get(`${joined}`)).status, 404);
+    });
+
+    test('the client takes it whole', async () => {
+      const at = `${service.url}${prefix || '/.'}`;
+      for (const url of [at, `${at}/`]) {
+        const api = createClient<{ user: { PUT(data: { name: string }): { data: unknown } } }>(url);
+        assert.deepEqual(await api.user.PUT({ body: { name: 'x' } }), { data: { name: 'x' } });
+      }
+    });
+
+    test('the table of routes has a row a line, and the root one generic row less', () => {
+      const rows = routesWith('on', prefix).map(({ path }) => path);
+      const generic = prefix === '' ? ['/', '/{params}'] : [prefix, `${prefix}/`, `${prefix}/{params}`];
+      assert.deepEqual(rows.slice(4), generic);
+      const { matches } = createRouter(routesWith('off', prefix), prefix).resolve(`${prefix}/docs/x`);
+      assert.deepEqual(
+        matches.map(({ page, slugs }) => [page, slugs]),
+        [['docs', ['x']]],
+      );
+    });
+  });
+
+describe('startTest with BASE_PATH', () => {
+  for (const base of ['/v1/shop', '/'])
+    test(`${base}: document, page, fetch and client`, async (t) => {
+      const prefix = base === '/' ? '' : base;
+      const api: TestApi = await startTest({ controllers: createFolder(t, controllers), env: { BASE_PATH: base } });
+      t.after(() => api.close());
+      for (const path of [`${prefix}/user/7`, '/user/7', 'user/7'])
+        assert.deepEqual(await (await api.fetch(path)).json(), { page: 'user', id: '7' });
+      const client = api.client<{ user: { 'GET {id}'(): { id: string } } }>();
+      assert.equal((await client.user['GET {id}']({ path: { id: 8 } })).id, '8');
+      const document = (await (await api.fetch('/openapi.json')).json()) as {
+        servers: { url: string }[];
+        paths: Record<string, object>;
+      };
+      assert.deepEqual(document.servers, [{ url: base }]);
+      assert.deepEqual(Object.keys(document.paths), ['/api', '/register', '/user', '/user/{id}']);
+    });
+});
+
+test('a table whose base has two segments may have both spellings of its root, and no row twice', () => {
+  const generic = (path: string) => ({ methods: 'any', path, target: 'gateway.index' }) as const;
+  createRouter([generic('/a/b'), generic('/a/b/'), generic('/a/b/{params}')], '/a/b');
+  assert.throws(() => createRouter([generic('/a/b'), generic('/a/b')], '/a/b'), /can never be reached/);
+});

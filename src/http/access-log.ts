@@ -1,5 +1,5 @@
-// The log line of each request, written when the last byte of its answer is out. Never a header value, a body or a
-// query.
+// The log line of each request, written when the last byte of its answer is out. A line never holds a header value, a
+// body or a query.
 import type { LineSink } from '../base/log.ts';
 import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
@@ -26,11 +26,11 @@ export function createAccessLog(sink: LineSink): AccessLog {
   };
 }
 
-/** Three digits behind the point, without toFixed(), which costs more than the rest of the line. */
+/** Three decimals. `toFixed()` would cost more than the rest of the line. */
 function milliseconds(duration: number): string {
   const micros = Math.round(duration * 1000);
-  const whole = Math.floor(micros / 1000);
-  return `${whole}.${THOUSANDTHS[micros - whole * 1000]}`;
+  const integer = Math.floor(micros / 1000);
+  return `${integer}.${THOUSANDTHS[micros - integer * 1000]}`;
 }
 
 const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3, '0'));
@@ -38,7 +38,7 @@ const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3,
 let lastMillisecond = 0;
 let lastStart = '';
 
-/** The same for all lines of one millisecond. */
+/** The beginning of a line, which all lines of one millisecond share. */
 function lineStart(): string {
   const millisecond = Date.now();
   if (millisecond !== lastMillisecond) {
@@ -48,24 +48,24 @@ function lineStart(): string {
   return lastStart;
 }
 
-/** What JSON writes in another way, or a terminal could obey. */
+/** A character that JSON escapes, or that a terminal could obey. */
 const UNUSUAL = /[^ !#-[\]-~]/;
 
 function quote(text: string): string {
   return UNUSUAL.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
-const names = new Map<string, string>();
+const quotedNames = new Map<string, string>();
 
 /**
- * Of a group or an operation. There are no more of them than controllers have; to look at each for each line is a
- * hundredth of a request.
+ * Quotes the name of a group or an operation, each only once: a check of the name in each line costs a hundredth of a
+ * request. The controllers bound the number of names.
  */
 function quoteName(name: string): string {
-  let known = names.get(name);
-  if (known === undefined) {
-    known = quote(name);
-    names.set(name, known);
+  let quoted = quotedNames.get(name);
+  if (quoted === undefined) {
+    quoted = quote(name);
+    quotedNames.set(name, quoted);
   }
-  return known;
+  return quoted;
 }

@@ -1,12 +1,12 @@
-// Whose address a request has. Behind proxies that are trusted it is the right-most address of X-Forwarded-For that is
-// not one of them: what stands left of it, anybody may have written.
+// The address of a client. Behind trusted proxies it is the right-most address of X-Forwarded-For that is no trusted
+// proxy: any client can make up the addresses to the left of it.
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
-/** A BlockList that is only asked. */
+/** A BlockList that is only read. */
 export type TrustedProxies = Pick<BlockList, 'check'>;
 
 /** @param entries addresses and CIDR blocks; the setting has checked them */
-export function trustedProxies(entries: readonly string[]): TrustedProxies {
+export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
   const list = new BlockList();
   for (const entry of entries) {
     const [address = '', bits] = entry.split('/');
@@ -16,7 +16,7 @@ export function trustedProxies(entries: readonly string[]): TrustedProxies {
   return list;
 }
 
-/** Proxies in a row that are believed: more of them is a header that somebody has made up. */
+/** The most proxies in a row that are believed. A longer row is a header that a client has made up. */
 const MOST_PROXIES = 32;
 
 /**
@@ -33,7 +33,7 @@ export function clientAddress(
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MOST_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const next = withoutPort(forwarded.slice(comma + 1, end).trim());
-    // A proxy that hides its client, or nonsense: the last one that we know is all that is known.
+    // A proxy hides its client, or the header is nonsense. The last valid address counts.
     if (isIP(next) === 0) return address;
     address = canonicalAddress(next);
     if (!isTrusted(address, proxies)) return address;
@@ -52,19 +52,20 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
 }
 
 /**
- * A server on all interfaces sees IPv4 as `::ffff:192.0.2.1`; and a zone (`fe80::1%eth0`) is the machine's own affair.
+ * Removes the IPv6 form of an IPv4 address (`::ffff:192.0.2.1`), which a server on all interfaces sees, and the zone
+ * (`fe80::1%eth0`), which has a meaning only on this machine.
  */
 function plainAddress(address: string): string {
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
 
-/** The spelling of an address that the kernel would use. A header may spell one IPv6 address in many ways. */
+/** Spells an address as the kernel does: a header may spell one IPv6 address in many ways. */
 function canonicalAddress(address: string): string {
   if (!address.includes(':')) return address;
   return plainAddress(new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' }).address);
 }
 
-/** `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */
+/** Reads `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */
 function withoutPort(text: string): string {
   const [, v6, v4] =
     /^"?(?:\[([0-9a-f:.]{2,45})\]|(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}))(?::\d{1,5})?"?$/i.exec(text) ?? [];
@@ -72,8 +73,8 @@ function withoutPort(text: string): string {
 }
 
 /**
- * The network that a limit holds for: an IPv4 address, or the /64 of an IPv6 address. A host has as many addresses in
- * its /64 as it likes.
+ * The network that a rate limit counts: an IPv4 address, or the /64 of an IPv6 address, because one host may use every
+ * address of its /64.
  *
  * @param address as `clientAddress` spells it
  */

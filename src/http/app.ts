@@ -12,7 +12,7 @@ import type { Groups, ServiceState } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
-import { trustedProxies } from './address.ts';
+import { parseTrustedProxies } from './address.ts';
 import { answerClientErrors } from './answer/client-error.ts';
 import { createResponder, type RequestObserver } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
@@ -22,7 +22,7 @@ import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts
 import { createCheckCaller } from './caller-check.ts';
 import { createConnections } from './connections/connections.ts';
 import { isFollowed } from './connections/turns.ts';
-import { createRequestAtHand } from './current-exchange.ts';
+import { createCurrentExchange } from './current-exchange.ts';
 import { Exchange, type Step } from './exchange.ts';
 import { createFindOperation } from './find-operation.ts';
 import { checkHead, type Request } from './head.ts';
@@ -36,7 +36,7 @@ import { createRequestIds } from './request-id.ts';
 import { createRouter, firstFit, type RouteMatch } from './router.ts';
 import { type Route, type RouteTarget, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
-import { checkQuery, pathEnd } from './target.ts';
+import { pathEnd, readQuery } from './target.ts';
 
 /** The answer of an explicit handler. The body carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
@@ -83,7 +83,7 @@ export interface App {
    * Answers with 500 the request whose operation led to the throw, unless it has its answer. No other request is
    * touched. An `uncaughtException` listener calls this.
    */
-  failRequestAtHand(thrown: unknown): void;
+  failCurrentRequest(thrown: unknown): void;
 }
 
 /** @throws Error when a route can never be reached */
@@ -126,9 +126,9 @@ export function createApp({
     exchanges: connections.exchanges,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
-  const atHand = createRequestAtHand();
+  const currentExchange = createCurrentExchange();
   const background = createBackgroundWork(log);
-  const proxies = trustedProxies(settings.trustedProxies);
+  const proxies = parseTrustedProxies(settings.trustedProxies);
   const requestIds = createRequestIds();
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
@@ -140,7 +140,7 @@ export function createApp({
     fail: respond.fail,
     log,
     operationTimeout: settings.operationTimeout,
-    atHand,
+    currentExchange,
     params,
   });
 
@@ -220,7 +220,7 @@ export function createApp({
   function readTarget(exchange: Exchange): void {
     const target = exchange.request.url as string;
     const end = pathEnd(target);
-    if (end < target.length) exchange.queryText = checkQuery(target, end + 1);
+    if (end < target.length) exchange.queryText = readQuery(target, end + 1);
     exchange.resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
   }
 
@@ -245,7 +245,7 @@ export function createApp({
     const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
     if (!connections.begin(exchange)) return;
     inFlight++;
-    exchange.requestId = requestIds.of(exchange.head.requestId);
+    exchange.requestId = requestIds.idFor(exchange.head.requestId);
     exchange.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that have come behind such a request.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
@@ -278,7 +278,7 @@ export function createApp({
   const server = createRequestServer(transport, settings, begin);
   // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
   connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
-  answerClientErrors(server, { respond, newRequestId: () => requestIds.of(undefined), connections });
+  answerClientErrors(server, { respond, newRequestId: () => requestIds.idFor(undefined), connections });
 
   return {
     server,
@@ -288,13 +288,13 @@ export function createApp({
       rows = createRows(service);
       respond.useService(service);
     },
-    rawRefusal: (code) => respond.rawRefusal(refusal(code), requestIds.of(undefined)),
+    rawRefusal: (code) => respond.rawRefusal(refusal(code), requestIds.idFor(undefined)),
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
     pendingWork: background.pending,
     giveUpWork: background.giveUp,
-    failRequestAtHand(thrown) {
-      const exchange = atHand.current();
+    failCurrentRequest(thrown) {
+      const exchange = currentExchange.get();
       if (exchange !== undefined) respond.fail(exchange, thrown);
     },
   };

@@ -1,12 +1,12 @@
-// Work that goes on after its answer: `params.waitUntil(promise)`. A worker that drains waits for it.
+// Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for it.
 import { describeError, type Log, type LogFields } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
-  /** Pieces of work under way. */
+  /** The number of pieces of work under way. */
   pending(): number;
-  /** Nobody waits any longer: each piece that is under way gets a line. */
+  /** Stops waiting, and logs each piece that is under way. */
   giveUp(): void;
 }
 

@@ -1,5 +1,5 @@
-// What the row of a credential lets its calls do: which groups they reach, with which methods, and what an operation
-// asks of them. It reads no table and no header; the gateway asks it about a group, the dispatcher about an operation.
+// The rights of a key: the groups and methods that its row in the credentials table allows, and the `access` of an
+// operation. This file reads no table and no header.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
@@ -7,15 +7,15 @@ import type { AccessRule } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
 import { groupNameOf } from '../groups/naming.ts';
 
-/** What is read of a row of the registered-credentials table. */
+/** The fields of a row of the registered-credentials table that a request needs. */
 export interface CallerRow {
   readonly application: CallingApplication;
-  /** The handler group that all its requests go to; where there is none, the URL chooses among `groups`. */
+  /** The one group that serves all its requests. Undefined: the URL chooses among `groups`. */
   readonly handler: string | undefined;
   readonly groups?: ReadonlySet<string> | '*' | undefined;
-  /** Verbs allowed; undefined: all. */
+  /** The allowed verbs; undefined: all. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** How often it may call; undefined: as often as it likes. */
+  /** The rate of its calls; undefined: no limit. */
   readonly limit?: Rate | undefined;
 }
 
@@ -34,7 +34,7 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
 }
 
 /**
- * Checks the verb that an operation is for, whatever the request's: else a credential that may only GET could delete by
+ * Checks the verb that the operation is for. Without it a key for GET alone could delete by
  * `GET /api/orders/deleted/7`.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`
@@ -45,15 +45,12 @@ export function checkOperation(row: CallerRow, operation: string): void {
 }
 
 /**
- * Checks an admitted request against its row as it is now. A scope that the row has lost is a refusal: the operation
- * may have looked for that scope itself.
+ * Checks a request that is already served against its current row. A scope that the row has lost is a refusal, because
+ * the operation may have asked for that scope itself.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */
-export function checkStillAllowed(
-  row: CallerRow,
-  { application, verb, page, group, operation }: AdmittedRequest,
-): void {
+export function checkStillAllowed(row: CallerRow, { application, verb, page, group, operation }: ServedRequest): void {
   checkVerb(row, verb);
   checkOperation(row, operation);
   if (row.handler === undefined) checkGroup(row, page);
@@ -62,7 +59,7 @@ export function checkStillAllowed(
 }
 
 /** The request, with its application as it was when the request came. */
-interface AdmittedRequest {
+interface ServedRequest {
   readonly application: CallingApplication | undefined;
   readonly verb: string;
   readonly page: string;
@@ -70,7 +67,11 @@ interface AdmittedRequest {
   readonly operation: string;
 }
 
-/** The refusal of a credential. @param reason for the log alone */
+/**
+ * Creates the refusal of a key.
+ *
+ * @param reason for the log alone
+ */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },

@@ -1,38 +1,39 @@
-// Which request a throw outside of any request belongs to: a timer that an operation set, a promise that nobody awaits.
-// Following the asynchronous context costs every promise of the process on Node before 24, so only operations that work
-// asynchronously are followed, and a service of synchronous ones never pays.
+// The request to which an uncaught exception belongs: a timer that an operation set may throw, or a promise that nobody
+// awaits. Node finds it by the asynchronous context. Before Node 24 a context slows down every promise of the process,
+// so only operations that work asynchronously get one.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { Exchange } from './exchange.ts';
 
-export interface RequestAtHand {
-  /**
-   * Whether work of this operation can outlive its call: by its source, or because it has returned a promise before.
-   */
-  follows(operation: OperationMethod): boolean;
-  /** It has returned a promise: it is followed from now on. */
-  follow(operation: OperationMethod): void;
+export interface CurrentExchange {
+  /** Whether the operation may work after its call: its source looks so, or it has returned a promise before. */
+  isAsynchronous(operation: OperationMethod): boolean;
+  /** Marks an operation that has returned a promise. */
+  markAsynchronous(operation: OperationMethod): void;
+  /** Calls `work` in the context of the exchange. */
   run<T>(exchange: Exchange, work: () => T): T;
-  /** Inside of an `uncaughtException` listener: the exchange whose operation led to the throw. */
-  current(): Exchange | undefined;
+  /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
+  get(): Exchange | undefined;
 }
 
+/** Source text of functions that start work and do not wait for it. */
 const ASYNCHRONOUS =
   /\basync\b|\bawait\b|\bPromise\b|\.then\b|\bset(?:Timeout|Interval|Immediate)\b|\bnextTick\b|\bqueueMicrotask\b|\.on(?:ce)?\(/;
 
-export function createRequestAtHand(): RequestAtHand {
+export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange>();
-  const followed = new WeakMap<OperationMethod, boolean>();
+  const asynchronous = new WeakMap<OperationMethod, boolean>();
   return {
-    follows(operation) {
-      const known = followed.get(operation);
-      if (known !== undefined) return known;
-      const follows = ASYNCHRONOUS.test(Function.prototype.toString.call(operation));
-      followed.set(operation, follows);
-      return follows;
+    isAsynchronous(operation) {
+      let isMarked = asynchronous.get(operation);
+      if (isMarked === undefined) {
+        isMarked = ASYNCHRONOUS.test(Function.prototype.toString.call(operation));
+        asynchronous.set(operation, isMarked);
+      }
+      return isMarked;
     },
-    follow: (operation) => void followed.set(operation, true),
+    markAsynchronous: (operation) => void asynchronous.set(operation, true),
     run: (exchange, work) => storage.run(exchange, work),
-    current: () => storage.getStore(),
+    get: () => storage.getStore(),
   };
 }

@@ -1,5 +1,5 @@
-// One request and its answer: what the steps from the gateway to the response hand on to each other, and what the log
-// line of the request is made of.
+// One request and its answer: the state that its steps share, and that its log line is made of. A key is the credential
+// of a registered application.
 import type { ServerResponse } from 'node:http';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
@@ -10,9 +10,7 @@ import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
 import type { ResolvedPath } from './router.ts';
 
-/**
- * One step of a request. A step that refuses throws an `HttpError`; a step that answers ends the request.
- */
+/** One step of a request. A step that refuses throws an `HttpError`. A step that sends the answer ends the request. */
 export type Step = (exchange: Exchange) => Outcome;
 
 /**
@@ -34,7 +32,7 @@ export class Exchange {
   readonly request: Request;
   readonly response: ServerResponse;
   readonly head: RequestHead;
-  /** `performance.now()` when the head was complete, where anybody measures; else 0. */
+  /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
   requestId = '';
   resolved: ResolvedPath | undefined;
@@ -42,22 +40,23 @@ export class Exchange {
   queryText = '';
   /** The handler group as the URL names it. */
   page = '';
-  /** The group that serves, which in SDK mode the credential's row names; '' while none does. */
+  /** The group that serves, by the URL or by the row of the key; '' before it is found. */
   group = '';
   slugs: readonly string[] = [];
-  /** What the segments named in the route of its operation are. */
+  /** The segments that the route of the operation names, decoded. */
   path: Readonly<Record<string, string>> = NO_PATH;
   operation = '';
-  /** The steps of the row of routes.ts that the request fits, and the number of those that have begun. */
+  /** The steps of the row of routes.ts that the request fits. */
   steps: readonly Step[] = NO_STEPS;
+  /** The number of steps that have begun. */
   step = 0;
-  /** The step that finds the operation sets it, before any step that reads it. */
+  /** The operation, by the step that finds it. No earlier step reads this field. */
   choice!: Choice;
-  /** Undefined before the body has arrived, and again when the operation has it. */
+  /** Undefined until the body has arrived, and again from the call of the operation. */
   input: RequestInput | undefined;
-  /** The row of the credential that it came with, in SDK mode or for one of its groups. */
+  /** The row of its key in the credentials table; undefined: it has no key. */
   caller: CallerRow | undefined;
-  /** The id of that row; of a credential that is refused, where its token told one; else ''. */
+  /** The id of that row. A refused key has the id that its token names, if any; else ''. */
   credential = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
@@ -72,37 +71,35 @@ export class Exchange {
   cookies: Readonly<Record<string, string>> | undefined;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
-  /** Its body goes to the operation as a stream: there may be more of it when the answer is given. */
+  /** The operation reads the body as a stream, so a part of it may still be unread when the answer is sent. */
   streamsBody = false;
-  /** Its body is being read and is not complete. */
+  /** The body is being read and is not complete. */
   isUploading = false;
-  /** What has come of the body. */
+  /** The part of the body that has arrived. */
   received: Buffer | Pieces | undefined;
-  /** Bytes of the body that body/budget.ts has counted, and how many there were when it looked last. */
+  /** The bytes of the body that body/budget.ts counts. */
   held = 0;
+  /** The value of `held` at the last sweep of body/budget.ts; -1 before the first. */
   heldBefore = -1;
-  /** The one answer has been given, to its last byte. */
+  /** The whole answer has been handed to Node. */
   settled = false;
-  /** Bytes of it that the kernel had not taken when somebody looked last. */
+  /** The bytes of the answer that the kernel had not taken at the last look. */
   unsent = 0;
-  /** It is answered by a 500 that nothing of the service is to blame for. */
+  /** The answer is a 500 that is the client's fault, so it is not counted as an error. */
   isClientsDoing = false;
-  /** The head of an answer that takes its time is out: a stream, server-sent events. */
+  /** The head of a streamed answer has been sent. */
   streaming = false;
-  /** Of an answer that says none of its own. */
+  /** The status of an answer whose result sets none. */
   status = 200;
-  /** The operation's time limit, while it has one to keep. */
+  /** The time limit of the operation, once its clock has started. */
   timer: NodeJS.Timeout | undefined;
-  /** Why the operation's work is no longer wanted, once it is not. */
+  /** The reason why nobody waits for the operation; undefined: the client still waits. */
   abortReason: Error | undefined;
-  /** Ends the source of a body that is sent piece by piece. */
+  /** Ends the source of a streamed answer. */
   cancelBody: ((reason: Error) => void) | undefined;
-  /**
-   * Called when the connection closes, by whoever waits for the rest of the body: a listener on each request costs
-   * more.
-   */
+  /** Called when the connection closes before the whole body has come. A listener on each request would cost more. */
   onLost: (() => void) | undefined;
-  #watched = false;
+  #isWatched = false;
   #abort: AbortController | undefined;
 
   constructor(request: Request, response: ServerResponse, startedAt: number) {
@@ -120,13 +117,13 @@ export class Exchange {
     return this.request.method as string;
   }
 
-  /** RFC 9112, 6: a body is there when one of the two framing headers says so. */
+  /** One of the two framing headers announces a body (RFC 9112, 6). */
   get hasBody(): boolean {
     const { contentLength, transferEncoding } = this.head;
     return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
   }
 
-  /** Tells the operation, once, that nobody waits for its result any more. */
+  /** Aborts the signal of the operation and its streamed answer. Only the first call counts. */
   abort(reason: Error): void {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
@@ -134,7 +131,7 @@ export class Exchange {
     this.cancelBody?.(reason);
   }
 
-  /** Aborted when nobody waits for the result any more. Made for who asks for it. */
+  /** Aborts when nobody waits for the result any more. Created for the first reader. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
@@ -144,14 +141,14 @@ export class Exchange {
     return this.#abort.signal;
   }
 
-  /** Only an operation that takes its time needs to know that its client has gone: a listener costs every request. */
+  /** Aborts when the client leaves. Only an operation that asks for its signal pays for the listener. */
   watchClient(): void {
-    if (this.#watched) return;
-    this.#watched = true;
+    if (this.#isWatched) return;
+    this.#isWatched = true;
     const leave = () => {
       if (!this.response.writableFinished) this.abort(new Error('the client is gone'));
     };
-    // It may have left before anybody asked.
+    // The client may have left before the operation asked.
     if (this.response.destroyed) leave();
     else this.response.once('close', leave);
   }

@@ -40,6 +40,6 @@ function absentGroup({ caller, head }: Exchange, isStrict: boolean): Error {
     return refusal(isStrict || head.authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');
   const { handler } = caller;
   if (handler === undefined) return refusal('GROUP_NOT_FOUND');
-  const cause = `there is no ${handler}Controller in the folder, and the calls of a credential without groups go there`;
+  const cause = `the folder has no ${handler}Controller, which serves the calls of a credential without groups`;
   return refusal('DELEGATED_GROUP_NOT_FOUND', undefined, { cause: new Error(cause) });
 }

@@ -1,16 +1,18 @@
-// Reads the header section once and refuses what node:http lets through (decisions 2.3 and 2.4). Nothing here decides
-// anything: it hands on the few header values that later steps ask for.
+// Reads the header section once, and refuses malformed requests that node:http accepts (decisions 2.3 and 2.4). Later
+// steps get from here the few header values that they need.
 import type { Socket } from 'node:net';
 import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
-/** The header values the service reads, as sent: Node has trimmed SP and HTAB, and nothing else is ever trimmed. */
+/** The header values that the service reads, as sent. Node has trimmed SP and HTAB, and nobody trims more. */
 export interface RequestHead {
   readonly host: string | undefined;
+  /** The number of lines. */
   readonly hosts: number;
   /** Undefined when absent or empty. */
   readonly authorization: string | undefined;
+  /** The number of lines. */
   readonly authorizations: number;
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
@@ -19,16 +21,16 @@ export interface RequestHead {
   readonly requestId: string | undefined;
   readonly expect: string | undefined;
   readonly origin: string | undefined;
-  /** It asks for another protocol. */
+  /** The client asks for another protocol. */
   readonly hasUpgrade: boolean;
 }
 
-/** More lines than this are refused: Node 20 drops those past 1,000 in silence, and an `Authorization` with them. */
+/** A request with more lines is refused: Node 20 drops the lines past 1,000 in silence, even an `Authorization`. */
 const MAX_HEADER_LINES = 1000;
 
 /**
- * Every name by its length, so that a line of no interest costs one comparison. Header names are case-insensitive
- * (RFC 9110, 5.1); the two usual spellings are compared as they are.
+ * Scans the header lines once. The length of a name comes first, so that most lines cost one comparison. Names are
+ * case-insensitive (RFC 9110, 5.1); the two usual spellings match without a conversion.
  */
 export function scanHead(raw: readonly string[]): RequestHead {
   let host: string | undefined;
@@ -48,36 +50,36 @@ export function scanHead(raw: readonly string[]): RequestHead {
     const value = raw[i + 1] as string;
     switch (name.length) {
       case 4:
-        if (is(name, 'Host', 'host')) {
+        if (isName(name, 'Host', 'host')) {
           host = value;
           hosts++;
         }
         break;
       case 6:
-        if (is(name, 'Origin', 'origin')) origin ??= value;
-        else if (is(name, 'Expect', 'expect')) expect = value;
+        if (isName(name, 'Origin', 'origin')) origin ??= value;
+        else if (isName(name, 'Expect', 'expect')) expect = value;
         break;
       case 7:
-        if (is(name, 'Upgrade', 'upgrade')) hasUpgrade = true;
+        if (isName(name, 'Upgrade', 'upgrade')) hasUpgrade = true;
         break;
       case 12:
-        if (is(name, 'Content-Type', 'content-type')) contentType ??= value;
-        else if (is(name, 'X-Request-Id', 'x-request-id')) requestId ??= value;
+        if (isName(name, 'Content-Type', 'content-type')) contentType ??= value;
+        else if (isName(name, 'X-Request-Id', 'x-request-id')) requestId ??= value;
         break;
       case 13:
-        if (is(name, 'Authorization', 'authorization')) {
+        if (isName(name, 'Authorization', 'authorization')) {
           authorizations++;
           if (value !== '') authorization = value;
         }
         break;
       case 14:
-        if (is(name, 'Content-Length', 'content-length')) contentLength = value;
+        if (isName(name, 'Content-Length', 'content-length')) contentLength = value;
         break;
       case 16:
-        if (is(name, 'Content-Encoding', 'content-encoding')) contentEncoding = joined(contentEncoding, value);
+        if (isName(name, 'Content-Encoding', 'content-encoding')) contentEncoding = join(contentEncoding, value);
         break;
       case 17:
-        if (is(name, 'Transfer-Encoding', 'transfer-encoding')) transferEncoding = joined(transferEncoding, value);
+        if (isName(name, 'Transfer-Encoding', 'transfer-encoding')) transferEncoding = join(transferEncoding, value);
         break;
     }
   }
@@ -97,28 +99,26 @@ export function scanHead(raw: readonly string[]): RequestHead {
   };
 }
 
-function is(name: string, capitalised: string, lower: string): boolean {
+function isName(name: string, capitalised: string, lower: string): boolean {
   return name === capitalised || name === lower || name.toLowerCase() === lower;
 }
 
-function joined(before: string | undefined, value: string): string {
+function join(before: string | undefined, value: string): string {
   return before === undefined ? value : `${before}, ${value}`;
 }
 
 /**
- * A request whose headers are read in one pass. Node itself asks for `headers` on every request, for `Expect` and to
- * know whether a body comes: until the request is in our hands it gets the scanned values, and only whoever asks later,
- * such as a controller, pays for the whole object.
+ * A request whose headers are read in one pass. Node itself reads `headers` of every request, for `Expect` and for the
+ * framing of the body. Until we receive the request, Node gets only the scanned values. Later readers, such as a
+ * controller, get the whole object of Node.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;
   received: boolean;
-  /** What is wrong with its body, noticed while it waited for its turn. */
+  /** The error in its body that was found while the request waited for its turn. */
   broken: ErrorCode | undefined;
 
-  /**
-   * Spelt out: the implicit one hands on its arguments by a spread, which the engine cannot compile into its caller.
-   */
+  /** An implicit constructor would pass its arguments by a spread, and V8 does not inline such a call. */
   constructor(socket: Socket) {
     super(socket);
     this.scanned = undefined;
@@ -128,7 +128,7 @@ export class Request extends IncomingMessage {
     if (socket.destroyed) stopParsingAfter(this);
   }
 
-  /** The first look at the head by us; from here on `headers` is Node's own. */
+  /** Returns the scanned values. From now on `headers` is the object of Node. */
   receive(): RequestHead {
     this.received = true;
     this.scanned ??= scanHead(this.rawHeaders);
@@ -141,7 +141,7 @@ overrideHeaders(Request.prototype, (request) => {
   request.scanned ??= scanHead(request.rawHeaders);
   const { expect, contentLength, transferEncoding } = request.scanned;
   if (contentLength === undefined && transferEncoding === undefined) return request.scanned;
-  // Node 24 asks by `in` whether one of the two is there.
+  // Node 24 tests with `in` for the names of these two, so the object of a request without a body lacks them.
   return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
 
@@ -157,21 +157,21 @@ export function checkHead(request: Request, head: RequestHead): void {
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
-/** The last Host found sound: nearly every request brings the same. */
+/** The last Host that was valid: nearly every request has the same. */
 let lastHost: string | undefined;
 
 function checkHost(request: Request, { host, hosts }: RequestHead): void {
-  // RFC 9112, 3.2: exactly one, in HTTP/1.1; HTTP/1.0 knows no Host.
+  // HTTP/1.1 demands exactly one Host (RFC 9112, 3.2). HTTP/1.0 has none.
   if (hosts === 0 && request.httpVersionMinor === 0) return;
   if (hosts !== 1 || host === undefined || !HOST.test(host)) throw refusal('MALFORMED_HOST');
   lastHost = host;
 }
 
-/** A reg-name, an IPv4 or a bracketed IPv6 address, and a port: no comma, no user part, no path (RFC 3986, 3.2.2). */
+/** A name, an IPv4 or a bracketed IPv6 address, and a port, without comma, user and path (RFC 3986, 3.2.2). */
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+)(?::\d{0,5})?$/;
 
 function checkTransferCoding(request: Request, coding: string): void {
-  // RFC 9112, 6.1: a coding that is not understood gets 501; with HTTP/1.0 the framing is taken for faulty.
+  // An unknown coding is 501, and any coding in HTTP/1.0 is a faulty framing (RFC 9112, 6.1).
   if (coding === '') throw refusal('MALFORMED_REQUEST', 'The request has an empty transfer coding');
   if (coding.toLowerCase() !== 'chunked') throw refusal('UNSUPPORTED_TRANSFER_CODING');
   if (request.httpVersionMinor === 0)

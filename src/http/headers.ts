@@ -1,12 +1,12 @@
-// The headers of an answer that are the server's: CORS, the content type of JSON, and those that keep caches and
-// guesses away. No operation may bring one of their names.
+// The headers that the server sets itself: CORS, the content type of JSON, and those against caching and sniffing. An
+// operation must not set one of these names.
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';
 
 export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
-/** `*` does not cover Authorization (Fetch standard, CORS-safelisting of `Access-Control-Allow-Headers`). */
+/** `*` does not cover `Authorization` (Fetch standard, `Access-Control-Allow-Headers`). */
 const ALLOW_HEADERS = '*, Authorization';
 export const ON_EVERY_ANSWER = [
   'Access-Control-Allow-Origin',
@@ -15,16 +15,17 @@ export const ON_EVERY_ANSWER = [
   ALLOW_METHODS,
   'Access-Control-Allow-Headers',
   ALLOW_HEADERS,
-  // With this a browser takes an answer for what its content type says, and for nothing else.
+  // A browser then trusts the content type, and does not guess another from the bytes.
   'X-Content-Type-Options',
   'nosniff',
 ];
 export const EXPOSE = ['Access-Control-Expose-Headers', '*'];
 export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...ON_EVERY_ANSWER, ...EXPOSE];
 export const NO_STORE = ['Cache-Control', 'no-store'];
-/** On a refusal to a connection that sent no request. */
+/** The headers of a refusal to a connection that sent no valid request. */
 export const RAW_REFUSAL_HEADERS = [...JSON_HEADERS, ...NO_STORE];
 
+/** Returns the headers that an error brings, flat. A header that it must not set is dropped and logged. */
 export function ownedHeaders(error: Pick<HttpError, 'headers' | 'code'>, log: Log): string[] {
   const headers: string[] = [];
   for (const [name, value] of Object.entries(error.headers ?? {})) {
@@ -33,7 +34,7 @@ export function ownedHeaders(error: Pick<HttpError, 'headers' | 'code'>, log: Lo
     try {
       validateHeaderName(name);
       validateHeaderValue(name, value);
-      // What its envelope is, and that no cache may keep it, is the server's, too.
+      // The server sends the envelope of an error, so it also sets the type and the caching of that envelope.
       if (isServersOwn(lower) || lower === 'content-type' || lower === 'cache-control')
         throw new Error('it belongs to the server');
       headers.push(name, String(value));

@@ -1,13 +1,16 @@
-// Ends the streamed answers of a credential that no longer allows them. A request is checked when it comes, and its
-// stream may last longer than its right to it. A sweep a second looks for streams whose table has changed or whose
-// credential has expired. All other streams cost two comparisons a sweep, and a request that is answered at once costs
-// nothing.
+// Ends the streamed answers of a key that no longer allows them. A request is checked when it comes, but its stream may
+// outlast its rights. Each second a sweep checks the streams whose table has changed or whose key has expired. Another
+// stream costs two comparisons a sweep, and an answer without a stream costs nothing.
 
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
 
-/** Watches a stream. @param end is called with the refusal that the request would get now */
+/**
+ * Watches a stream.
+ *
+ * @param end is called with the refusal that the request would get now
+ */
 export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;
 
 interface OpenStream {
@@ -15,7 +18,7 @@ interface OpenStream {
   readonly end: (refusal: unknown) => void;
   /** The table that the stream was last checked against. */
   table: unknown;
-  /** The end of its credential, in Unix milliseconds. */
+  /** The end of its key, in Unix milliseconds. */
   expiresAt: number;
 }
 
@@ -23,7 +26,7 @@ interface OpenStream {
  * Milliseconds between two sweeps. A change of the table is live within one second, and its streams end within another.
  */
 const INTERVAL = 1000;
-/** Each check hashes a secret, so other work gets its turn after this many. */
+/** Each check hashes a secret, so the event loop gets its turn after this many. */
 const CHECKS_A_TURN = 200;
 const UNCHECKED = Symbol('unchecked');
 
@@ -43,11 +46,11 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
   function check(stream: OpenStream): void {
     stream.table = credentials.table?.();
     const caller = credentials.identify(stream.exchange.key ?? '');
-    if (caller instanceof Promise) void caller.then((late) => judge(stream, late));
-    else judge(stream, caller);
+    if (caller instanceof Promise) void caller.then((identified) => endIfRefused(stream, identified));
+    else endIfRefused(stream, caller);
   }
 
-  function judge(stream: OpenStream, caller: Caller): void {
+  function endIfRefused(stream: OpenStream, caller: Caller): void {
     try {
       if (caller.kind !== 'row')
         throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');

@@ -10,7 +10,7 @@ import type { Operation } from '../groups/operations.ts';
 import { discardResult } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
 import type { Query } from './body/form.ts';
-import type { RequestAtHand } from './current-exchange.ts';
+import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import { Params, type ParamsParts } from './params.ts';
 
@@ -19,7 +19,7 @@ export interface CallOptions {
   readonly log: Log;
   /** Milliseconds. */
   readonly operationTimeout: number;
-  readonly atHand: RequestAtHand;
+  readonly currentExchange: CurrentExchange;
   readonly params: ParamsParts;
 }
 
@@ -33,7 +33,13 @@ export interface CallSteps {
   callOperation(answer: AnswerWith): Step;
 }
 
-export function createCallSteps({ fail, log, operationTimeout, atHand, params: paramsParts }: CallOptions): CallSteps {
+export function createCallSteps({
+  fail,
+  log,
+  operationTimeout,
+  currentExchange,
+  params: paramsParts,
+}: CallOptions): CallSteps {
   function checkTypes(exchange: Exchange): Outcome {
     const { check } = exchange.choice.operation;
     if (check === undefined) return undefined;
@@ -61,11 +67,11 @@ export function createCallSteps({ fail, log, operationTimeout, atHand, params: p
       // The operation decides how long its data lives.
       exchange.input = undefined;
       const params = new Params(exchange, query as Query, paramsParts, bytes);
-      const result = atHand.follows(operation.method)
-        ? atHand.run(exchange, () => perform(operation, data, params, exchange))
+      const result = currentExchange.isAsynchronous(operation.method)
+        ? currentExchange.run(exchange, () => perform(operation, data, params, exchange))
         : perform(operation, data, params, exchange);
       if (isThenable(result)) {
-        atHand.follow(operation.method);
+        currentExchange.markAsynchronous(operation.method);
         startClock(exchange);
         result.then(
           (value) => answerInTime(exchange, value, answer),
@@ -180,7 +186,9 @@ async function performGuarded(
   if (isReply(reply)) return reply;
   // The author of `return false` wants a refusal, so the request must not pass.
   if (reply !== undefined)
-    throw new TypeError('_before returned what is no Reply: throw an HttpError to refuse, return nothing to go on');
+    throw new TypeError(
+      '_before returned a value that is no Reply: throw an HttpError to refuse, or return nothing to let the request pass',
+    );
   const result = await method.call(controller, data, params);
   const replacement = await after?.call(controller, result, params);
   return replacement === undefined ? result : replacement;

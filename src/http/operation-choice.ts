@@ -1,5 +1,5 @@
-// Which operation of a group a request calls: the reference's choice (4.1) for a group without routes, the strict one
-// for a group with at least one, whose verb operations are among its routes. Pure; the dispatcher calls what is chosen.
+// Chooses the operation of a group for a request: as the reference does (4.1) in a group without routes, strictly in a
+// group with a route. This file calls nothing and reads no request.
 import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, verbsOf } from '../groups/group-routes.ts';
@@ -7,9 +7,9 @@ import type { Group, Operation } from '../groups/operations.ts';
 
 export interface Choice {
   readonly operation: Operation;
-  /** What the segments named in its route are, decoded. */
+  /** The segments that its route names, decoded. */
   readonly path: Readonly<Record<string, string>>;
-  /** It was named by a segment, and not chosen by a route or the verb. */
+  /** A segment of the URL has named the operation, so neither a route nor the verb has chosen it. */
   readonly byName: boolean;
 }
 
@@ -17,7 +17,7 @@ const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
- * @param second names one if that does not: the group in the URL, where a credential's handler serves
+ * @param second a name to try after that: the group of the URL, for a key whose row has a handler
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
 export function chooseOperation(
@@ -42,7 +42,7 @@ export function chooseOperation(
   return { operation, path: NO_PATH, byName: false };
 }
 
-/** No GET changes anything by a name: what is named takes POST alone, and an operation of a verb only that verb. */
+/** Lets a named operation take POST alone, so that no GET changes anything, and a verb operation its verb alone. */
 function chooseStrictly(verb: string, group: Group, slugs: readonly string[], second: string | undefined): Choice {
   const named = postedOperation(group, slugs[0]) ?? postedOperation(group, second);
   if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, byName: true };
@@ -60,7 +60,7 @@ function operationNamed(group: Group, name: string | undefined): Operation | und
   return name === undefined ? undefined : group.operations.get(name);
 }
 
-/** A segment may also decode to the name of a route, and that is no name to call it by. */
+/** The operation that a POST may call by this name. A segment may also decode to the name of a route, which is none. */
 function postedOperation(group: Group, name: string | undefined): Operation | undefined {
   const operation = operationNamed(group, name);
   return group.routes.some((route) => route.name === operation?.name) ? undefined : operation;
@@ -70,7 +70,7 @@ function notAllowed(verbs: readonly string[]): Error {
   return refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: verbs.join(', ') } });
 }
 
-/** The methods of the bare group. OPTIONS is always served: without `Authorization` it is a preflight. */
+/** The verbs of the bare group. OPTIONS is always one of them: without `Authorization` it is a preflight. */
 function allowedVerbs(group: Group): string[] {
   return Array.from(VERB_OPERATIONS)
     .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))

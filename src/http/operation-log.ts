@@ -1,9 +1,9 @@
-// `params.log`: what a controller has to say, as lines of the service's own log that name the request.
+// `params.log`: the messages of a controller, as lines of the service's log that name the request.
 import type { Log, LogFields } from '../base/log.ts';
 import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What the service says of a line is not a controller's to change. */
+/** The fields of a line that only the service sets. */
 const RESERVED: ReadonlySet<string> = new Set([
   'time',
   'level',
@@ -17,11 +17,11 @@ const RESERVED: ReadonlySet<string> = new Set([
 
 export function createOperationLog(log: Log, { requestId: request_id, group, operation }: Exchange): OperationLog {
   const line = (message: string, fields: LogFields | undefined) => ({
-    message: textOf(message),
+    message: messageText(message),
     request_id,
     group,
     operation,
-    ...furtherOf(fields),
+    ...safeFields(fields),
   });
   return {
     info: (message, fields) => log.info('operation-info', line(message, fields)),
@@ -30,8 +30,8 @@ export function createOperationLog(log: Log, { requestId: request_id, group, ope
   };
 }
 
-/** Nothing that is logged may fail the request: an object without a prototype, such as a form, has no text. */
-function textOf(message: unknown): string {
+/** Makes a text of any value and never throws: an object without a prototype, such as a form, has no `toString`. */
+function messageText(message: unknown): string {
   try {
     return typeof message === 'object' && message !== null ? JSON.stringify(message) : String(message);
   } catch {
@@ -39,20 +39,20 @@ function textOf(message: unknown): string {
   }
 }
 
-/** A cycle, a BigInt or a getter that throws costs the fields, and not the line. */
-function furtherOf(fields: LogFields | null | undefined): LogFields {
+/** Drops all fields if one of them has no JSON: a cycle, a BigInt or a getter that throws. The line itself stays. */
+function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
-    const further = Object.fromEntries(
-      Object.entries(fields ?? {}).flatMap(([name, value]) => (RESERVED.has(name) ? [] : [[name, fieldOf(value)]])),
+    const safe = Object.fromEntries(
+      Object.entries(fields ?? {}).flatMap(([name, value]) => (RESERVED.has(name) ? [] : [[name, fieldValue(value)]])),
     );
-    JSON.stringify(further);
-    return further;
+    JSON.stringify(safe);
+    return safe;
   } catch (error) {
-    return { fields_dropped: textOf(error instanceof Error ? error.message : error).split('\n')[0] };
+    return { fields_dropped: messageText(error instanceof Error ? error.message : error).split('\n')[0] };
   }
 }
 
-/** JSON makes `{}` of an error. */
-function fieldOf(value: unknown): unknown {
+/** JSON would make `{}` of an error. */
+function fieldValue(value: unknown): unknown {
   return value instanceof Error ? (value.stack ?? String(value)) : value;
 }

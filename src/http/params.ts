@@ -1,5 +1,5 @@
-// The controller params of one call. The enumerable fields are JSON-safe; all others sit on the prototype, so that an
-// echo or a spread of the params never carries them, and cost nothing to an operation that does not ask.
+// The controller params of one call. The enumerable fields are safe as JSON. All others are on the prototype: no echo
+// or spread of the params copies them, and they cost nothing until an operation reads them.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { ServiceUser } from '../controller/service.ts';
@@ -11,7 +11,7 @@ import { cookiesOf } from './cookies.ts';
 import type { Exchange } from './exchange.ts';
 import { createOperationLog } from './operation-log.ts';
 
-/** What the params of every call lead to. */
+/** The parts of the service that params give access to. */
 export interface ParamsParts {
   readonly log: Log;
   readonly background: BackgroundWork;
@@ -34,7 +34,7 @@ export class Params implements ControllerParams {
   readonly #parts: ParamsParts;
   readonly #bytes: Uint8Array | undefined;
 
-  /** @param bytes of the body; undefined: there is none, or it is a stream */
+  /** @param bytes the inflated body; undefined: there is none, or it is a stream */
   constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
     this.page = exchange.page;
     this.method = exchange.operation;
@@ -74,7 +74,7 @@ export class Params implements ControllerParams {
 
   get lastEventId(): string | undefined {
     const id = this.#exchange.request.headers['last-event-id'];
-    return typeof id === 'string' ? utf8Of(id) : id?.[0];
+    return typeof id === 'string' ? decodeUtf8(id) : id?.[0];
   }
 
   get request(): IncomingMessage {
@@ -94,13 +94,13 @@ export class Params implements ControllerParams {
   }
 }
 
-/** Of a header that is sent in UTF-8, which Node reads byte by byte; what is no UTF-8 stays as it is. */
-function utf8Of(header: string): string {
+/** Decodes a header that was sent in UTF-8, which Node reads as Latin-1. A value that is no UTF-8 stays as it is. */
+function decodeUtf8(header: string): string {
   const text = Buffer.from(header, 'latin1').toString();
   return text.includes('\ufffd') ? header : text;
 }
 
-/** The client's: of the connection, or what trusted proxies say. */
+/** The address of the client, by the connection or by trusted proxies. */
 export function addressOf({ request }: Exchange, proxies: TrustedProxies): string {
   const forwarded = request.headers['x-forwarded-for'];
   return clientAddress(

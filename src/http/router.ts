@@ -1,18 +1,18 @@
-// Matches a path with the ordered routes, by comparing decoded segments: no pattern ever becomes a regular expression.
-// It also refuses a table in which a row can never be reached.
+// Matches a path with the ordered rows of routes.ts, by comparing decoded segments. No row becomes a regular
+// expression, and a table with a row that no request can reach is refused.
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
-/** All that the path alone decides; the method picks the row (decisions 1.2: no fit falls on to the next one). */
+/** The rows that a path fits. The method then picks the first row that takes it (decisions 1.2). */
 export interface ResolvedPath {
   readonly path: TargetPath;
-  /** The rows whose pattern fits, in order. */
+  /** In the order of the table. */
   readonly matches: readonly RouteMatch[];
 }
 
 export interface RouteMatch {
   readonly route: Route;
-  /** What the row's pattern captured or left over: the handler group, '' when there is none. */
+  /** The handler group that the path names, or the path below `/api` of an explicit row; '' for `/api` alone. */
   readonly page: string;
   /** All segments after the page. */
   readonly slugs: readonly string[];
@@ -23,12 +23,9 @@ export interface Router {
   resolve(rawPath: string): ResolvedPath;
 }
 
-/**
- * Paths whose resolution is kept, and the characters of one. A flood of made-up paths costs the kept ones a new
- * resolution, and
- * 4 MB at most: one character of path is 30 bytes of segments and slugs in the worst case.
- */
+/** The number of paths whose resolution is kept. After a flood of made-up paths, the usual paths are resolved again. */
 export const KEPT_PATHS = 1000;
+/** Characters. One character takes 30 bytes of segments and slugs in the worst case, so all paths take 4 MB at most. */
 export const LONGEST_KEPT_PATH = 128;
 
 /**
@@ -39,25 +36,26 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
   const depth = basePath.split('/').length - 1;
   const patterns = routes.map((route) => parsePattern(route, routes));
   checkReachable(patterns);
-  const kept = new Map<string, ResolvedPath>();
+  const resolvedPaths = new Map<string, ResolvedPath>();
   return {
     resolve(rawPath) {
-      const known = kept.get(rawPath);
-      if (known !== undefined) return known;
+      const resolvedBefore = resolvedPaths.get(rawPath);
+      if (resolvedBefore !== undefined) return resolvedBefore;
       const isKept = rawPath.length <= LONGEST_KEPT_PATH;
-      // A text that is cut out of another keeps the whole of it: here a query, which may have 16 KiB.
+      // V8 keeps the whole text that a slice was cut from. Here that is a target with a query of up to 16 KiB, so the
+      // path is copied.
       const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
-      const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((found) => found !== undefined);
+      const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((fit) => fit !== undefined);
       const resolved = { path, matches };
       if (!isKept) return resolved;
-      if (kept.size >= KEPT_PATHS) kept.delete(kept.keys().next().value as string);
-      kept.set(path.raw, resolved);
+      if (resolvedPaths.size >= KEPT_PATHS) resolvedPaths.delete(resolvedPaths.keys().next().value as string);
+      resolvedPaths.set(path.raw, resolved);
       return resolved;
     },
   };
 }
 
-/** The row that serves the method: the first of those whose pattern fits. */
+/** Returns the first fitting row that takes the method. */
 export function firstFit(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
   for (const match of matches) {
     if (takesMethod(match.route, method)) return match;
@@ -73,7 +71,7 @@ interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
   readonly tail: 'none' | 'page' | 'params';
-  /** A slash at the end means nothing (decisions 1.3), except where both spellings are rows: `/api` and `/api/`. */
+  /** A slash at the end has no meaning (decisions 1.3), except where both spellings are rows: `/api` and `/api/`. */
   readonly slash: boolean | 'either';
 }
 
@@ -82,10 +80,10 @@ function parsePattern(route: Route, routes: readonly Route[]): Pattern {
   const last = segments.at(-1);
   const tail = last === '{params}' ? 'params' : last === '{page}' ? 'page' : 'none';
   const literals = tail === 'none' ? segments : segments.slice(0, -1);
-  const odd = literals.find((literal) => /[{}%]/.test(literal));
-  if (odd !== undefined)
+  const invalid = literals.find((literal) => /[{}%]/.test(literal));
+  if (invalid !== undefined)
     throw new Error(
-      `route ${describe(route)}: ${odd} is not a literal segment; only the last may be {page} or {params}`,
+      `route ${describe(route)}: ${invalid} is not a literal segment; only the last may be {page} or {params}`,
     );
   const hasSlash = route.path.endsWith('/');
   const other = hasSlash ? route.path.slice(0, -1) : `${route.path}/`;
@@ -120,12 +118,12 @@ function checkReachable(patterns: readonly Pattern[]): void {
           : undefined;
     if (swallower === undefined) return;
     throw new Error(
-      `route ${describe(below.route)} can never be reached: ${describe(swallower.route)} stands above it and takes all of its requests`,
+      `route ${describe(below.route)} can never be reached: ${describe(swallower.route)} is above it and takes all of its requests`,
     );
   });
 }
 
-/** Whether every path that `below` fits is one that `above` fits too. */
+/** Whether `above` fits every path that `below` fits. */
 function coversPath(above: Pattern, below: Pattern): boolean {
   if (above.literals.length > below.literals.length) return false;
   if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;

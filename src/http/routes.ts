@@ -1,12 +1,12 @@
-// The ordered array of routes: first fit wins, explicit rows above, the gateway's three below. A row that a row above
-// it swallows stops the start (router.ts). Rows are written for the default of BASE_PATH.
+// The ordered rows of routes: the first fit wins. Explicit rows come first, the three rows of the gateway last. The
+// service does not start with a row whose requests all go to a row above it (router.ts). Rows are written for the default of BASE_PATH.
 
-/** What a row leads to; app.ts holds the function for each name. */
+/** The destination of a row; app.ts has the steps of each. */
 export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register' | 'docs.openapi' | 'docs.page';
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
-  /** `{page}` is one segment and names the handler group; `{params}`, at the end, is all that is left, one at least. */
+  /** `{page}` is one segment, which names the handler group. `{params}` at the end is one or more segments. */
   readonly path: string;
   readonly target: RouteTarget;
 }

@@ -1,24 +1,24 @@
-// Request target → path segments and query text. The only percent-decoding of a path in the whole program: whatever
-// decides later (a route, a group, a credential) decides on these segments and never on the text of the URL.
+// Request target → path segments and query text. No other code decodes the percent signs of a path. Rows, groups and
+// rights are all decided by these segments, and never by the text of the URL.
 import { refusal } from '../base/errors.ts';
 
 export interface TargetPath {
-  /** As sent, without the query: for the log. */
+  /** The path as sent, without the query, for the log. */
   readonly raw: string;
-  /** Decoded, without the empty ones. */
+  /** The decoded segments that are not empty. */
   readonly segments: readonly string[];
   /** The path ended in a slash (the reference has a route for `/api/` of its own). */
   readonly trailingSlash: boolean;
 }
 
-/** Where the path ends: at the query, or at the end. */
+/** The index at which the path ends. */
 export function pathEnd(target: string): number {
   const mark = target.indexOf('?');
   return mark < 0 ? target.length : mark;
 }
 
 /**
- * Origin form, or absolute form served by its path (RFC 9112, 3.2.2), whose authority is not looked at.
+ * Parses the path of a target in origin form, or in absolute form (RFC 9112, 3.2.2), whose authority is ignored.
  *
  * @param raw the target without its query
  * @throws HttpError MALFORMED_PATH
@@ -34,17 +34,17 @@ export function parsePath(raw: string): TargetPath {
 }
 
 /**
- * The query text of a target, as sent.
+ * Returns the query of a target as sent, if its bytes are valid.
  *
- * @param from where it begins
+ * @param from the index at which the query begins
  * @throws HttpError MALFORMED_PATH
  */
-export function checkQuery(target: string, from: number): string {
+export function readQuery(target: string, from: number): string {
   checkBytes(target, from);
   return target.slice(from);
 }
 
-/** Refuses what no valid target holds: a byte outside of visible ASCII (RFC 3986, 2), and `#`, which never travels. */
+/** Refuses `#`, and each byte outside of visible ASCII (RFC 3986, 2). */
 function checkBytes(target: string, from: number): void {
   for (let i = from; i < target.length; i++) {
     const byte = target.charCodeAt(i);

@@ -16,7 +16,7 @@ import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 export interface RunningParts {
   readonly app: Drainable & {
     /** Answers with 500 the request whose operation threw outside of its promise. */
-    failRequestAtHand(thrown: unknown): void;
+    failCurrentRequest(thrown: unknown): void;
   };
   readonly groups: {
     loadAll(options: {
@@ -96,7 +96,7 @@ export async function runWorker({
       log.error('uncaught-exception', { origin, ...placeIn(described.stack), ...described });
     }
     send({ kind: 'faulty' });
-    parts?.app.failRequestAtHand(error);
+    parts?.app.failCurrentRequest(error);
   });
   // Without this flag node:cluster exits on 'disconnect' at once, and requests under way are lost.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;

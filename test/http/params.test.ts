@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { clientAddress, trustedProxies } from '../../src/http/address.ts';
+import { clientAddress, parseTrustedProxies } from '../../src/http/address.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
@@ -188,7 +188,7 @@ describe('params.waitUntil', () => {
 });
 
 describe('params.address', () => {
-  const proxies = trustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7']);
+  const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7']);
   const rows: [name: string, peer: string | undefined, forwarded: string | undefined, address: string][] = [
     ['no proxy', '203.0.113.5', undefined, '203.0.113.5'],
     ['a client that makes it up', '203.0.113.5', '1.1.1.1', '203.0.113.5'],

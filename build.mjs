@@ -1,10 +1,10 @@
-// Makes dist: a few files for the supervisor, one for a worker, and a file a command. A worker loads 1 file
-// instead of 65, and starting one is most of what a start and a changed controller cost (docs/PERFORMANCE.md has the
-// figures). Nothing is minified: a stack still names what stands in src, and the maps beside the files lead there.
+// Builds dist: a few files for the supervisor, one for a worker, and one for each command. A worker then loads 1 file
+// instead of 65. Starting workers takes most of the time of a start and of a reload (docs/PERFORMANCE.md has figures).
+// Nothing is minified, so stack traces have the names of src, and source maps lead there.
 //
 //   node build.mjs               builds
-//   node build.mjs --separate    each file of src becomes one of dist, as coverage needs it: c8 cannot tell the sources of one file apart
-//   node build.mjs --if-stale    builds only when dist is not what src would give: a machine that serves needs no tools
+//   node build.mjs --separate    makes one file of each source file, because c8 cannot separate the coverage of a bundle
+//   node build.mjs --if-stale    builds only if src has changed since the last build, so that a server needs no tools
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { dirname, join } from 'node:path';
 
 const root = import.meta.dirname;
 const dist = join(root, 'dist');
-/** What dist was made of, and how. */
+/** Records the kind of the last build, and a hash of its sources. */
 const STAMP = join(dist, '.built.json');
 const ENTRIES = ['server', 'worker', 'cli', 'controller', 'client', 'testing'];
-/** What a user of the package imports: these have types. */
+/** The entries that users of the package import, and that have types. */
 const TYPED = ['controller', 'client', 'testing'];
 
 if (process.argv[1] === import.meta.filename) await main(process.argv.slice(2));
@@ -27,7 +27,7 @@ async function main(flags) {
   const isCurrent = isDistCurrent();
   if (flags.includes('--if-stale') && isCurrent && (readStamp()?.kind === kind || !hasTools())) return;
   if (!hasTools()) {
-    const state = isCurrent ? '' : `; dist is ${readStamp() === undefined ? 'not there' : 'older than src'}`;
+    const state = isCurrent ? '' : `; dist is ${readStamp() === undefined ? 'missing' : 'older than src'}`;
     process.stderr.write(`Cannot build: esbuild and typescript are not installed${state}. Run: npm ci\n`);
     process.exitCode = 1;
     return;
@@ -42,7 +42,7 @@ async function main(flags) {
 
 async function bundle() {
   const { build } = await import('esbuild');
-  // One after the other: together, what the commands share with the server would cut the server into many small files.
+  // Each entry is built alone. Built together, code shared with the commands would split the server into many files.
   for (const entry of ENTRIES) {
     await build({
       absWorkingDir: root,
@@ -50,9 +50,9 @@ async function bundle() {
       outdir: 'dist',
       bundle: true,
       splitting: true,
-      // A package is not ours: `tsx` stays where its user has installed it.
+      // Packages are not bundled: a user installs `tsx`.
       packages: 'external',
-      // Its errors are those that a test has imported from gatefold/client.
+      // The test kit must throw the error classes that a test imports from gatefold/client.
       plugins: entry === 'testing' ? [leaveOut(/\/client\.ts$/, './client.js')] : [],
       platform: 'node',
       format: 'esm',
@@ -66,7 +66,7 @@ async function bundle() {
 }
 
 /**
- * A file of dist that another one imports and does not contain.
+ * Makes a bundle import a file of dist instead of containing it.
  *
  * @param {RegExp} filter
  * @param {string} path
@@ -76,7 +76,7 @@ function leaveOut(filter, path) {
   return { name: 'leave-out', setup: ({ onResolve }) => onResolve({ filter }, () => ({ path, external: true })) };
 }
 
-/** The page at /api/docs, in one file: its style and its script where page.html has a place for them. */
+/** Builds the page at /api/docs as one file: inserts style and script into page.html. */
 async function docsPage() {
   const { build } = await import('esbuild');
   const folder = join(root, 'src/docs/page');
@@ -99,7 +99,7 @@ async function docsPage() {
   return page;
 }
 
-/** Whether dist is what a build would give now. By content: a checkout or a copy gives files any time of change. */
+/** Returns whether dist was built from the current sources. Compares contents, because a checkout changes file times. */
 export function isDistCurrent() {
   return readStamp()?.sources === hashSources();
 }
@@ -143,23 +143,23 @@ function hasTools() {
 }
 
 /**
- * tsc writes the types of every file that it reads; most of them no user of the package can reach.
+ * Removes the types that no entry reaches. tsc writes types for every file that it reads.
  *
  * @param {string[]} entries
  */
 function keepTypesOf(entries) {
   const reached = new Set(entries.map((entry) => join(dist, `${entry}.d.ts`)));
   for (const file of reached) {
-    // tsc leaves the `.ts` of an import as it is, and not every tool that reads types takes it.
+    // tsc keeps `.ts` in an import, which some tools that read types do not accept.
     const text = readFileSync(file, 'utf8').replace(/(from '\.[^']+)\.ts'/g, "$1.js'");
     writeFileSync(file, text);
     for (const [, specifier] of text.matchAll(/from '(\.[^']+)\.js'/g))
       reached.add(join(dirname(file), `${specifier}.d.ts`));
   }
-  const made = readdirSync(dist, { recursive: true, withFileTypes: true });
-  for (const { name, parentPath } of made)
+  const built = readdirSync(dist, { recursive: true, withFileTypes: true });
+  for (const { name, parentPath } of built)
     if (name.endsWith('.d.ts') && !reached.has(join(parentPath, name))) rmSync(join(parentPath, name));
-  for (const entry of made.filter((entry) => entry.isDirectory()).reverse())
+  for (const entry of built.filter((entry) => entry.isDirectory()).reverse())
     if (readdirSync(join(entry.parentPath, entry.name)).length === 0)
       rmSync(join(entry.parentPath, entry.name), { recursive: true });
 }
@@ -170,6 +170,6 @@ function tsc(config) {
     .resolve('typescript/package.json')
     .replace(/package\.json$/, 'bin/tsc');
   const { status } = spawnSync(process.execPath, [program, '-p', config], { stdio: 'inherit', cwd: root });
-  // It has said why.
+  // tsc has printed its errors.
   if (status !== 0) process.exit(1);
 }

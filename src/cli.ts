@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The `gatefold` command: the process's own words, streams and environment in, an exit code out. It only wires; what a
-// command does is cli/, one file each.
+// The entry of the `gatefold` command. It passes arguments, streams and environment of the process to cli/, where each
+// command has a file, and sets the exit code.
 import { INSPECTION } from './cli/command.ts';
 import { runGatefold } from './cli/commands.ts';
 

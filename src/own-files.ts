@@ -1,22 +1,22 @@
-// Where this project's own files are: the source files as they stand, or what `npm run build` made of them. It stays at
-// the top of src, because the build puts everything into files at the top of dist, and what it asks must be true in
-// both.
+// Finds the files of Gatefold itself: src, or the dist that `npm run build` makes of it. This file must stay at the top
+// of src, because the build puts all its output at the top of dist, and relative paths must be true in both.
 import { readFileSync } from 'node:fs';
 import { dirname, extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
 
+/** Returns whether a file belongs to Gatefold, and not to a controller or a package. */
 export function isOwnFile(path: string): boolean {
   return path.startsWith(OWN_FOLDER);
 }
 
-/** The path of an entry, to be run in a process of its own or imported. */
+/** Returns the path of an entry, which can be imported or run in a new process. */
 export function entryPath(name: 'server' | 'worker' | 'cli'): string {
   return `${OWN_FOLDER}${name}${extname(import.meta.url)}`;
 }
 
-/** The package: the checkout, or what npm has installed. */
+/** Returns the folder of the package: the checkout, or the installed package. */
 export function packagePath(): string {
   return dirname(OWN_FOLDER);
 }
@@ -26,7 +26,7 @@ export function version(): string {
   return manifest.version;
 }
 
-/** The page at /api/docs, as the build has put it together; where the source runs as it stands, too. */
+/** Reads the page at /api/docs. Only the build makes it, so it comes from dist also when src runs. */
 export function readDocsPage(): string {
   return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
 }

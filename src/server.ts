@@ -1,6 +1,5 @@
-// The entry of the service, and the supervisor's process. It only wires. A worker's entry is worker.ts: a process loads
-// no more than its own half, because the memory of both is paid by everyone who runs this.
-
+// The entry of the service, in the supervisor's process. It only connects the parts. The entry of a worker is worker.ts.
+// Each of the two loads only what it needs, which saves memory in every process.
 import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
@@ -43,7 +42,7 @@ async function createOperations({ settings, log, sink }: ProcessBasics): Promise
   return createOperationsServer({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
 }
 
-/** For people who watch: on a terminal, while they write controllers. */
+/** Creates the list of routes on the terminal, for development. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');

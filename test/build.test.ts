@@ -39,7 +39,7 @@ test('build.mjs without its tools: a dist that is current is left as it is, any 
   });
   assert.ok(existsSync(join(copy, 'dist', 'server.js')));
   rmSync(join(copy, 'dist'), { recursive: true });
-  assert.deepEqual(build('--if-stale'), { status: 1, output: refusal.replace('. Run', '; dist is not there. Run') });
+  assert.deepEqual(build('--if-stale'), { status: 1, output: refusal.replace('. Run', '; dist is missing. Run') });
 });
 
 test('package.json: what runs before the service builds nothing that is there', () => {

@@ -1,5 +1,5 @@
-// Prints the routes of `npm run dev` on a terminal: all of them at the start, and at each change those that were added or
-// removed. The supervisor passes the groups, and the URLs are those of `gatefold routes`.
+// Prints the routes of `npm run dev` on a terminal: all of them at the start, and at each change those that were added
+// or removed. The supervisor passes the groups, and the URLs are those of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';

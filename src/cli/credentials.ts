@@ -26,8 +26,8 @@ const ISSUE: Command = {
     '--expires WHEN         A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
     '--groups LIST          The handler groups it may call by their URLs, with commas, or *',
     '--handler GROUP        Instead of --groups: the one group that answers all its calls; default: Sdk',
-    '--scopes LIST          What it has leave for, with commas: orders:read,orders:write; controllers see it',
-    '--limit RATE           How often it may call: 100/s, "5000/h burst 200"; default: as often as it likes',
+    '--scopes LIST          Its permissions, with commas: orders:read,orders:write; controllers see them',
+    '--limit RATE           How often it may call: 100/s, "5000/h burst 200"; default: no limit',
     '--description TEXT     A note; controllers see it',
   ],
   options: {
@@ -60,7 +60,7 @@ const ROTATE: Command = {
   name: 'credentials rotate',
   usage: 'ID [--overlap 7d]',
   about: 'Make a new secret under the same id and print its token, this once',
-  help: ['--overlap SPAN         How long the old secret stays good (30m, 12h, 7d); default: it ends at once'],
+  help: ['--overlap SPAN         How long the old secret stays valid (30m, 12h, 7d); default: it ends at once'],
   options: { overlap: { type: 'string' } },
   operands: ['ID'],
   reads: ['dataDir'],
@@ -138,7 +138,7 @@ async function rotate({ options, operands: [id = ''], settings: { dataDir }, now
   const overlap = parseOverlap(options.overlap);
   const { token, name, previousUntil } = await updateTable(dataDir, (table) => rotateRow(table, id, overlap, now));
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
-  const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is good until ${until}`;
+  const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is valid until ${until}`;
   return {
     json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
     text: `Rotated ${id} (${shorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,

@@ -1,5 +1,5 @@
-// `gatefold doctor`: reports everything that is wrong or will soon be, one line each, in the order in which a start would
-// fail. No line has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor`: reports everything that is wrong or will soon be, one line each, in the order in which a start
+// would fail. No line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';

@@ -1,5 +1,5 @@
-// `gatefold explain VERB PATH`: which row, which group and which operation would answer, or why none does. The verdict
-// is the app's own (ask-app.ts); this file puts it into words, for people and as JSON.
+// `gatefold explain VERB PATH`: reports the route, the group and the operation that would answer a request, or why none
+// does. The server's own app decides (ask-app.ts); this file describes its verdict for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
@@ -15,12 +15,11 @@ import { brokenPlace, contractText, routesOf } from './routes.ts';
 export const command: Command = {
   name: 'explain',
   usage: 'VERB PATH [--authorization foreign|ID|VALUE] [--data JSON]',
-  about:
-    'Say which row, which group and which operation would answer a request, or exactly why none does; nothing is called',
+  about: 'Report which route, group and operation would answer a request, or why none does; nothing is called',
   help: [
-    '--authorization WHAT   As if with an Authorization header: foreign, one that no credential matches; the id of a credential;',
+    '--authorization WHAT   Assume an Authorization header: foreign, one that matches no credential; the id of a credential;',
     '                       or the value of the header, such as "Token abc", but no token of Gatefold',
-    '--data JSON            As if with this body: says what is wrong with it',
+    '--data JSON            Assume this body, and report what is wrong with it',
   ],
   options: { authorization: { type: 'string' }, data: { type: 'string' } },
   operands: ['VERB', 'PATH'],
@@ -38,23 +37,23 @@ async function run({ operands: [verb = '', target = ''], options, settings, io, 
 }
 
 function parseQuestion(verb: string, target: string, { authorization, data }: Call['options'], now: number): Question {
-  const upper = verb.toUpperCase();
-  if (!METHODS.includes(upper)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
-  // In a request line these would end it.
+  const method = verb.toUpperCase();
+  if (!METHODS.includes(method)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
+  // In a request line, each of these characters ends the target.
   if (target === '' || /[\0-\x20\x7f]/.test(target))
     throw new UsageError('PATH: it is empty, or has a space or a control character');
   if (authorization !== undefined && /^(?:gf[ks]_|bearer )/i.test(authorization)) {
     throw new UsageError(
-      '--authorization: that is a token; give the id of its row, or foreign if no row has it, so that the token stays secret',
+      '--authorization: the value is a token; give its credential id, or foreign if it has none, so that the token stays secret',
     );
   }
   if (authorization?.trim() === '') throw new UsageError('--authorization: the value is missing');
   if (authorization !== undefined && /[\0-\x1f\x7f]/.test(authorization))
     throw new UsageError('--authorization: it has a control character');
-  return { verb: upper, target, now, authorization: authorization?.trim(), data };
+  return { verb: method, target, now, authorization: authorization?.trim(), data };
 }
 
-export interface Explained {
+export interface ExplainedRequest {
   readonly question: Question;
   readonly verdict: Verdict;
   readonly inspection: Pick<Inspection, 'groups' | 'providers'>;
@@ -63,18 +62,18 @@ export interface Explained {
   readonly cwd: string;
 }
 
-export function describeVerdict(explained: Explained, ink: Ink): Answer {
+export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   const { question, verdict, inspection, cwd } = explained;
   const { route, called, status, errorCode, errors } = verdict;
   const group = inspection.groups.find(
     (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')),
   );
   const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
-  // A request that a check refuses has found its operation.
+  // A check refuses the data of a request only after its operation is chosen.
   const operation = called || errors !== undefined ? (explicit ?? verdict.operation) : undefined;
   const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';
   const contract = group?.operations.find(({ name }) => name === verdict.operation)?.contract;
-  const because = [...whyNot(explained, group), ...remarks(explained, group)];
+  const because = [...refusalReasons(explained, group), ...notesOn(explained, group)];
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
   if (outcome !== 'preflight') {
     if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
@@ -133,7 +132,7 @@ function operationText({ operation, slugs, page, handler }: Verdict): string {
   return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
 }
 
-function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup | undefined): string[] {
+function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
   const { errorCode, errors, reason, sought = '' } = verdict;
   if (errors !== undefined)
     return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
@@ -144,32 +143,32 @@ function whyNot({ verdict, inspection, dir, cwd }: Explained, group: LoadedGroup
     return [`the routes of ${group.group} are ${below.map(({ name }) => name).join(', ')}`];
   }
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND')
-    return whyNoGroup(sought, inspection.groups, dir, cwd);
+    return missingGroupReasons(sought, inspection.groups, dir, cwd);
   return reason === undefined ? [] : [reason];
 }
 
-function whyNoGroup(page: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
+function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
   if (page === '') return ['the path names no group'];
   const name = groupNameOf(page);
   if (name === undefined)
     return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
   const twin = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
-  const near = findLookAlikes(dir).filter(({ group }) => group === name);
+  const lookAlikes = findLookAlikes(dir).filter(({ group }) => group === name);
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
     ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${pageOf(twin)}`]),
-    ...near.map(({ file, reason }) => `${file} is no controller: ${reason}`),
+    ...lookAlikes.map(({ file, reason }) => `${file} is not a controller: ${reason}`),
   ];
 }
 
-function remarks({ question, verdict, inspection }: Explained, group: LoadedGroup | undefined): string[] {
+function notesOn({ question, verdict, inspection }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
   const { slugs, operation, passed, called, status, application, handler, route } = verdict;
   const [slug] = slugs;
-  const notes = passed.map((row) => `the row ${rowText(row)} fits the path and does not take ${question.verb}`);
+  const notes = passed.map((row) => `route ${rowText(row)} matches the path but not the method ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
     const hidden = group.unexposed.find(({ name }) => name === slug);
     const routes = routesOf(group);
-    if (hidden !== undefined) notes.push(`${slug} is no operation: ${hidden.reason}`);
+    if (hidden !== undefined) notes.push(`${slug} is not an operation: ${hidden.reason}`);
     else if (VERB_OPERATIONS.has(slug) && routes.some(({ name }) => name === slug))
       notes.push(`'${slug}' is the route of the bare group, and no segment calls it`);
     else if (routes.length === 0)
@@ -183,7 +182,7 @@ function remarks({ question, verdict, inspection }: Explained, group: LoadedGrou
     notes.push('no identity provider is configured, so it answers 503');
   }
   if (verdict.isHeaderValue)
-    notes.push('no credential has this id, so --authorization is taken for the value of the header');
+    notes.push('no credential has this id, so --authorization is used as the value of the header');
   if (!called && status === 200 && question.target !== '*')
     notes.push('an OPTIONS without Authorization is a preflight');
   return notes;

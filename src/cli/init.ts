@@ -1,5 +1,5 @@
-// `gatefold init [FOLDER]`: a project of one's own, which is examples/smallest under another name. It makes files that
-// were not there and touches no other.
+// `gatefold init [FOLDER]`: creates a project from examples/smallest, under the name of its folder. Existing files are
+// never changed.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
@@ -13,8 +13,11 @@ import { type Answer, type Call, type Command, Refused } from './command.ts';
 export const command: Command = {
   name: 'init',
   usage: '[FOLDER]',
-  about: 'Make a project: a package.json, a typed controller, its test; nothing that is there is overwritten',
-  help: ['--docker               a Dockerfile, too', '--systemd              a systemd unit for it in /opt/NAME, too'],
+  about: 'Make a project: a package.json, a typed controller, its test; existing files are kept',
+  help: [
+    '--docker               Also make a Dockerfile',
+    '--systemd              Also make a systemd unit for /opt/NAME',
+  ],
   options: { docker: { type: 'boolean' }, systemd: { type: 'boolean' } },
   operands: ['[FOLDER]'],
   run,
@@ -32,13 +35,13 @@ interface Manifest {
 const EXAMPLE = 'examples/smallest';
 const COPIED = ['tsconfig.json', 'controllers/HelloController.ts', 'test/hello.test.ts'];
 
-async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer> {
-  const folder = resolve(io.cwd, given);
+async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {
+  const folder = resolve(io.cwd, operand);
   const name = nameOf(folder);
   const manifest = manifestOf(name, folder);
-  const own = manifest.dependencies.gatefold ?? '';
-  // `docker build` sees nothing outside of the folder: a gatefold from elsewhere on this disk is packed into it.
-  const packed = flags.has('docker') && own.startsWith('file:') ? own.slice('file:'.length) : undefined;
+  const specifier = manifest.dependencies.gatefold ?? '';
+  // `docker build` reads only this folder, so a gatefold from elsewhere on this disk is packed into it.
+  const packed = flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
@@ -48,22 +51,22 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
   const made: string[] = [];
-  const left: string[] = [];
-  for (const [path, text] of files) (makeFile(join(folder, path), text) ? made : left).push(path);
-  const missing = left.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
+  const existing: string[] = [];
+  for (const [path, text] of files) (makeFile(join(folder, path), text) ? made : existing).push(path);
+  const missing = existing.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
   const next = [
-    ...(folder === io.cwd ? [] : [`cd ${quoted(given)}`]),
+    ...(folder === io.cwd ? [] : [`cd ${quoted(operand)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
     packed === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quoted(packed)})`,
     'npm run dev',
   ];
   return {
-    json: { folder, made, left, next },
+    json: { folder, made, left: existing, next },
     text: [
-      ...made.map((path) => `Made ${join(given, path)}`),
-      ...left.map((path) => `Left ${join(given, path)} as it is`),
+      ...made.map((path) => `Made ${join(operand, path)}`),
+      ...existing.map((path) => `Kept ${join(operand, path)}`),
       '',
-      missing.length === 0 ? 'Next:' : 'Next, the first line for what your package.json lacks:',
+      missing.length === 0 ? 'Next:' : 'Next (the line with npm pkg set adds what your package.json lacks):',
       ...next.map((line) => `  ${line}`),
     ]
       .map(plain)
@@ -71,7 +74,7 @@ async function run({ operands: [given = '.'], flags, io }: Call): Promise<Answer
   };
 }
 
-/** What npm takes for the name of a package. */
+/** Returns the folder's name with the characters that npm allows in the name of a package. */
 function nameOf(folder: string): string {
   const name = basename(folder)
     .toLowerCase()
@@ -84,7 +87,7 @@ function manifestOf(name: string, folder: string): Manifest {
   const manifest: Manifest = { ...JSON.parse(readOwn(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = ownSpecifier(folder);
   if (typescriptSupport() !== 'node') {
-    // This Node strips no types.
+    // This Node does not run TypeScript by itself.
     const { devDependencies } = JSON.parse(readOwn('package.json')) as { devDependencies: Record<string, string> };
     manifest.dependencies.tsx = devDependencies.tsx as string;
     manifest.scripts.test = 'node --import tsx --test test/*.test.ts';
@@ -94,8 +97,8 @@ function manifestOf(name: string, folder: string): Manifest {
 }
 
 /**
- * Where the new project gets this very gatefold from: the checkout that runs, the tarball it was installed from, or the
- * registry.
+ * Returns the specifier with which the new project installs the running gatefold: its checkout, the tarball it was
+ * installed from, or its version in the registry.
  */
 function ownSpecifier(folder: string): string {
   const own = packagePath();
@@ -107,12 +110,12 @@ function ownSpecifier(folder: string): string {
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
     if (resolved?.startsWith('file:')) return `file:${resolve(modules, '..', resolved.slice('file:'.length))}`;
   } catch {
-    // Installed by something else than npm.
+    // Another tool than npm has installed it.
   }
   return `^${version}`;
 }
 
-/** False when there is one already. */
+/** Creates a file. Returns false where it exists already. */
 function makeFile(path: string, text: string): boolean {
   try {
     makeFolder(dirname(path));
@@ -124,32 +127,33 @@ function makeFile(path: string, text: string): boolean {
   }
 }
 
-/** What `npm pkg set` takes, of what the project needs and this package.json does not say. */
+/** Returns the operands of `npm pkg set` that add what the project needs and this package.json lacks. */
 function missingIn(path: string, wanted: Manifest): string[] {
-  let found: Record<string, unknown>;
+  let existing: Record<string, unknown>;
   try {
-    found = Object(JSON.parse(readSource(path)));
+    existing = Object(JSON.parse(readSource(path)));
   } catch (error) {
     throw new Refused(
       `Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`,
     );
   }
   const { type, scripts, dependencies, devDependencies } = wanted;
-  const isThere = (name: string) => name in Object(found.dependencies) || name in Object(found.devDependencies);
+  const isInstalled = (name: string) =>
+    name in Object(existing.dependencies) || name in Object(existing.devDependencies);
   const packages = (field: string, versions: Record<string, string>) =>
-    Object.entries(versions).flatMap(([name, version]) => (isThere(name) ? [] : [`${field}.${name}=${version}`]));
+    Object.entries(versions).flatMap(([name, version]) => (isInstalled(name) ? [] : [`${field}.${name}=${version}`]));
   return [
-    ...(found.type === type ? [] : [`type=${type}`]),
+    ...(existing.type === type ? [] : [`type=${type}`]),
     ...Object.entries(scripts).flatMap(([name, text]) =>
-      isScriptOfNobody(Object(found.scripts)[name]) ? [`scripts.${name}=${text}`] : [],
+      isUnsetScript(Object(existing.scripts)[name]) ? [`scripts.${name}=${text}`] : [],
     ),
     ...packages('dependencies', dependencies),
     ...packages('devDependencies', devDependencies),
   ];
 }
 
-/** `npm init` writes a test script that only fails. */
-function isScriptOfNobody(script: unknown): boolean {
+/** Detects a missing script, or the test script of `npm init`, which always fails. */
+function isUnsetScript(script: unknown): boolean {
   return script === undefined || String(script).includes('no test specified');
 }
 
@@ -166,7 +170,7 @@ WORKDIR /app
 COPY package.json package-lock.json ${isPacked ? 'gatefold-*.tgz ' : ''}./
 RUN npm ci --omit=dev
 COPY controllers/ controllers/
-# The tables of credentials are mounted at /app/data, never part of an image.
+# The tables of credentials are mounted at /app/data. They are never part of an image.
 RUN mkdir data
 ENV NODE_ENV=production
 USER 1000:1000
@@ -174,7 +178,7 @@ EXPOSE 3000
 CMD ["node_modules/.bin/gatefold", "serve"]
 `;
 
-/** The unit of the package, for a project in /opt. */
+/** Returns the package's systemd unit, adapted to a project in /opt. */
 function unitOf(name: string): string {
   return readOwn('deploy/gatefold.service')
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)

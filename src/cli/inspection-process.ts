@@ -1,5 +1,5 @@
-// The process that inspection.ts forks: it loads the folder with the server's own loader, lists every operation,
-// answers one question about a request if there is one, and ends.
+// The process that inspection.ts forks. It loads the folder with the server's own loader, lists every operation, and
+// answers one question about a request if the job has one. Then it ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { outlineOf } from '../contract/outline.ts';
@@ -17,7 +17,7 @@ const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {
 
 export function runInspection(): void {
   const faults: Promise<{ reason: string; at?: string }>[] = [];
-  // As in a worker: what is thrown outside of a request ends nothing.
+  // As in a worker, an error outside of a request does not end the process.
   process.on('uncaughtException', (error) => faults.push(describeLoadError(error, '')));
   process.once('disconnect', () => process.exit(1));
   process.once('message', async (job: Job) => {
@@ -32,7 +32,7 @@ export function runInspection(): void {
       end({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
     }
   });
-  tell({ kind: 'ready' });
+  send({ kind: 'ready' });
 }
 
 async function inspect({
@@ -44,8 +44,8 @@ async function inspect({
 }: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
   const groups = createGroups({ dir, log, loadTimeout });
-  const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => tell({ kind: 'loading', file }) });
-  tell({ kind: 'loaded' });
+  const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
+  send({ kind: 'loaded' });
   const listed = loads.map((load): LoadedGroup => {
     const { at, ...withoutPlace } = load;
     const group = load.ok ? (groups.find(load.group) as Group) : undefined;
@@ -59,7 +59,7 @@ async function inspect({
   };
 }
 
-/** Where the author has something to mend: not in our code, and without the query of a further attempt. */
+/** Returns the place of a mistake, without the query of a retried import. Places in Gatefold's code are hidden. */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
@@ -75,9 +75,9 @@ function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | '
   };
 }
 
-/** How many identity providers are configured; undefined where their file cannot be read, which the doctor reports. */
+/** Counts the identity providers. Undefined: their file cannot be read, which the doctor reports. */
 function countProviders(dataDir: string): number | undefined {
-  const accounts = { issueSession: nothing, findByOwner: nothing, register: nothing };
+  const accounts = { issueSession: refuse, findByOwner: refuse, register: refuse };
   try {
     const identity = createIdentity({ dataDir, log, accounts });
     identity.close();
@@ -87,15 +87,15 @@ function countProviders(dataDir: string): number | undefined {
   }
 }
 
-function nothing(): never {
-  throw new Error('nobody signs in here');
+function refuse(): never {
+  throw new Error('An inspection has no accounts');
 }
 
-function tell(message: FromInspection): void {
+function send(message: FromInspection): void {
   process.send?.(message, undefined, {}, () => {});
 }
 
-/** Timers and sockets of controllers would keep the process for ever. */
+/** Sends the last message and exits. Without the exit, timers and sockets of controllers would keep the process. */
 function end(message: FromInspection): void {
   process.send?.(message, undefined, {}, () => process.exit(0));
 }

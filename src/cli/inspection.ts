@@ -1,6 +1,5 @@
-// Loads the controllers folder in a process of its own, because that runs foreign code: a controller that ends, blocks
-// or fills the process must not take the command with it. Such a file is left out of the next attempt, as the
-// supervisor does.
+// Loads the controllers folder in another process. A controller that exits, blocks or fills the memory then does not
+// harm the command. Such a file is skipped in the next attempt, as the supervisor does.
 import { fork } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
@@ -14,17 +13,17 @@ import { type CommandIo, INSPECTION, Refused } from './command.ts';
 
 export interface Job {
   readonly settings: Settings;
-  /** File name → reason, of files that ended or blocked the process. */
+  /** Files that ended or blocked the process in an earlier attempt, with the reason. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
   readonly loadTimeout: number;
   readonly question?: Question;
-  /** The OpenAPI document is wanted. */
+  /** Set: the OpenAPI document is wanted. */
   readonly wantsDocument?: true;
 }
 
 export interface ListedOperation {
   readonly name: string;
-  /** What of its requests is checked, or why nothing is. */
+  /** The checked parts of its requests, or the reason why none is checked. */
   readonly contract?: ContractOutline | undefined;
 }
 
@@ -37,9 +36,9 @@ export interface LoadedGroup extends GroupLoad {
 
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
-  /** Thrown outside of any import: in a timer, or a promise that nobody waits for. */
+  /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly faults: readonly { readonly reason: string; readonly at?: string }[];
-  /** How many identity providers are configured; undefined: their file cannot be read. */
+  /** The number of configured identity providers; undefined: their file cannot be read. */
   readonly providers?: number | undefined;
   readonly verdict?: Verdict | undefined;
   readonly document?: OpenApiDocument | undefined;
@@ -54,8 +53,9 @@ export type FromInspection =
 
 type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
 
+/** Milliseconds that one controller may take to load. */
 const LOAD_TIMEOUT = 10_000;
-/** Node, a TypeScript loader and a busy machine: this long is not normal. */
+/** Milliseconds until the process must be ready. Even with a TypeScript loader on a busy machine it takes less. */
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -67,7 +67,7 @@ export async function inspectFolder(
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();
-  // Each further try leaves one more file out.
+  // Each further attempt skips one more file.
   while (skip.size <= files.size) {
     const job: Job = {
       settings: { ...settings, sessionKey: undefined },
@@ -80,7 +80,7 @@ export async function inspectFolder(
     if (skip.has(outcome.file)) break;
     skip.set(outcome.file, outcome.reason);
   }
-  throw new Refused('Cannot load the controllers: the folder changes all the time');
+  throw new Refused('Cannot load the controllers: the folder keeps changing; try again when it does not');
 }
 
 export function listOrRefuse(dir: string): Map<string, string> {
@@ -92,14 +92,14 @@ export function listOrRefuse(dir: string): Map<string, string> {
 }
 
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
-  // What controllers print is none of the command's answer.
+  // The output of controllers is ignored, because it is not part of the command's answer.
   const child = fork(entryPath('cli'), [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   return new Promise<Outcome>((resolve, reject) => {
     let file: string | undefined;
     let done: Inspection | undefined;
-    let hung = false;
+    let isHung = false;
     let timer = setTimeout(hang, BOOT_TIMEOUT);
-    for (const signal of SIGNALS) process.once(signal, dieTogether);
+    for (const signal of SIGNALS) process.once(signal, killBoth);
     child.on('message', (message: FromInspection) => {
       clearTimeout(timer);
       timer = setTimeout(hang, 2 * job.loadTimeout);
@@ -110,32 +110,32 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
       else reject(new Refused(message.message));
     });
     child.once('error', reject);
-    // The channel is read to its end before this: the last message is not lost.
+    // Node reads the channel to its end before `close`, so the last message is not lost.
     child.once('close', (code, signal) => {
       clearTimeout(timer);
-      for (const name of SIGNALS) process.off(name, dieTogether);
+      for (const name of SIGNALS) process.off(name, killBoth);
       if (done !== undefined) return resolve({ inspection: done });
-      const how = hung
+      const ending = isHung
         ? 'it blocks the process'
         : signal === null
           ? `it ended the process with exit code ${code}`
           : `${signal} ended the process`;
-      if (file !== undefined) return resolve({ file, reason: `${how} while loading` });
+      if (file !== undefined) return resolve({ file, reason: `${ending} while loading` });
       reject(
         new Refused(
-          `Cannot load the controllers in ${job.settings.controllersDir}: ${how.replace(/^it /, 'the code ')}`,
+          `Cannot load the controllers in ${job.settings.controllersDir}: ${ending.replace(/^it /, 'the code ')}`,
         ),
       );
     });
 
-    /** A loop without end does not notice that nobody waits for it any more. */
-    function dieTogether(signal: NodeJS.Signals): void {
+    /** Kills the child too, because an endless loop in it would run on. */
+    function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);
     }
 
     function hang(): void {
-      hung = done === undefined;
+      isHung = done === undefined;
       child.kill('SIGKILL');
     }
   });

@@ -1,4 +1,4 @@
-// `gatefold new GROUP`: writes a controller to start from. It creates one new file, or none.
+// `gatefold new GROUP`: creates a controller to edit. It never changes an existing file.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
@@ -31,40 +31,40 @@ async function run({
   const name = `${group}Controller.ts`;
   const path = join(dir, name);
   try {
-    // Whoever sets out has no folder yet.
+    // The folder does not exist on first use.
     makeFolder(dir);
     const twin = listControllers(dir).get(group);
-    if (twin !== undefined) throw new Refused(`Cannot make ${path}: ${twin} serves that group already`);
+    if (twin !== undefined) throw new Refused(`Cannot make ${path}: ${twin} already serves that group`);
     writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
     if (error instanceof Refused) throw error;
-    const reason = errorCode(error) === 'EEXIST' ? 'there is one already' : describeFailure(error);
+    const reason = errorCode(error) === 'EEXIST' ? 'the file already exists' : describeFailure(error);
     throw new Refused(`Cannot make ${path}: ${reason}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
-  const made = { group, file: name, path, ok: true, operations, unexposed: [] };
+  const controller = { group, file: name, path, ok: true, operations, unexposed: [] };
   const rows = routesWith(docs, basePath);
-  const routes = listRoutes([made], rows);
-  const shadowed = findShadowed([made], rows).map(
+  const routes = listRoutes([controller], rows);
+  const shadowed = findShadowed([controller], rows).map(
     ({ verb, path: url, row }) => `  ${verb} ${url}  is taken by the explicit route to ${row.target}`,
   );
   const urls = routes.filter(({ kind, methods }) => kind === 'group' && methods !== 'any');
   const lines = urls.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
-  const hint =
+  const hints =
     typescriptSupport() === 'none'
       ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.']
       : [];
-  const found = readPackageType(path);
-  // tsx takes no notice of it.
-  if (found?.type === 'commonjs' && typescriptSupport() !== 'tsx')
-    hint.push(`It will not load, because ${whyCommonJs(found)}: ${whatToDo(found)}.`);
+  const packageType = readPackageType(path);
+  // tsx ignores the package type.
+  if (packageType?.type === 'commonjs' && typescriptSupport() !== 'tsx')
+    hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${whatToDo(packageType)}.`);
   return {
     json: {
       group,
       file: path,
       routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })),
     },
-    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hint].join('\n'),
+    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hints].join('\n'),
   };
 }
 
@@ -80,9 +80,9 @@ function parseGroup(page: string): string {
 
 function sourceOf(group: string, basePath: string): string {
   const page = pageOf(group);
-  // A class name takes no dash.
+  // A class name must not have a dash.
   const className = `${group.replaceAll('-', '_')}Controller`;
-  return `// The handler group at ${basePath}/${page}. Private methods are no operations.
+  return `// The handler group at ${basePath}/${page}. A method whose first letter is small is an operation, unless it is private.
 import type { ControllerParams } from 'gatefold';
 
 export default class ${className} {

@@ -1,5 +1,4 @@
-// `gatefold openapi`: the document that `GET /api/openapi.json` would answer, without a server: for generators and for
-// CI.
+// `gatefold openapi`: prints the document of `GET /api/openapi.json` without a server, for generators and CI.
 import { type Answer, type Call, type Command, Refused } from './command.ts';
 import { inspectFolder } from './inspection.ts';
 import { brokenPlace } from './routes.ts';
@@ -15,11 +14,11 @@ export const command: Command = {
   run,
 };
 
-/** A document that lacks a group would be taken for the whole. */
+/** Exits with 1 where a group does not load, because the document then lacks that group. */
 async function run({ settings, io }: Call): Promise<Answer> {
   const { document, groups } = await inspectFolder(settings, io, { wantsDocument: true });
   const broken = groups.filter(({ ok }) => !ok);
-  if (document === undefined) throw new Refused('The document could not be made');
+  if (document === undefined) throw new Refused('Cannot make the document: the controllers folder was not loaded');
   return {
     json: document,
     text: JSON.stringify(document, null, 2),

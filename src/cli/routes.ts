@@ -1,5 +1,5 @@
-// `gatefold routes`: every URL that leads to an operation: the explicit rows, then each operation of each group under
-// the gateway's rows. The router says which row takes a request, the grammar of routes which route.
+// `gatefold routes`: lists every URL that leads to an operation: the explicit routes, then those of each group. The
+// server's router decides which route takes a request, so this file repeats none of its rules.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
@@ -25,15 +25,15 @@ export const command: Command = {
 export interface ListedRoute {
   readonly kind: 'explicit' | 'group';
   readonly methods: readonly string[] | 'any';
-  /** Of `any`: those that a row above takes. */
+  /** The methods that an earlier route takes from `any`. */
   readonly except?: readonly string[];
   readonly path: string;
   readonly group?: string;
   readonly operation: string;
   readonly file?: string;
-  /** What of its requests is checked, or why nothing is. */
+  /** The checked parts of its requests, or the reason why none is checked. */
   readonly contract?: ContractOutline | undefined;
-  /** Without `Authorization` an OPTIONS is a preflight and reaches no operation. */
+  /** Set for OPTIONS: without `Authorization` it is a preflight, which reaches no operation. */
   readonly needsAuthorization?: true;
 }
 
@@ -70,7 +70,7 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
   };
 }
 
-/** `data { name, age? }`, `not checked: it has no annotation` */
+/** Describes the contract of an operation: `data { name, age? }`, `not checked: it has no annotation`. */
 export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
   const { checked = '', unchecked } = contract ?? {};
   return [checked, ...(unchecked === undefined ? [] : [`not checked: ${unchecked}`])]
@@ -83,7 +83,7 @@ export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): s
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }
 
-/** `file:line` of the mistake where it is known, else the file. */
+/** Returns the place of the mistake that keeps a group from loading: `file:line`, or the file alone. */
 export function brokenPlace({ at, path }: LoadedGroup, cwd: string): string {
   return shortPlace(at ?? path, cwd);
 }
@@ -93,21 +93,21 @@ export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Rout
   const explicit = routes
     .filter(({ target }) => target !== 'gateway.index')
     .map(({ methods, path, target }): ListedRoute => ({ kind: 'explicit', methods, path, operation: target }));
-  const ofGroups = groups
+  const groupRoutes = groups
     .toSorted((a, b) => (a.group < b.group ? -1 : 1))
     .flatMap((group) => prefixesOf(routes).flatMap((prefix) => listGroup(group, prefix, router)));
-  return [...explicit, ...ofGroups];
+  return [...explicit, ...groupRoutes];
 }
 
 export interface Shadowed {
   readonly verb: string;
   readonly path: string;
   readonly operation: string;
-  /** The explicit row that takes the request. */
+  /** The explicit route that takes the request. */
   readonly row: Route;
 }
 
-/** Requests that an operation is meant for and an explicit row gets. */
+/** Finds the requests that would reach an operation, if an explicit route did not take them. */
 export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): Shadowed[] {
   const router = createRouter(routes);
   return prefixesOf(routes).flatMap((prefix) =>
@@ -125,11 +125,11 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
 interface Prefix {
   /** `/api/`, the base path with a slash. */
   readonly prefix: string;
-  /** Segments may follow the page. */
+  /** Segments may follow the page of a group. */
   readonly takesMore: boolean;
 }
 
-/** The texts before the page in the rows of the gateway. */
+/** Returns the texts before the page in the gateway's routes. */
 function prefixesOf(routes: readonly Route[]): Prefix[] {
   return routes
     .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))

@@ -1,4 +1,4 @@
-// `gatefold serve`: runs the server's own entry in this process, and adds `--help`.
+// `gatefold serve`: runs the server's entry in this process, and answers `--help`.
 import { pathToFileURL } from 'node:url';
 import { flagOf } from '../base/config.ts';
 import { alignColumns } from '../base/ink.ts';
@@ -8,8 +8,8 @@ import { type CommandIo, type ExitCode, print } from './command.ts';
 
 export async function command(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
-  // By a path known at run time, so that the build leaves the entry a file of its own. It reads its flags from the
-  // process, and gives them on to the workers that it forks.
+  // The entry reads its flags from `process.argv`, and passes them to the workers that it forks. The path is computed,
+  // so that the build keeps the entry in its own file.
   process.argv.splice(2, process.argv.length, ...argv);
   await import(pathToFileURL(entryPath('server')).href);
   return process.exitCode === 1 ? 1 : 0;

@@ -196,7 +196,7 @@ describe('as a process', () => {
     assert.equal(made.code, 1);
     assert.match(
       made.err,
-      /^gatefold new: Cannot make .*PlainController\.ts: PlainController\.mjs serves that group already\n$/,
+      /^gatefold new: Cannot make .*PlainController\.ts: PlainController\.mjs already serves that group\n$/,
     );
     assert.equal((await runProcess(['fly'], { cwd: project })).code, 2);
   });

@@ -250,7 +250,7 @@ test('rotate: the old secret works until the overlap ends, and without one not a
   assert.deepEqual(Object.keys((await run(`rotate ${first.id} --json`)).json), ['id', 'name', 'token']);
   assert.match(
     (await run(`rotate ${first.id} --overlap 1h`)).out,
-    /the old secret is good until 2026-11-21T13:00:00\.000Z\./,
+    /the old secret is valid until 2026-11-21T13:00:00\.000Z\./,
   );
 });
 

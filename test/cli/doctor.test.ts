@@ -93,7 +93,7 @@ test('doctor names variables that nothing reads, and proxies that are everybody'
       'note settings TRUSTED_PROXIES is "10.0.0.0/8,::/0", the default is ""',
       'wrong settings GATEFOLD_DOCS: the variable is called DOCS',
       'warning settings nothing reads RATELIMIT; the setting is called RATE_LIMIT',
-      'warning settings TRUSTED_PROXIES: ::/0 is everybody, so each client can write the address that it is limited by',
+      'warning settings TRUSTED_PROXIES: ::/0 is every address, so each client can choose the address that it is limited by',
     ],
   );
 });
@@ -204,15 +204,15 @@ test('doctor tells what does not load, what no request reaches and what is hidde
   const { lines, wrong, warnings } = await examine(cwd);
   assert.deepEqual([wrong, warnings], [2, 3]);
   for (const line of [
-    'warning controllers controllers/zController.ts: it is no controller: the name that counts is ZController.ts',
-    'note controllers controllers/AController.ts: secret is no operation: it is marked private or protected',
-    'note controllers controllers/AController.ts: guarded is no operation: it is marked private or protected',
-    'note controllers controllers/AController.ts: _under is no operation: its name begins with _',
-    'note controllers controllers/AController.ts: fixed is no operation: it is static',
-    'note controllers controllers/AController.ts: arrow is no operation: it is a field and not a method',
-    'note controllers controllers/AController.ts: view is no operation: it is an accessor',
+    'warning controllers controllers/zController.ts: it is not a controller: the name that counts is ZController.ts',
+    'note controllers controllers/AController.ts: secret is not an operation: it is marked private or protected',
+    'note controllers controllers/AController.ts: guarded is not an operation: it is marked private or protected',
+    'note controllers controllers/AController.ts: _under is not an operation: its name begins with _',
+    'note controllers controllers/AController.ts: fixed is not an operation: it is static',
+    'note controllers controllers/AController.ts: arrow is not an operation: it is a field and not a method',
+    'note controllers controllers/AController.ts: view is not an operation: it is an accessor',
     'wrong controllers controllers/BadController.mjs:2: it does not load: Error: no ',
-    'note controllers controllers/EmitterController.mjs: helper is no operation: it is inherited, and of an ancestor only index',
+    'note controllers controllers/EmitterController.mjs: helper is not an operation: it is inherited, and of an ancestor only index',
     'wrong controllers controllers/FaultController.mjs:2: it throws outside of any request: Error: late',
     'warning controllers controllers/FaultController.mjs: it has no operation, so every request to it fails',
     'warning controllers POST /api/register never reaches created: the explicit route to identity.register takes it',
@@ -333,7 +333,7 @@ test('doctor lists the identity providers, the refused ones with the reason', as
       .filter((line) => line.includes(' identity '))
       .map((line) => line.replace(' data/identity-providers.json:', '')),
     [
-      'wrong identity provider "clear" was left out: its issuer is not an https address (http: on loopback alone) without query or fragment',
+      'wrong identity provider "clear" was skipped: its issuer is not an https address (http: on loopback alone) without query or fragment',
       'note identity provider "example": https://id.example, registration closed',
       'note identity provider "staff": https://staff.example, registration by rule',
     ],

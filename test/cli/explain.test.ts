@@ -142,7 +142,7 @@ describe('explain', () => {
     'a method that is hidden': {
       ask: ['GET', '/api/a/_under'],
       called: 'index',
-      says: ['_under is no operation: its name begins with _'],
+      says: ['_under is not an operation: its name begins with _'],
     },
     'no operation for the verb': {
       ask: ['PATCH', '/api/a'],
@@ -164,7 +164,7 @@ describe('explain', () => {
       refused: '404 GROUP_NOT_FOUND',
       says: [
         'there is no Idp-signinController.ts, .mjs or .js in controllers',
-        'the row POST /api/idp-signin → identity.signin fits the path and does not take GET',
+        'route POST /api/idp-signin → identity.signin matches the path but not the method GET',
       ],
     },
     'a group that is not there': {
@@ -177,8 +177,8 @@ describe('explain', () => {
       ask: ['GET', '/api/user'],
       refused: '404 GROUP_NOT_FOUND',
       says: [
-        'user.controller.ts is no controller: the name that counts is UserController.ts',
-        'userController.mjs is no controller: the name that counts is UserController.mjs',
+        'user.controller.ts is not a controller: the name that counts is UserController.ts',
+        'userController.mjs is not a controller: the name that counts is UserController.mjs',
       ],
     },
     'a group in other letter case': {
@@ -251,7 +251,7 @@ describe('explain', () => {
     'the value of a header': {
       ask: ['GET', '/api/a', 'Token abc'],
       called: 'index',
-      says: ['note       no credential has this id, so --authorization is taken for the value of the header'],
+      says: ['note       no credential has this id, so --authorization is used as the value of the header'],
     },
   };
   for (const [name, { ask, called, refused, says = [] }] of Object.entries(rows)) {
@@ -366,8 +366,11 @@ describe('gatefold explain', () => {
     ],
     'a value of spaces': [['GET', '/', '--authorization', ' '], /--authorization: the value is missing/],
     'an empty id': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
-    'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*that is a token/],
-    'a header value': [['GET', '/', '--authorization=Bearer secretsecret'], /^(?!.*secretsecret).*that is a token/],
+    'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*the value is a token/],
+    'a header value': [
+      ['GET', '/', '--authorization=Bearer secretsecret'],
+      /^(?!.*secretsecret).*the value is a token/,
+    ],
   };
   for (const [name, [argv, message]] of Object.entries(wrong)) {
     test(`is called wrongly: ${name}`, async () => {
@@ -384,7 +387,9 @@ test('look-alikes in an unreadable or deep subfolder end nothing', async () => {
   writeFileSync(join(cwd, 'controllers/a/b/c/d/DeepController.ts'), '');
   writeFileSync(join(cwd, 'controllers/a/b/NearController.ts'), '');
   assert.ok(
-    (await explain('GET', '/api/near')).text.includes('a/b/NearController.ts is no controller: it is in a subfolder'),
+    (await explain('GET', '/api/near')).text.includes(
+      'a/b/NearController.ts is not a controller: it is in a subfolder',
+    ),
   );
   assert.ok(!(await explain('GET', '/api/deep')).text.includes('DeepController.ts is'));
 });

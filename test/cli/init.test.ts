@@ -78,7 +78,7 @@ test('init overwrites nothing, and says what a package.json lacks as a command t
   const { code, out } = await runHere(init, [], { cwd });
   assert.equal(code, 0);
   for (const path of ['package.json', 'tsconfig.json', 'controllers/HelloController.ts'])
-    assert.ok(out.includes(`Left ${path} as it is\n`), path);
+    assert.ok(out.includes(`Kept ${path}\n`), path);
   assert.deepEqual(readJson(join(cwd, 'package.json')), mine);
   assert.equal(readFileSync(join(cwd, 'tsconfig.json'), 'utf8'), 'mine');
   const [, command = ''] = /^ {2}(npm pkg set .*)$/m.exec(out) ?? [];

@@ -51,14 +51,14 @@ describe('new refuses', () => {
   const taken: Record<string, [files: Record<string, string>, message: RegExp]> = {
     'a file that is there': [
       { 'controllers/UserController.ts': 'mine' },
-      /UserController\.ts serves that group already/,
+      /UserController\.ts already serves that group/,
     ],
     'a group that another file serves': [
       { 'controllers/UserController.js': 'mine' },
-      /UserController\.js serves that group already/,
+      /UserController\.js already serves that group/,
     ],
-    'a name that a folder has': [{ 'controllers/UserController.ts/x': 'mine' }, /there is one already/],
-    'a folder that is a file': [{ groups: 'mine' }, /a part of the path is not a folder|there is one already/],
+    'a name that a folder has': [{ 'controllers/UserController.ts/x': 'mine' }, /the file already exists/],
+    'a folder that is a file': [{ groups: 'mine' }, /a part of the path is not a folder|the file already exists/],
   };
   for (const [name, [files, message]] of Object.entries(taken)) {
     test(name, async (t) => {

@@ -1,5 +1,5 @@
-// What hostile clients do, a row an attack: its name, how, and settings where they are not the defaults. An attack runs
-// until its time is over, opens again what the service ends, and says in a few words how it was answered.
+// The attacks of hostile clients, one row each: name, method, and settings that differ from the defaults. An attack
+// runs until its time is over and reopens connections that the service ends. It returns a summary of the answers.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
@@ -17,7 +17,7 @@ import { madeUpToken } from './fixtures.mjs';
  * @property {Record<string, string>=} env settings of the service
  * @property {number=} descriptors `ulimit -n` of the service
  * @property {'unread pipe' | 'full disk'=} log where its log goes; default: a file
- * @property {number=} seconds where the row takes its own time
+ * @property {number=} seconds overrides the duration of all attacks
  * @property {(target: Target) => Promise<string>} run
  */
 
@@ -28,7 +28,7 @@ const post = (/** @type {string} */ path, /** @type {number} */ length, headers 
   `POST ${path} HTTP/1.1\r\n${HEAD}${headers}Content-Length: ${length}\r\n\r\n`;
 const random = (bytes = 12) => randomBytes(bytes).toString('hex');
 
-/** Inflates to 960 MiB. */
+/** A compressed body that inflates to 960 MiB. */
 const bomb = Buffer.concat(Array(15).fill(gzipSync(Buffer.alloc(64 * MIB))));
 
 /** @type {Attack[]} */
@@ -148,7 +148,7 @@ function pause(seconds) {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
 
-/** @typedef {Map<string, number>} Tally what came back, and how often */
+/** @typedef {Map<string, number>} Tally each kind of answer, and how often it came */
 
 /** @param {Tally} tally @param {string} what */
 function count(tally, what, times = 1) {
@@ -160,11 +160,11 @@ function told(tally) {
   return [...tally].map(([what, times]) => `${times} × ${what}`).join(', ');
 }
 
-/** Connections opened in 20 ms: a listen queue holds 511. */
+/** The connections that are opened in 20 ms. More could overflow the listen queue, which holds 511. */
 const AT_ONCE = 100;
 
 /**
- * So many connections at any time. Each sends `first`, and `each` every `ms` where given.
+ * Keeps `size` connections open. Each sends `first`, and then `each` every `ms` where it is given.
  *
  * @param {Target} target
  * @param {number} size
@@ -208,7 +208,7 @@ async function crowd({ port, seconds }, size, { first, each, ms, unread = false,
 }
 
 /**
- * So many connections, each of which sends its next request when it has an answer.
+ * Keeps `size` connections open. Each sends its next request when it has an answer.
  *
  * @param {Target} target
  * @param {number} size

@@ -1,6 +1,6 @@
-// What a body of 1 MiB costs in memory, over its own size. Many are held at once, each short of its last byte, so that
-// the bodies and not the noise of the heap are what is seen; then all are finished at once and the peak is read. The
-// peak holds what the JSON parser makes of a body, too. It speaks HTTP by hand: a client must be able to stop half-way.
+// Measures the memory that a body of 1 MiB takes, relative to its size. Many bodies are held at once, each without its
+// last byte, so that they outweigh the noise of the heap. Then all are finished at once, and the peak is read, which
+// includes the parsed JSON. The client writes HTTP by hand, because it must stop before the end of a body.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,7 +13,7 @@ const MIB = 1024 ** 2;
 const BODIES = 64;
 const WARM_UP_BODIES = 8;
 const GOAL = 2;
-/** The held memory is read once it has stopped to grow, at the latest after this many looks. */
+/** The most readings before the memory that is held counts as stable. */
 const LOOKS = 100;
 const LOOK_MS = 100;
 
@@ -59,7 +59,7 @@ async function measureOnce() {
 }
 
 /**
- * Sends all of the body but its last byte; `finish` sends that and waits for the answer.
+ * Sends all of the body except its last byte. `finish` sends that byte and waits for the answer.
  *
  * @param {number} port
  * @returns {Promise<{ finish: () => Promise<void> }>}
@@ -90,7 +90,7 @@ async function upload(port) {
   };
 }
 
-/** Resident memory once three looks in a row are within 1 % of a body. @param {number} pid */
+/** Returns the resident memory, once three readings in a row differ by less than 1 % of a body. @param {number} pid */
 async function settledMemory(pid) {
   let last = 0;
   let calm = 0;
@@ -103,7 +103,7 @@ async function settledMemory(pid) {
   return last;
 }
 
-/** proc(5), clear_refs: 5 sets the peak back to the present resident set. @param {number} root */
+/** Resets the peak to the present resident set: proc(5), clear_refs, value 5. @param {number} root */
 function resetPeak(root) {
   for (const pid of treePids(root)) {
     writeFileSync(`/proc/${pid}/clear_refs`, '5');

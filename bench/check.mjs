@@ -1,14 +1,14 @@
-// Before anything is measured: does every server answer the same? Status, body, and header fields by name and value,
-// but for what differs by nature (the time, the request id). A server that answers less would win for nothing.
+// Checks before a measurement that all servers give the same answer: status, body and header fields. The time and the
+// request id may differ. A server that answered less would look faster.
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 
 /** @typedef {import('./requests.mjs').Request} Request */
 
-/** Node's own, set by its keep-alive time-out, and nginx's word for itself; not written by any handler. */
+/** Header fields that Node (for its keep-alive timeout) and nginx add. No handler writes them. */
 const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive', 'server'];
 
-/** Requests of a list that are checked: its first ones. */
+/** The number of requests that are checked from the start of a list. */
 const CHECKED = 3;
 
 /**

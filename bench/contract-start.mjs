@@ -1,6 +1,6 @@
-// What types cost before the first request: CPU and memory of a service up to its first answer, with and without them.
-// Runs alternate and medians are compared. `--other` names another dist that is measured beside this one, on the
-// service without types.
+// Measures the cost of types before the first request: CPU and memory of a service up to its first answer, with and
+// without types. Runs alternate, and medians are compared. `--other` names another dist to measure beside this one, on
+// the service without types.
 //   node bench/contract-start.mjs [--node PATH] [--rounds 7] [--groups 1000] [--other ../elsewhere/dist]
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -105,7 +105,7 @@ async function measure({ dist, folder }) {
   }
 }
 
-/** Milliseconds of CPU of all threads of a process, in nanoseconds by the scheduler. @param {number} pid */
+/** Returns the CPU time of all threads in milliseconds. The scheduler counts nanoseconds. @param {number} pid */
 function cpuOf(pid) {
   const threads = readdirSync(`/proc/${pid}/task`);
   return (

@@ -1,5 +1,5 @@
-// What the servers are given to serve: folders of controllers, tables of credentials and their tokens, made afresh in a
-// temporary folder that goes with the process. It does not know who reads them.
+// Creates the files that the servers read: folders of controllers, and tables of credentials with their tokens. The
+// temporary folder is removed when the process ends.
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ export const typedControllers = fileURLToPath(new URL('./fixtures/typed', import
 const groupFolders = new Map();
 
 /**
- * A folder of `count` groups, those of `groupNames(count)`.
+ * Returns a folder with the groups of `groupNames(count)`.
  *
  * @param {number} count
  */
@@ -49,7 +49,7 @@ export function groupNames(count) {
 const tables = new Map();
 
 /**
- * A data folder whose table has `rows` rows, and the tokens of all of them.
+ * Returns a data folder whose table has `rows` rows, with the tokens of all rows.
  *
  * @param {number} rows
  * @returns {Credentials}
@@ -70,7 +70,7 @@ export function credentials(rows) {
 /** @type {Map<string, Record<string, string>>} */
 const pairs = new Map();
 
-/** A certificate as Let's Encrypt gives it by default for keys of today (P-256), as settings; openssl makes it. */
+/** Creates a certificate with a P-256 key, the default of Let's Encrypt, by openssl. Returns it as settings. */
 export function tlsSettings() {
   return once(pairs, 'localhost', () => {
     const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(scratch, name));
@@ -96,12 +96,16 @@ function credential(number) {
   return { token: head + base62(crc32(head)).padStart(6, '0'), row };
 }
 
-/** Of the right shape, with an id that no table has. */
+/** A well-formed token with an id that no table has. */
 export function madeUpToken() {
   return credential(0).token;
 }
 
-/** A shade uneven (256 is no multiple of 62), which no benchmark minds. @param {number} length */
+/**
+ * Returns random text. 256 is not a multiple of 62, so some letters are slightly more likely.
+ *
+ * @param {number} length
+ */
 function randomBase62(length) {
   return Array.from(randomBytes(length), (byte) => BASE62[byte % 62]).join('');
 }
@@ -113,7 +117,7 @@ function base62(value) {
   return text;
 }
 
-/** CRC-32, zlib's, bit by bit: the zlib of Node 20 has it only from 20.15. @param {string} text */
+/** Computes zlib's CRC-32. node:zlib has it only from Node 20.15 on. @param {string} text */
 function crc32(text) {
   let crc = 0xffffffff;
   for (const byte of Buffer.from(text)) {

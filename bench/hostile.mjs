@@ -1,5 +1,5 @@
-// The service under attack, beside a well-behaved client: what it holds at its highest, and what that client notices.
-// Each row of attacks.mjs has a service of its own with two workers and the default settings. `node bench/hostile.mjs
+// Measures the service under attack: its peak of memory, and the answers that a well-behaved client gets meanwhile.
+// Each row of attacks.mjs runs against a new service with two workers and the default settings. `node bench/hostile.mjs
 // [--only NAME,…] [--seconds N] [--node PATH]`: without options about nine minutes. Linux only.
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
@@ -81,8 +81,11 @@ async function measure(attack) {
 /** @typedef {{ requests: number, lost: Record<string, number>, p50: number, p99: number }} Figures */
 
 /**
- * What the well-behaved client says of the time that `work` takes. @param {number} port @param {() => Promise<void>}
- * work @returns {Promise<Figures>}
+ * Runs the well-behaved client while `work` runs, and returns its figures.
+ *
+ * @param {number} port
+ * @param {() => Promise<void>} work
+ * @returns {Promise<Figures>}
  */
 async function visit(port, work) {
   const visitor = spawn(process.execPath, [join(HERE, 'visitor.mjs'), String(port)], {
@@ -134,7 +137,7 @@ async function start({ env = {}, descriptors, log }) {
       const fail = () =>
         reject(new Error(`the service ended: ${typeof out === 'number' ? readFileSync(join(folder, 'log')) : ''}`));
       child.once('exit', fail);
-      // From here on its log may be longer than a text can be.
+      // The rest of the log is ignored: it may be longer than a string can be.
       child.stdout?.once('data', () => resolve(child.off('exit', fail)));
     });
   } catch (error) {
@@ -144,7 +147,7 @@ async function start({ env = {}, descriptors, log }) {
   return { port, opsPort, pid: /** @type {number} */ (child.pid), stop };
 }
 
-/** A file system of 1 MiB with a table of credentials, a log, and not a byte more. @param {string} folder */
+/** Makes a full file system of 1 MiB with a table of credentials and a log. @param {string} folder */
 function mountFull(folder) {
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder]);
   if (status !== 0) throw new Skip('mounting is not allowed here');
@@ -155,7 +158,7 @@ function mountFull(folder) {
   try {
     for (;;) writeSync(filler, Buffer.alloc(4096));
   } catch {
-    // It is full.
+    // The disk is full, as it should be.
   }
   closeSync(filler);
   const unmount = () => void spawnSync('umount', ['-l', folder]);
@@ -177,7 +180,7 @@ async function readMetrics(opsPort) {
   };
 }
 
-/** Of a process since it began, in MB. @param {number} pid */
+/** Returns the peak of a process's memory in MB. @param {number} pid */
 function highestMemory(pid) {
   return Math.round(Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024);
 }
@@ -187,7 +190,7 @@ function pause(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Below those that the system gives to connections: an attack has thousands. @returns {Promise<number>} */
+/** Returns a free port below the range that the system uses for outgoing connections. @returns {Promise<number>} */
 function freePort() {
   return new Promise((resolve) => {
     const port = 20_000 + Math.floor(Math.random() * 10_000);

@@ -1,5 +1,5 @@
-// One burst of load on one port: by wrk where it is installed, else by autocannon. Either way the same facts come back.
-// A burst with one failed request is an error, not a figure. It does not know what is measured meanwhile.
+// Sends one burst of load to one port, by wrk where it is installed, else by autocannon. Both return the same facts. A
+// burst with a failed request is an error and gives no figure.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -73,7 +73,12 @@ async function wrkBurst({ port, secure, requests, seconds, connections }) {
   return JSON.parse(line);
 }
 
-/** Neither generator asks for a certificate that it can trust. @param {number} port @param {boolean=} secure */
+/**
+ * Returns the URL of a server. Neither generator verifies the certificate.
+ *
+ * @param {number} port
+ * @param {boolean=} secure
+ */
 function originOf(port, secure) {
   return `${secure ? 'https' : 'http'}://127.0.0.1:${port}`;
 }
@@ -81,7 +86,7 @@ function originOf(port, secure) {
 /** @type {Map<Request[], string>} */
 const scripts = new Map();
 
-/** The Lua script of a list of requests, written once. @param {Request[]} requests */
+/** Returns the Lua script of a list of requests, which is written once. @param {Request[]} requests */
 function wrkScript(requests) {
   const known = scripts.get(requests);
   if (known !== undefined) return known;
@@ -101,8 +106,9 @@ wrk.body = ${body === undefined ? 'nil' : lua(body)}
 }
 
 /**
- * Formatted once, before the burst begins, so that a list costs the generator next to nothing. @param {Request[]}
- * requests
+ * Formats all requests before the burst begins, so that a list does not slow the generator.
+ *
+ * @param {Request[]} requests
  */
 function turns(requests) {
   const rows = requests.map(({ method, path, headers }) => `  {${lua(method)}, ${lua(path)}, ${luaTable(headers)}},\n`);
@@ -129,7 +135,7 @@ const LUA_DONE = `function done(summary, latency)
 end
 `;
 
-/** JSON's escapes of printable ASCII are Lua's too. @param {string} text */
+/** Quotes a text for Lua, which has JSON's escapes for printable ASCII. @param {string} text */
 function lua(text) {
   if (!/^[\x20-\x7e]*$/.test(text)) throw new Error('Cannot write a Lua string: only printable ASCII is handled');
   return JSON.stringify(text);

@@ -1,6 +1,6 @@
-// One scenario measured: the servers run side by side, bursts go round them in shuffled order, and each burst has a
-// burst on bare right beside it, so that what the machine does meanwhile falls on both. It yields ratios; what they
-// mean, and what they look like, is report.mjs.
+// Measures one scenario. The servers run side by side, and get bursts of load in shuffled order. Each burst has a burst
+// on the bare Node server right beside it, so that other load on the machine affects both. report.mjs prints the
+// ratios.
 import { truncateSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkAnswers } from './check.mjs';
@@ -17,7 +17,7 @@ import { SERVERS, startServer } from './servers.mjs';
  * @property {string} node
  * @property {string} generator
  * @property {string} order `turns` or `together`
- * @property {number} laps each with fresh processes: how one happened to be compiled and laid out is noise too
+ * @property {number} laps each with new processes, because compilation and memory layout differ between processes
  * @property {number} rounds in a lap
  * @property {number} seconds a burst
  * @property {number} connections
@@ -26,7 +26,7 @@ import { SERVERS, startServer } from './servers.mjs';
  * @property {number} cpu
  * @property {number} perSecond
  * @property {number} p99
- * @property {number} foreign what others used of the machine meanwhile, in cores
+ * @property {number} foreign CPU use of other processes during the burst, in cores
  *
  * @typedef {object} Pair an entry's burst and the burst on bare beside it
  * @property {Sample} own
@@ -37,17 +37,15 @@ import { SERVERS, startServer } from './servers.mjs';
  * @typedef {{ entry: Entry, pid: number, port: number, secure: boolean, log: string, requests: import('./requests.mjs').Request[] }} Target
  */
 
-/** After a burst the server still closes connections and writes its last lines; that is its work too. */
+/** Milliseconds after a burst that still count, because the server closes connections and writes log lines. */
 const SETTLE_MS = 60;
 /**
- * A fresh process costs two to three times its later self at first, and the engine goes on compiling until some 80,000
- * requests have been served (`--trace-opt` says so of bare as of Gatefold). Seconds are the end of it where requests
- * are slow.
+ * The warm-up of a new process. Its first requests take two to three times as long as later ones, and V8 compiles until
+ * some 80,000 requests are served (`--trace-opt` shows it for bare and for Gatefold). A limit in seconds ends the
+ * warm-up where requests are slow.
  */
 const WARM_UP = { requests: 100_000, seconds: 15 };
-/**
- * A turn in which others used more of the machine than this, in cores, is taken once more, and the calmer one counts.
- */
+/** The cores that other processes may use during a turn. Beyond it the turn is repeated, and the calmer one counts. */
 const FOREIGN_LIMIT = 0.15;
 const TRIES = 2;
 
@@ -107,7 +105,8 @@ async function warmUp(target, options) {
 }
 
 /**
- * Two by two with one burst on bare between them: `x bare y`. Bare is the neighbour of both, as often before as after.
+ * Measures two servers at a time, with one burst on bare between theirs: `x bare y`. Over all turns, bare comes before
+ * a server as often as after it.
  *
  * @param {Target} bare
  * @param {Target[]} others
@@ -125,15 +124,15 @@ async function measureRound(bare, others, options, series) {
   }
 }
 
-/** The servers on the first core, the generators and this process on the second. @param {Target[]} targets */
+/** Pins the servers to the first core, the generators and this process to the second. @param {Target[]} targets */
 function shareOneCore(targets) {
   pinTree(process.pid, 1);
   for (const { pid } of targets) pinTree(pid, 0);
 }
 
 /**
- * All under load at the same time: whatever the machine does falls on all alike, within milliseconds. What such a run
- * says of throughput and latency is how the kernel divides a core.
+ * Puts load on all servers at the same time, so that other load on the machine affects all alike. Throughput and
+ * latency of such a run show only how the kernel divides a core.
  *
  * @param {Target} bare
  * @param {Target[]} others
@@ -179,7 +178,7 @@ async function burst({ pid, port, secure, log, requests }, { generator, seconds,
   return { cpu, perSecond, p99, foreign };
 }
 
-/** The servers and the load generator, also one that has ended, belong to the tree of this process. */
+/** Returns the CPU time of this process tree, which has the servers and all load generators, also ended ones. */
 function foreignCpuSeconds() {
   return machineCpuSeconds() - treeCpuSeconds(process.pid);
 }
@@ -199,7 +198,7 @@ function got(map, key) {
   return value;
 }
 
-/** Fisher and Yates. @template T @param {readonly T[]} list */
+/** Shuffles a list (Fisher and Yates). @template T @param {readonly T[]} list */
 function shuffled(list) {
   const copy = [...list];
   for (let i = copy.length - 1; i > 0; i--) {

@@ -1,5 +1,5 @@
-// The command line of run.mjs, start.mjs and body-memory.mjs: one table, a row an option; a value that makes no sense
-// stops the run with one line. It starts nothing.
+// Parses the command line of run.mjs, start.mjs and body-memory.mjs, by a table with one row for each option. An
+// invalid value stops the run with one line.
 import { parseArgs } from 'node:util';
 import { GENERATORS, installedGenerator } from './load.mjs';
 import { SCENARIOS } from './scenarios.mjs';
@@ -32,7 +32,7 @@ const ROWS = {
   },
 };
 
-/** Prints the options and ends the process for `--help`, and with status 1 for one that makes no sense. */
+/** Returns the options. For `--help` it prints them and exits; for an invalid one it exits with status 1. */
 export function readOptions() {
   try {
     const options = Object.fromEntries(

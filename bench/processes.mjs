@@ -1,12 +1,11 @@
-// Child processes and what the kernel says of them: start, stop, CPU time and memory of a whole process tree. Every
-// child leads its own process group, so that nothing outlives the benchmark, whatever way it ends. Linux only: it reads
-// /proc.
+// Starts and stops child processes, and reads the CPU time and memory of process trees from /proc (Linux only). Every
+// child leads its own process group, so that no process outlives the benchmark.
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 
-/** USER_HZ: the unit of the times in /proc/PID/stat, 100 a second on every Linux that Node runs on. */
+/** The unit of times in /proc/PID/stat (USER_HZ): 100 a second on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
 /** @type {Set<ChildProcess>} */
@@ -34,7 +33,7 @@ export function startProcess(command, args, { env, stdio }) {
   return child;
 }
 
-/** Asks with SIGTERM, and after two seconds does not ask any more. @param {ChildProcess} child */
+/** Ends a child with SIGTERM, and after two seconds with SIGKILL. @param {ChildProcess} child */
 export async function stopProcess(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));
@@ -49,13 +48,13 @@ function killGroup(child) {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // ESRCH: the whole group is gone already.
+    // ESRCH: the whole group has ended already.
   }
 }
 
 /**
- * CPU time, user and system, that a process and all its descendants have used, in seconds. A descendant that ended and
- * was waited for counts as its parent's children time, so the sum never falls.
+ * Returns the CPU time (user and system) of a process and all its descendants, in seconds. The kernel adds the time of
+ * an ended descendant to its parent, so the sum never falls.
  *
  * @param {number} root
  */
@@ -66,8 +65,8 @@ export function treeCpuSeconds(root) {
 }
 
 /**
- * CPU time that the whole machine has used, in seconds, whoever used it: all of the `cpu` line of /proc/stat but idle
- * and iowait, which is proc(5)'s fourth and fifth. Steal counts: what a hypervisor takes away is taken from us.
+ * Returns the CPU time that the whole machine has used, in seconds: the `cpu` line of /proc/stat without idle and
+ * iowait (fields four and five in proc(5)). Steal counts, because a hypervisor's use slows this machine.
  */
 export function machineCpuSeconds() {
   const [user, nice, system, , , irq, softirq, steal] = (readProc('stat') ?? '')
@@ -80,7 +79,8 @@ export function machineCpuSeconds() {
 }
 
 /**
- * Memory of a process and its descendants, in bytes: `VmHWM` is the peak of the resident set, `VmRSS` the present one.
+ * Returns the memory of a process and its descendants, in bytes: `VmHWM` is the peak of the resident set, `VmRSS` the
+ * present one.
  *
  * @param {number} root
  * @param {'VmHWM' | 'VmRSS'} field
@@ -97,8 +97,10 @@ export function treeMemory(root, field) {
 }
 
 /**
- * Every thread of a process and its descendants, and what they start, runs on that core from now on. @param {number}
- * root @param {number} core
+ * Pins a process, its descendants and what they start to one core.
+ *
+ * @param {number} root
+ * @param {number} core
  */
 export function pinTree(root, core) {
   for (const pid of treePids(root)) {
@@ -125,7 +127,8 @@ function processTree(root) {
 }
 
 /**
- * proc(5): the name in brackets may hold anything, so the fields are counted from the last bracket.
+ * Splits a stat line into fields. The name in brackets may contain spaces and brackets, so fields are counted from the
+ * last bracket (proc(5)).
  *
  * @param {number} pid
  * @param {string | undefined} stat
@@ -142,6 +145,6 @@ function readProc(path) {
   try {
     return readFileSync(`/proc/${path}`, 'latin1');
   } catch {
-    return undefined; // It ended between the listing and now.
+    return undefined; // The process has ended since it was listed.
   }
 }

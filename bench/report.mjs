@@ -1,5 +1,5 @@
-// From pairs of bursts to one Markdown table: medians of ratios, quartiles, and whether a goal is met. Ratios alone: an
-// absolute figure says more of the machine than of the server.
+// Prints pairs of bursts as one Markdown table: medians of ratios, quartiles, and whether a goal is met. Absolute
+// figures are not printed, because they depend on the machine more than on the server.
 import { SERVERS } from './servers.mjs';
 
 /**
@@ -20,7 +20,7 @@ export function formatTable(results) {
 }
 
 /**
- * How much of the machine others had while it was measured: above a tenth of a core, the figures waver.
+ * Describes the CPU use of other processes during the measurement. Above a tenth of a core, the figures are unreliable.
  *
  * @param {Pair[]} pairs
  */
@@ -30,7 +30,7 @@ export function foreignNote(pairs) {
 }
 
 /**
- * Columns of equal width, so that the table reads in a terminal too.
+ * Formats a table with columns of equal width, so that it is readable in a terminal, too.
  *
  * @param {string[]} head
  * @param {string[][]} rows
@@ -83,8 +83,8 @@ function formatGoal({ key, goal }, series) {
 }
 
 /**
- * All of an entry over bare; the microseconds are the ratio in terms of bare's own median, so that the noise of the
- * machine cancels out as it does in the ratio.
+ * Returns the figures of an entry relative to bare. Microseconds are the ratio times bare's median, so that the noise
+ * of the machine cancels out as in the ratio.
  *
  * @param {Map<string, Series>} series
  * @param {string} key

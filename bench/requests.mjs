@@ -1,5 +1,5 @@
-// What the servers are asked, and how the answer must look: a row a request. A request may be a list, which is then
-// gone round. It does not know the servers.
+// The requests that the servers get, and the answers that they must give. One row is a request, or a list of requests
+// that are sent in turn.
 import { credentials, groupNames } from './fixtures.mjs';
 import { MANY_GROUPS, MANY_ROWS } from './servers.mjs';
 
@@ -10,10 +10,10 @@ import { MANY_GROUPS, MANY_ROWS } from './servers.mjs';
  * @property {Record<string, string>} headers
  * @property {string=} body
  * @property {number} status that the answer must have
- * @property {string=} greeting what the answer says where bare's says `Hello, world`; of the same length
+ * @property {string=} greeting replaces the `Hello, world` of bare's answer, with the same length
  */
 
-/** How many different requests a list has: more than any cache of resolved routes should need to be small for. */
+/** The number of different requests in a list: more than a cache of resolved routes should hold. */
 const SPREAD = 1000;
 
 /** @type {Request} */
@@ -46,7 +46,7 @@ export const REQUESTS = {
       },
     },
   ],
-  // With Host, which the load generator adds, eleven: what Chrome sends for a cross-origin fetch.
+  // Chrome sends these for a cross-origin fetch. The load generator adds Host, the eleventh.
   browser: () => [
     {
       ...get,
@@ -82,7 +82,7 @@ function spread(all) {
   return Array.from({ length: SPREAD }, (_, i) => all[Math.floor((i * all.length) / SPREAD)]);
 }
 
-/** An order with 12 fields to check, some of them many times. @param {number} bytes */
+/** Returns an order with 12 fields to check, some of them in a list. @param {number} bytes */
 function orderOfSize(bytes) {
   const customer = { name: 'A. Customer', email: 'a.customer@example.com', country: 'NL', vip: false };
   const lines = Array.from({ length: 8 }, (_, i) => ({
@@ -96,7 +96,7 @@ function orderOfSize(bytes) {
   return JSON.stringify(order);
 }
 
-/** An order as a shop might post it, filled up to exactly `bytes`. @param {number} bytes */
+/** Returns an order as a shop might post it, padded to exactly `bytes`. @param {number} bytes */
 function jsonOfSize(bytes) {
   const lines = Array.from({ length: 8 }, (_, i) => ({
     sku: `SKU-${1000 + i}`,

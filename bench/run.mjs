@@ -1,4 +1,4 @@
-// `npm run bench`: measures each scenario and prints one table. It owns the order of things and nothing else.
+// `npm run bench`: measures each scenario and prints one table.
 import { measureScenario } from './measure.mjs';
 import { readOptions } from './options.mjs';
 import { foreignNote, formatTable } from './report.mjs';
@@ -9,7 +9,7 @@ const { scenarios: wanted, peers, ...options } = readOptions();
 const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`);
 const scenarios = SCENARIOS.filter(({ name }) => wanted.includes(name))
   .map((scenario) => ({ ...scenario, entries: scenario.entries.filter(isWanted) }))
-  // Bare against itself alone is worth a run only where it was asked for.
+  // A scenario with bare alone is run only if bare was requested.
   .filter(({ entries }) => entries.some(({ key }) => key !== 'noise') || peers.every((peer) => peer === 'bare'));
 
 try {

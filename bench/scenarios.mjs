@@ -1,5 +1,5 @@
-// What is measured, and what it should come to: a row a scenario, in it a row a server with its request and its goal.
-// Every scenario has bare beside it, twice. It does not know how anything is measured.
+// The scenarios that are measured: one row each, and in it one row for each server with its request and its goal. Every
+// scenario includes the bare Node server twice, which shows the noise.
 
 /**
  * @typedef {import('./servers.mjs').ServerName} ServerName
@@ -17,7 +17,7 @@
  * @property {string=} note
  * @property {Goal=} goal
  *
- * @typedef {{ name: string, title: string, request: string, bare?: ServerName, entries: Entry[] }} Scenario `bare`: what all is compared with; default: bare
+ * @typedef {{ name: string, title: string, request: string, bare?: ServerName, entries: Entry[] }} Scenario `bare`: the server that all are compared with; default: bare
  */
 
 /** @type {ServerName[]} */
@@ -54,7 +54,7 @@ export const SCENARIOS = [
 ];
 
 /**
- * The whole field on one request.
+ * Compares all servers on one request.
  *
  * @param {string} name
  * @param {string} title
@@ -73,7 +73,7 @@ function field(name, title, request, atMost) {
 }
 
 /**
- * The same certificate for all: what is measured is what stands around OpenSSL.
+ * Compares servers over HTTPS. All have the same certificate, so the differences are outside of OpenSSL.
  *
  * @param {string} name
  * @param {string} title
@@ -98,8 +98,7 @@ function secure(name, title, request, { off }) {
 }
 
 /**
- * A request that is checked, beside those who check it by another description: Fastify by JSON Schema with ajv, Hono by
- * zod.
+ * Compares servers that check the request: Gatefold by types, Fastify by JSON Schema (ajv), Hono by zod.
  *
  * @param {string} name
  * @param {string} title

@@ -1,5 +1,5 @@
-// Every server that can be measured: a row a server. It starts one, waits until it says that it listens, and knows
-// where; what it is asked is scenarios.mjs.
+// The servers that can be measured, one row each. Starts a server, and waits until it prints the port on which it
+// listens.
 import { spawnSync } from 'node:child_process';
 import { existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -75,7 +75,7 @@ export const SERVERS = {
 /** @typedef {keyof typeof SERVERS} ServerName */
 
 /**
- * One worker unless the row says otherwise: what is compared is a process's work, not a number of processes.
+ * Returns the row of a Gatefold. It has one worker by default, because single processes are compared.
  *
  * @param {string} label
  * @param {() => Record<string, string>} env
@@ -99,7 +99,7 @@ function gatefold(label, env) {
 }
 
 /**
- * The command that this server needs and that is not here; undefined: none.
+ * Returns the command that this server needs and that is not installed; undefined: none is missing.
  *
  * @param {ServerName} name
  */
@@ -112,7 +112,7 @@ export function missingCommand(name) {
 let started = 0;
 
 /**
- * Starts a server on a free port; it answers requests once this returns.
+ * Starts a server on a free port, and returns when it answers requests.
  *
  * @param {ServerName} name
  * @param {string} node the Node binary
@@ -124,7 +124,7 @@ export async function startServer(name, node) {
   if (!existsSync(row.file))
     throw new Error(`Cannot start ${row.label}: there is no ${row.file}; npm run build makes it`);
   const log = join(scratch, `${name}-${++started}.log`);
-  // Nothing is inherited but the search path: a NODE_OPTIONS of the caller would be measured along.
+  // Only the search path is inherited, because NODE_OPTIONS would affect the measurement.
   const env = { PATH: process.env.PATH ?? '', NODE_ENV: 'production', PORT: '0', ...row.env?.() };
   const child = startProcess(node, [row.file], { env, stdio: ['ignore', 'pipe', openSync(log, 'a')] });
   try {
@@ -143,7 +143,7 @@ export async function startServer(name, node) {
 }
 
 /**
- * The port out of the first line of standard output, `… listening on http://HOST:PORT` or `https://`.
+ * Reads the port from the first line of standard output: `… listening on http://HOST:PORT` or `https://`.
  *
  * @param {import('node:child_process').ChildProcess} child
  * @returns {Promise<number>}

@@ -1,5 +1,5 @@
-// How long from the start to the first answer, over what an empty Node process takes from start to end; and the memory
-// of supervisor plus one worker, over a bare server's. Runs alternate, medians are compared. Load is not its subject.
+// Measures the time from the start to the first answer, minus that of an empty Node process. Also measures the memory
+// of the supervisor and one worker, relative to a bare server. Runs alternate, and medians are compared.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ask } from './check.mjs';
@@ -13,7 +13,7 @@ import { SERVERS, startServer } from './servers.mjs';
 
 const START_GOAL_MS = 60;
 const MEMORY_GOAL = 2.2;
-/** Starts vary more than bursts, and cost less. */
+/** The starts in a round. They vary more than bursts, and take less time, so there are several. */
 const STARTS_PER_ROUND = 4;
 
 /** @typedef {import('./servers.mjs').ServerName} ServerName */
@@ -48,7 +48,11 @@ try {
   process.exitCode = 1;
 }
 
-/** Milliseconds over the empty process that ran just before. @returns {Promise<Record<string, number[]>>} */
+/**
+ * Returns milliseconds beyond those of the empty process that ran just before.
+ *
+ * @returns {Promise<Record<string, number[]>>}
+ */
 async function measureStarts() {
   /** @type {Record<string, number[]>} */
   const extra = Object.fromEntries(servers.map((name) => [name, []]));
@@ -77,7 +81,7 @@ async function timeToAnswer(name) {
   return { duration: performance.now() - begin, server };
 }
 
-/** Resident memory of the tree over bare's, at rest and after the same load. */
+/** Returns the resident memory of the tree, at rest and after the same load. */
 async function measureMemory() {
   /** @type {Record<string, { rest: number, loaded: number }>} */
   const bytes = {};

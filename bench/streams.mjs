@@ -1,5 +1,5 @@
-// What a long body costs: a stream of 1 GiB out of an operation, beside a bare `pipeline` into the response.
-// Throughput, CPU, and what the process holds at its peak beyond what it held idle. Linux only; `node bench/streams.mjs
+// Measures a long answer: a stream of 1 GiB from an operation, beside a bare `pipeline` into the response. Reports
+// throughput, CPU, and the peak of memory above that of the idle process. Linux only; `node bench/streams.mjs
 // [rounds]`.
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 const [bare] = /** @type {[Server, Server]} */ (servers);
 for (const { name, seconds, cpu, memory, stop } of servers) {
-  // Round by round: what the machine does meanwhile falls on neighbours alike.
+  // The servers alternate, so that other load on the machine affects both alike.
   const throughput = median(seconds.map((own, i) => Number(bare.seconds[i]) / own));
   const work = median(cpu.map((own, i) => own / Number(bare.cpu[i])));
   const figures = [
@@ -41,7 +41,7 @@ for (const { name, seconds, cpu, memory, stop } of servers) {
 /**
  * @param {string} name
  * @param {string[]} args
- * @param {number} workers that do the work; 0: the process itself
+ * @param {number} workers processes that do the work; 0: the started process itself
  * @returns {Promise<Server>}
  */
 async function start(name, args, workers) {
@@ -116,7 +116,7 @@ function residentOf(pid) {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
 }
 
-/** Nanoseconds of all threads. @param {number} pid */
+/** Returns the CPU time of all threads in nanoseconds. @param {number} pid */
 function cpuOf(pid) {
   const tasks = readdirSync(`/proc/${pid}/task`);
   return tasks.reduce(

@@ -1,6 +1,5 @@
-// The well-behaved client beside an attack: a GET each 20 ms on a connection that it keeps, and a small POST each 50 ms
-// on a connection of its own. A request counts from the moment it was due. Prints its figures when its standard input
-// ends.
+// The well-behaved client during an attack: sends a GET each 20 ms on one kept connection, and a small POST each 50 ms
+// on a new connection. The time of a request begins when it is due. Prints its figures when its standard input ends.
 import { Agent, request } from 'node:http';
 
 const GET_MS = 20;

@@ -1,7 +1,7 @@
 // Reloads files while people and programs change them: in place, by rename, by a swapped link, in a mounted secret.
 // File events do not reach mounted volumes, so the files are polled. Valid content is used (live) at once. Invalid
-// content, or a missing file, counts after several polls in a row. Then it is reported once, and the last valid content
-// stays live. The caller parses the bytes.
+// content, or a missing file, counts after several polls in a row. Then the failure is reported once, and the last
+// valid content stays live. The caller parses the bytes, and may accept a missing file as empty content.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -59,7 +59,7 @@ export interface LiveFileOptions<T> {
    * they have existed.
    */
   readonly liveKey: string | undefined;
-  /** @throws Error one line, when the content is invalid */
+  /** Gets missing files, too, once they are confirmed. @throws Error one line, when the content is invalid */
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;

@@ -24,6 +24,7 @@ const controllers: Record<string, string> = {
       GET${ECHO} 'POST'${ECHO} 'PUT'${ECHO} 'PATCH'${ECHO} 'OPTIONS'${ECHO} pay${ECHO}
     }`,
   'ReadController.mjs': `export default { 'GET'${ECHO} }`,
+  'BelowController.mjs': `export default { 'GET {id}'${ECHO} }`,
   'HeadController.mjs': `export default { 'GET'${ECHO}, 'HEAD'() { throw new Error('HEAD was called') } }`,
   'MixedController.mjs': `export default { index${ECHO}, created${ECHO}, 'PUT'${ECHO}, 'POST {id}'${ECHO}, updated${ECHO} }`,
   'OrderedController.mjs': `class Base { 'GET {id}'${ECHO} 'GET lit/b'${ECHO} }
@@ -133,6 +134,7 @@ describe('a group with routes of the bare group', () => {
     ['POST', '/api/user/helper', 404, 'ROUTE_NOT_FOUND'],
     ['GET', '/api/user/pay', 405, 'METHOD_NOT_ALLOWED', 'POST, OPTIONS'],
     ['PROPFIND', '/api/user', 405, 'METHOD_NOT_ALLOWED', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
+    ['GET', '/api/below', 405, 'METHOD_NOT_ALLOWED', 'OPTIONS'],
     ['POST', '/api/read', 405, 'METHOD_NOT_ALLOWED', 'GET, HEAD, OPTIONS'],
     ['DELETE', '/api/mixed', 405, 'METHOD_NOT_ALLOWED', 'GET, HEAD, POST, PUT, OPTIONS'],
     ['POST', '/api/mixed/PUT/x', 404, 'ROUTE_NOT_FOUND'],
@@ -170,6 +172,9 @@ describe('a group with routes of the bare group', () => {
     ['reader', 'PUT', '/api/user', 405],
     ['reader', 'POST', '/api/user/PUT', 405],
     ['header', 'GET', '/api/user', 405],
+    ['header', 'HEAD', '/api/user', 405],
+    ['header', 'HEAD', '/api/mixed', 405],
+    ['header', 'HEAD', '/api/head', 500],
     ['writer', 'PUT', '/api/user', 'PUT'],
     ['writer', 'GET', '/api/user', 405],
     ['sdk', 'PUT', '/api/anything', 'PUT'],
@@ -182,8 +187,8 @@ describe('a group with routes of the bare group', () => {
   for (const [key, verb, path, outcome] of keys)
     test(`the key ${key}: ${verb} ${path} → ${outcome}`, async () => {
       const answer = await ask(verb, path, key);
-      const { method } = (await answer.json()) as { method?: string };
-      assert.equal(typeof outcome === 'number' ? answer.status : method, outcome);
+      if (typeof outcome === 'number') return assert.equal(answer.status, outcome);
+      assert.equal(((await answer.json()) as { method?: string }).method, outcome);
     });
 });
 

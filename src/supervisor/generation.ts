@@ -1,11 +1,10 @@
-// Makes a set of workers load the folder, and says how it went: all of them as one, or not at all. One load runs at a
-// time, and can be given up. A controller that ends or hangs its process is found by name and left out of the next try.
-// What the outcome is worth, and when a load is wanted, the supervisor decides.
+// The loader: makes a set of workers load the folder, all of them or none, and returns how that ended. One load runs at
+// a time, and it can be aborted. A controller that ends or hangs its process is named, and the next try skips it.
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
-import type { PoisonList } from './poison-list.ts';
+import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
 import type { LoadOrder, WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
@@ -16,44 +15,46 @@ export type GenerationOutcome =
       readonly groups: readonly GroupLoad[];
       readonly files: readonly LoadedFile[];
     }
-  /** The workers ended before they had loaded, and no controller is to blame; one line says so. */
+  /** The workers ended before they had loaded, and no controller is to blame. `reason` is one line. */
   | { readonly kind: 'ended'; readonly reason: string }
   | { readonly kind: 'aborted' };
 
 export interface Loader {
-  /** @param before a look at the folder from before now. @param files names in it; default: all that are controllers */
+  /**
+   * Loads the folder in `count` workers.
+   *
+   * @param before the folder before the load
+   * @param files returns the names to load; default: all controllers
+   */
   load(
     number: number,
     count: number,
     before: Snapshot | undefined,
     files?: () => readonly string[],
   ): Promise<GenerationOutcome>;
-  /** One worker loads the folder, with what has ended or hung its process earlier, and goes. */
+  /** Loads the folder in one worker, quarantined files included, and ends that worker. */
   probe(number: number): Promise<GenerationOutcome>;
   isLoading(): boolean;
-  /** What is being loaded is out of date. It goes on, unless it seems to be stuck. */
-  outdated(): void;
+  /** The folder has changed during a load: aborts the load if it seems to hang. */
+  abortIfStuck(): void;
   abort(): void;
 }
 
 export interface LoaderOptions {
   readonly dir: string;
   readonly pool: Pick<Pool, 'take' | 'fork' | 'all'>;
-  readonly poison: PoisonList;
-  readonly look: () => Snapshot | undefined;
+  readonly quarantine: Quarantine;
+  readonly takeSnapshot: () => Snapshot | undefined;
 }
 
-/**
- * A generation that is out of date is given up for the next when a worker has been as long at one file, or at its
- * start.
- */
-const SLOW: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
+/** Milliseconds after which a worker seems to hang: loading one file, or booting. */
+const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
-export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader {
+export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
   let running: AbortController | undefined;
-  /** Never two in a row: a folder that is slow to load and always changing must be loaded some time. */
-  let gaveUpLast = false;
-  const all = () => [...listGroups(dir).values()];
+  /** Never two aborted loads in a row: a folder that loads slowly and changes all the time must load some time. */
+  let wasLastAborted = false;
+  const allFiles = () => [...listGroups(dir).values()];
 
   async function run(options: Omit<GenerationOptions, 'signal'>): Promise<GenerationOutcome> {
     running = new AbortController();
@@ -65,31 +66,32 @@ export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader
   }
 
   return {
-    async load(number, count, before, files = all) {
-      // What has changed since that look may have mended what did harm.
-      const onPoison = (file: string, reason: string) => poison.add(file, reason, before);
-      const outcome = await run({ number, count, files, takeWorker: pool.take, skip: poison.active(), onPoison });
-      if (outcome.kind !== 'aborted') gaveUpLast = false;
+    async load(number, count, before, files = allFiles) {
+      // The snapshot is older than the harm: a file that changed in between may have mended it.
+      const onHarm = (file: string, reason: string) => quarantine.add(file, reason, before);
+      const skip = quarantine.releaseChanged();
+      const outcome = await run({ number, count, files, takeWorker: pool.take, skip, onHarm });
+      if (outcome.kind !== 'aborted') wasLastAborted = false;
       return outcome;
     },
     async probe(number) {
-      const before = look();
-      const harmless = new Set(poison.active().keys());
-      const onPoison = (file: string, reason: string) => {
+      const before = takeSnapshot();
+      const harmless = new Set(quarantine.releaseChanged().keys());
+      const onHarm = (file: string, reason: string) => {
         harmless.delete(file);
-        poison.add(file, reason, before);
+        quarantine.add(file, reason, before);
       };
-      const outcome = await run({ number, count: 1, files: all, takeWorker: pool.fork, skip: new Map(), onPoison });
+      const outcome = await run({ number, count: 1, files: allFiles, takeWorker: pool.fork, skip: new Map(), onHarm });
       if (outcome.kind !== 'loaded') return outcome;
       for (const worker of outcome.workers) worker.quit();
-      for (const file of harmless) poison.remove(file);
+      for (const file of harmless) quarantine.release(file);
       return outcome;
     },
     isLoading: () => running !== undefined,
-    outdated() {
-      if (gaveUpLast || !pool.all().some(({ state, stepFor }) => stepFor > (SLOW[state] ?? Number.POSITIVE_INFINITY)))
-        return;
-      gaveUpLast = true;
+    abortIfStuck() {
+      const isStuck = ({ state, stepAge }: WorkerProcess) => stepAge > (STUCK_AFTER[state] ?? Number.POSITIVE_INFINITY);
+      if (wasLastAborted || !pool.all().some(isStuck)) return;
+      wasLastAborted = true;
       running?.abort();
     },
     abort: () => running?.abort(),
@@ -99,21 +101,18 @@ export function createLoader({ dir, pool, poison, look }: LoaderOptions): Loader
 interface GenerationOptions {
   readonly number: number;
   readonly count: number;
-  /**
-   * Asked for once a try, for all workers: a file that comes at this moment would be in the list of one and not of
-   * another.
-   */
+  /** Returns the names to load; called once a try, so that all workers load the same files. */
   readonly files: () => readonly string[];
-  /** A worker that has loaded nothing yet. @throws Error of the system */
+  /** Returns a worker that has loaded nothing yet. @throws Error of the system */
   readonly takeWorker: () => WorkerProcess;
-  /** File name → reason: left out from the start. */
+  /** File name → reason: files that no worker imports. */
   readonly skip: ReadonlyMap<string, string>;
-  /** `file` ended or hung the workers, and is left out of the next try. */
-  readonly onPoison: (file: string, reason: string) => void;
+  /** `file` ended or hung a worker; the next try skips it. */
+  readonly onHarm: (file: string, reason: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** What one worker has loaded. */
+/** The result of one worker. */
 interface Report {
   readonly worker: WorkerProcess;
   readonly groups: readonly GroupLoad[];
@@ -122,55 +121,57 @@ interface Report {
 
 type TryOutcome =
   | { readonly kind: 'loaded'; readonly reports: readonly Report[] }
-  | { readonly kind: 'failed'; readonly reason: string; readonly poison: ReadonlyMap<string, string> }
+  /** A worker ended. `harmful`: file name → reason, of the files that they were importing. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
-/** Tries that no controller is to blame for: a machine out of memory, a broken installation. */
-const BLAMELESS_TRIES = 3;
+/** Failed tries for which no controller is to blame: the machine is out of memory, or the installation is broken. */
+const MAX_BLAMELESS_TRIES = 3;
 
 async function loadGeneration(options: GenerationOptions): Promise<GenerationOutcome> {
   const skip = new Map(options.skip);
-  for (let blameless = 0; ; ) {
+  for (let blamelessTries = 0; ; ) {
     const outcome = await loadOnce({ files: options.files(), skip }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
-      // Whoever loads one that hung would wait as long.
-      for (const { file, error = '', hung } of loaded.groups) if (hung) options.onPoison(file, error);
+      // Every later load of a file that hung would take the full time limit too, so the next one skips it.
+      for (const { file, error = '', hung } of loaded.groups) if (hung) options.onHarm(file, error);
       return { kind: 'loaded', ...loaded };
     }
-    for (const [file, reason] of outcome.poison) {
+    for (const [file, reason] of outcome.harmful) {
       skip.set(file, reason);
-      options.onPoison(file, reason);
+      options.onHarm(file, reason);
     }
-    if (outcome.poison.size === 0 && ++blameless === BLAMELESS_TRIES)
+    if (outcome.harmful.size === 0 && ++blamelessTries === MAX_BLAMELESS_TRIES)
       return { kind: 'ended', reason: `Cannot start a worker: ${outcome.reason}` };
   }
 }
 
 /**
- * A group that loads in one worker and not in another may have met a lock that the other held for a moment: the worker
- * that failed gives way to a new one, which loads alone. Where that fails as well, it was no moment.
+ * Loads the folder in all workers. A group that loads in one worker and fails in another may have met a lock that the
+ * other held. So the worker that failed ends, and a new one loads alone. If that one fails too, the group fails.
  */
 async function loadOnce(order: LoadOrder, options: GenerationOptions): Promise<TryOutcome> {
   const outcome = await loadTogether(options.count, order, options);
   if (outcome.kind !== 'loaded') return outcome;
   const reports = [...outcome.reports];
-  for (const behind of reports.filter((report) => isBehind(report, reports))) {
-    behind.worker.quit();
-    const again = await loadTogether(1, order, options);
-    const fresh = again.kind === 'loaded' ? again.reports[0] : undefined;
-    if (fresh === undefined) {
+  for (const report of reports.filter((report) => lacksGroup(report, reports))) {
+    report.worker.quit();
+    const secondTry = await loadTogether(1, order, options);
+    const newReport = secondTry.kind === 'loaded' ? secondTry.reports[0] : undefined;
+    if (newReport === undefined) {
       for (const { worker } of reports) worker.quit();
-      return again;
+      return secondTry;
     }
-    reports[reports.indexOf(behind)] = fresh;
-    if (isBehind(fresh, reports)) break;
+    reports[reports.indexOf(report)] = newReport;
+    if (lacksGroup(newReport, reports)) break;
   }
   return { kind: 'loaded', reports };
 }
 
-function isBehind({ groups }: Report, all: readonly Report[]): boolean {
+/** Whether a group failed in this worker that loaded in another. */
+function lacksGroup({ groups }: Report, all: readonly Report[]): boolean {
   return groups.some(
     ({ ok, group }) => !ok && all.some((other) => other.groups.some((load) => load.ok && load.group === group)),
   );
@@ -183,7 +184,7 @@ async function loadTogether(
 ): Promise<TryOutcome> {
   const workers: WorkerProcess[] = [];
   const reports: Report[] = [];
-  const poison = new Map<string, string>();
+  const harmful = new Map<string, string>();
   let reason: string | undefined;
   const isComplete = await new Promise<boolean>((resolve) => {
     const giveUp = (why: string | undefined) => {
@@ -195,14 +196,13 @@ async function loadTogether(
     try {
       while (workers.length < count) workers.push(takeWorker());
     } catch (error) {
-      // The system refuses one more process.
       return giveUp(error instanceof Error ? error.message : String(error));
     }
     for (const worker of workers) {
       void worker.load(number, order).then((outcome) => {
         if (outcome.kind === 'ended') {
-          if (outcome.file !== undefined) poison.set(outcome.file, outcome.reason);
-          // What ended one would end the others, too, or hang them: there is nothing to wait for.
+          if (outcome.file !== undefined) harmful.set(outcome.file, outcome.reason);
+          // The same file would end or hang the other workers, so there is nothing to wait for.
           return giveUp(outcome.reason);
         }
         reports.push({ worker, groups: outcome.groups, files: outcome.files });
@@ -211,13 +211,13 @@ async function loadTogether(
     }
   });
   if (isComplete) return { kind: 'loaded', reports };
-  // Copied before the others are told to end: those go in the middle of a file that is innocent.
-  const blamed = new Map(poison);
+  // A copy: workers that `quit` ends in the middle of a file would add that file, and it has done no harm.
+  const blamed = new Map(harmful);
   for (const worker of workers) worker.quit();
-  return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', poison: blamed };
+  return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamed };
 }
 
-/** A group that one worker could not load did not load; the files are those of all, with every state that was read. */
+/** Merges the reports: a group fails if it failed in one worker; a file is listed in every state that was read. */
 function merge(reports: readonly Report[]): { groups: GroupLoad[]; files: LoadedFile[] } {
   const groups = new Map<string, GroupLoad>();
   const files = new Map<string, LoadedFile>();

@@ -1,17 +1,15 @@
-// Which groups the generation that serves has, and the one that is about to; and what was loaded, held against what
-// serves. It decides nothing. A group that workers import while they serve is noted here, whichever generation they are
-// of.
-
+// The group table: which groups the generation that serves has, and those of the one that is about to take over. The
+// functions below compare what a load found with what serves. Nothing here decides what follows from it.
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 
-/** By group name, those that did not load included. */
+/** Groups by name, including those that did not load. */
 export type Groups = ReadonlyMap<string, GroupLoad>;
 
 /** The generation that serves. */
 export interface Serving {
-  /** 0: none. */
+  /** 0: no generation serves yet. */
   readonly number: number;
   readonly groups: Groups;
   readonly since: Date | undefined;
@@ -19,109 +17,127 @@ export interface Serving {
 
 export interface GroupTable {
   readonly current: Serving;
-  /** A worker of this generation, which is not an older one, has imported a group in place. */
-  note(generation: number, load: GroupLoad): void;
-  /** A generation is being loaded; what its workers import in place before it is announced is in no report. */
-  begin(): void;
-  /** They have done so: their reports do not tell all. */
-  hasMissedOne(): boolean;
-  /** A generation with these groups is being put to work. */
+  /** Number of the newest generation that was begun. */
+  readonly newest: number;
+  /** Begins to load a generation, and returns its number. */
+  beginGeneration(): number;
+  /** A worker imported a new group while it served. `generation`: the worker's, not older than the one that serves. */
+  addGroup(generation: number, load: GroupLoad): void;
+  /** Whether a worker of the newest generation imported a group that its report of the load does not have. */
+  hasMissedGroup(): boolean;
+  /** The newest generation has loaded these groups, and its workers are about to listen. */
   announce(groups: readonly GroupLoad[]): void;
-  /** It serves; or not. */
-  conclude(number: number, isServing: boolean): void;
+  /** Ends what `announce` began. */
+  conclude(isServing: boolean): void;
 }
 
-/** @param isPending whether some worker has not yet said how it fared with a new group */
+/** @param isPending whether some worker has not yet reported its import of a new group */
 export function createGroupTable(isPending: (group: string) => boolean): GroupTable {
   let serving = new Map<string, GroupLoad>();
   let current: Serving = { number: 0, groups: serving, since: undefined };
-  let coming: Map<string, GroupLoad> | undefined;
-  let hasMissedOne = false;
+  let newest = 0;
+  let announced: Map<string, GroupLoad> | undefined;
+  let hasMissedGroup = false;
 
   return {
     get current() {
       return current;
     },
-    note(generation, load) {
-      // What the generation to come cannot import is no matter of the one that serves.
+    get newest() {
+      return newest;
+    },
+    beginGeneration() {
+      hasMissedGroup = false;
+      return ++newest;
+    },
+    addGroup(generation, load) {
+      // A failed import in the next generation says nothing about the workers that serve.
       if (load.ok || generation === current.number) add(serving, load);
-      if (coming !== undefined) add(coming, load);
-      else if (generation > current.number) hasMissedOne = true;
+      if (announced !== undefined) add(announced, load);
+      else if (generation > current.number) hasMissedGroup = true;
     },
-    begin() {
-      hasMissedOne = false;
-    },
-    hasMissedOne: () => hasMissedOne,
+    hasMissedGroup: () => hasMissedGroup,
     announce(groups) {
-      coming = new Map(groups.map((load) => [load.group, load]));
+      announced = new Map(groups.map((load) => [load.group, load]));
     },
-    conclude(number, isServing) {
-      if (isServing && coming !== undefined) {
-        serving = coming;
-        current = { number, groups: serving, since: new Date() };
+    conclude(isServing) {
+      if (isServing && announced !== undefined) {
+        serving = announced;
+        current = { number: newest, groups: serving, since: new Date() };
       }
-      coming = undefined;
+      announced = undefined;
     },
   };
 
-  /**
-   * One that has answered somewhere stays a group that serves; one that has not, and that some worker cannot import, is
-   * none.
-   */
+  /** Adds a load, but keeps a group that has answered: then a failed import in one more worker does not count. */
   function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
-    if (groups.get(load.group)?.ok === true && (load.ok || !isPending(load.group))) return;
+    const hasAnswered = !isPending(load.group);
+    if (groups.get(load.group)?.ok === true && (load.ok || hasAnswered)) return;
     groups.set(load.group, load);
   }
 }
 
-/** Groups that serve, and did not load. */
-export function lossesOf(serving: Groups, loaded: readonly GroupLoad[]): GroupLoad[] {
-  return loaded.filter(({ ok, group }) => !ok && serving.get(group)?.ok === true);
+/** Returns the failed loads of groups that serve. */
+export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
+  return loads.filter(({ ok, group }) => !ok && serving.get(group)?.ok === true);
 }
 
-/** A group that did not load does, and none is lost. */
-export function isGain(serving: Groups, loaded: readonly GroupLoad[]): boolean {
+/** Whether a group that failed before has loaded, and no group that serves has failed. */
+export function isGain(serving: Groups, loads: readonly GroupLoad[]): boolean {
   return (
-    lossesOf(serving, loaded).length === 0 && loaded.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
+    findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
   );
 }
 
-/** Groups that serve, and were not seen by those who loaded the folder. */
-export function unseenOf(serving: Groups, loaded: readonly GroupLoad[]): GroupLoad[] {
-  const seen = new Set(loaded.map(({ group }) => group));
+/** Returns the groups that serve and were not in the folder's listing when it was loaded. */
+export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
+  const seen = new Set(loads.map(({ group }) => group));
   return Array.from(serving.values()).filter(({ group, ok }) => ok && !seen.has(group));
 }
 
-/** Whether one of these groups is in the folder all the same: it came while that was being loaded. */
-export function isThereNow(unseen: readonly GroupLoad[], dir: string): boolean {
-  if (unseen.length === 0) return false;
+/** Whether the folder has one of these groups now. */
+export function isAnyInFolder(groups: readonly GroupLoad[], dir: string): boolean {
+  if (groups.length === 0) return false;
   const listing = listGroups(dir);
-  return unseen.some(({ group }) => listing.has(group));
+  return groups.some(({ group }) => listing.has(group));
 }
+
+/** How a replacement differs from the workers that serve. */
+export type Difference =
+  /** A group that serves did not load. */
+  | 'group-lost'
+  /** A file that both read has changed in between. */
+  | 'other-code'
+  /** The other workers imported a new group meanwhile. */
+  | 'group-added'
+  /** A group that serves is no longer in the folder. */
+  | 'group-removed';
 
 /**
- * How a worker that is to take the place of another compares with those that serve: only an equal may.
+ * Compares the load of a replacement with what serves. `difference` is undefined if they are equal; `groups` are those
+ * that the replacement lacks.
  *
- * @param agrees whether the files that it read are those that serve
+ * @param hasSameFiles whether the files that the replacement read are as those that serve
  */
-export function compareReplacement(
+export function compareWithServing(
   serving: Groups,
   { groups, files }: { readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] },
-  agrees: (files: readonly LoadedFile[]) => boolean,
-): { readonly verdict: 'equal' | 'lossy' | 'other code' | 'incomplete'; readonly lacking: readonly GroupLoad[] } {
-  const lost = lossesOf(serving, groups);
-  if (lost.length > 0) return { verdict: 'lossy', lacking: lost };
-  if (!agrees(files)) return { verdict: 'other code', lacking: [] };
-  const unseen = unseenOf(serving, groups);
-  return { verdict: unseen.length === 0 ? 'equal' : 'incomplete', lacking: unseen };
+  hasSameFiles: (files: readonly LoadedFile[]) => boolean,
+  dir: string,
+): { readonly difference: Difference | undefined; readonly groups: readonly GroupLoad[] } {
+  const lost = findLostGroups(serving, groups);
+  if (lost.length > 0) return { difference: 'group-lost', groups: lost };
+  if (!hasSameFiles(files)) return { difference: 'other-code', groups: [] };
+  const unseen = findUnseenGroups(serving, groups);
+  if (unseen.length === 0) return { difference: undefined, groups: [] };
+  return { difference: isAnyInFolder(unseen, dir) ? 'group-added' : 'group-removed', groups: unseen };
 }
 
-/** Group name → file name. */
+/** Returns group name → file name; empty while the folder cannot be read. */
 export function listGroups(dir: string): ReadonlyMap<string, string> {
   try {
     return listControllers(dir);
   } catch {
-    // The folder is away; that no group is left is judged by who asked.
     return new Map();
   }
 }

@@ -1,16 +1,16 @@
-// A group that comes while workers serve: the worker that was asked for it imports it, all others are told to, and
-// nobody answers from it before everyone has it. Otherwise its file could break between the first answer and the last
-// import, and a group that has answered would fail. It knows nothing of generations.
+// A new group, added while workers serve: the worker that got the first request for it imports it, and then all others
+// do. No worker answers from the group before every worker has imported it. Otherwise its file could break between the
+// first answer and the last import, and a group that has answered would fail.
 import type { WorkerProcess } from './workers/worker-handle.ts';
 
 export interface NewGroups {
-  /** This worker has imported the group, and holds its requests until it is told that the others have it. */
+  /** This worker has imported the group, and holds the group's requests until the others have imported it. */
   imported(worker: WorkerProcess, group: string): void;
-  /** Whether some worker has not yet said how it fared: till then the group has given no answer. */
+  /** Whether some worker has not yet reported its import; until then the group has given no answer. */
   isPending(group: string): boolean;
 }
 
-/** @param workers all that may hold requests; those that serve, or are about to, import the group */
+/** @param workers returns all workers that may hold requests */
 export function createNewGroups(workers: () => readonly WorkerProcess[]): NewGroups {
   const pending = new Set<string>();
   return {

@@ -1,97 +1,91 @@
-// When what has failed is tried again, although nothing has changed: a database may be back. Pauses grow, and are never
-// so short that the tries cost much. It knows times and counts; what a try is, and who makes it, the supervisor knows.
+// The times at which a failed attempt is tried again although nothing has changed: a database may be back. Pauses grow
+// after each failure, and with the duration of an attempt, so that attempts never cost much.
 
-export type Retried = keyof typeof ROWS;
+export type RetryKind = keyof typeof RULES;
 
-interface Row {
-  /** Milliseconds after the first failure; doubled after each further one, up to the longest. */
+interface Rule {
+  /** Milliseconds after the first failure; the pause doubles after each further one. */
   readonly first: number;
+  /** Milliseconds that a pause has at most. */
   readonly longest: number;
-  /** A pause is at least as many times as long as the try was: code that hangs its process burns a core meanwhile. */
+  /** The pause is at least this many times as long as the attempt: code that hangs its process keeps a core busy. */
   readonly cost: number;
-  /** Milliseconds without a failure after which all of them are forgotten. */
+  /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly memory: number;
 }
 
 const FOREVER = Number.POSITIVE_INFINITY;
 
-const ROWS = {
-  /** A generation was refused. */
+const RULES = {
+  /** A generation, after one was rejected. */
   generation: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
-  /** No worker could be started at all: the machine may have room again in a moment. */
+  /** A generation, after no worker could start: the machine may soon have room again. */
   start: { first: 1000, longest: 30_000, cost: 0, memory: FOREVER },
-  /** Replacements did not equal those that serve. */
+  /** A replacement, after one did not equal the workers that serve. */
   replacement: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
-  /** One worker tries what has not loaded. */
+  /** A probe of the groups that did not load. */
   probe: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
-  /** A worker died, or went faulty. As many as serve may do so together, as when the kernel is out of memory. */
+  /** A replacement, after a worker died or became faulty. */
   death: { first: 100, longest: 5000, cost: 0, memory: 15_000 },
-} satisfies Record<string, Row>;
+} satisfies Record<string, Rule>;
 
-/** Tries that looked well and came to nothing are rarer from then on. */
-const RARER = 4;
-const RAREST = 3_600_000;
+/** The longest pause grows by this factor when an attempt that seemed to succeed has failed in use. */
+const FAILED_IN_USE_FACTOR = 4;
+/** Milliseconds. */
+const LONGEST_PAUSE = 3_600_000;
 
 export interface Retries {
-  /** It is being tried: it is not due before it has failed again. */
-  begin(what: Retried): void;
-  /** It is due after a pause. @param took milliseconds of the try */
-  failed(what: Retried, took?: number): void;
-  /** It has failed although it looked well. */
-  deceived(what: Retried): void;
-  forget(what: Retried): void;
-  /** Milliseconds until it is due; 0: now, or it has never failed. */
-  remaining(what: Retried): number;
+  /** An attempt begins: the next one is due only after a failure. */
+  begin(kind: RetryKind): void;
+  /** An attempt failed: the next one is due after a pause. @param took milliseconds of the attempt */
+  failed(kind: RetryKind, took?: number): void;
+  /** An attempt succeeded, but its result was of no use: pauses become much longer. */
+  failedInUse(kind: RetryKind): void;
+  forget(kind: RetryKind): void;
+  /** Returns the milliseconds until the attempt is due; 0: it is due, or has never failed. */
+  remaining(kind: RetryKind): number;
 }
 
 interface State {
   failures: number;
-  last: number;
+  lastFailure: number;
   due: number;
   longest: number;
 }
 
-/** @param freeDeaths so many are replaced at once */
+/** @param freeDeaths deaths without a pause: all workers may die together, as when the kernel is out of memory */
 export function createRetries(freeDeaths: number, now: () => number = () => performance.now()): Retries {
-  const states = new Map<Retried, State>();
+  const states = new Map<RetryKind, State>();
 
   return {
-    begin: (what) => {
-      stateOf(what).due = FOREVER;
+    begin: (kind) => {
+      stateOf(kind).due = FOREVER;
     },
     failed,
-    deceived(what) {
-      const state = stateOf(what);
-      state.longest = Math.min(RAREST, state.longest * RARER);
+    failedInUse(kind) {
+      const state = stateOf(kind);
+      state.longest = Math.min(LONGEST_PAUSE, state.longest * FAILED_IN_USE_FACTOR);
       state.due = now() + state.longest;
     },
-    forget: (what) => states.delete(what),
-    remaining: (what) => Math.max(0, (states.get(what)?.due ?? 0) - now()),
+    forget: (kind) => states.delete(kind),
+    remaining: (kind) => Math.max(0, (states.get(kind)?.due ?? 0) - now()),
   };
 
-  function failed(what: Retried, took = 0): void {
-    const { first, cost, memory } = ROWS[what];
-    const state = stateOf(what);
-    if (now() - state.last > memory) state.failures = 0;
-    state.last = now();
-    const doubled = state.failures++ - (what === 'death' ? freeDeaths : 0);
-    const pause =
-      doubled < 0
-        ? 0
-        : state.longest > ROWS[what].longest
-          ? state.longest
-          : Math.min(state.longest, first * 2 ** doubled);
-    state.due = now() + Math.max(pause, took * cost);
+  function failed(kind: RetryKind, took = 0): void {
+    const { first, longest, cost, memory } = RULES[kind];
+    const state = stateOf(kind);
+    if (now() - state.lastFailure > memory) state.failures = 0;
+    state.lastFailure = now();
+    const doublings = state.failures++ - (kind === 'death' ? freeDeaths : 0);
+    const hasFailedInUse = state.longest > longest;
+    const grown = doublings < 0 ? 0 : Math.min(state.longest, first * 2 ** doublings);
+    state.due = now() + Math.max(hasFailedInUse ? state.longest : grown, took * cost);
   }
 
-  function stateOf(what: Retried): State {
-    const state = states.get(what) ?? {
-      failures: 0,
-      last: Number.NEGATIVE_INFINITY,
-      due: 0,
-      longest: ROWS[what].longest,
-    };
-    states.set(what, state);
+  function stateOf(kind: RetryKind): State {
+    const { longest } = RULES[kind];
+    const state = states.get(kind) ?? { failures: 0, lastFailure: Number.NEGATIVE_INFINITY, due: 0, longest };
+    states.set(kind, state);
     return state;
   }
 }

@@ -1,78 +1,82 @@
-// A new generation: made, held against the one that serves, and put to work whole or not at all.
+// Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
+// that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
 import type { GenerationOutcome } from './generation.ts';
-import { isThereNow, lossesOf, unseenOf } from './group-table.ts';
-import { listen, pardonServing, quitAll, refuse, reject, type Service } from './service.ts';
+import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain } from './group-table.ts';
+import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
 
 type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
 
-/** @throws StartError when it is the first one, and cannot serve */
-export async function rollOut(service: Service, cause: string): Promise<void> {
-  const { dir, pool, watch, loader, table, retries, now } = service;
+export async function rollOut(service: Service, cause: string): Promise<StepResult> {
+  const { dir, workers: count, pool, watch, loader, table, stopping, now } = service;
   const isServing = () => pool.serving().length > 0;
-  service.wantedFor = undefined;
-  for (const what of ['generation', 'start'] as const) retries.begin(what);
   const begun = now();
   const begunAt = Date.now();
-  const before = watch.look() ?? new Map<string, string>();
-  if (before.size === 0 && isServing()) return; // The folder is away; when it is back, that is a change.
-  // With a group that serves left out the generation would be rejected anyway.
-  if (isServing()) pardonServing(service);
-  watch.trying(before);
-  table.begin();
-  const outcome = await loader.load(++service.counter, service.workers, before);
-  if (service.isStopping) return;
-  if (outcome.kind === 'ended') return refuse(service, cause, outcome.reason);
-  if (outcome.kind === 'aborted') {
-    service.wantedFor ??= cause;
-    return;
-  }
+  const before = watch.takeSnapshot() ?? new Map<string, string>();
+  // The folder is away. Its return is a change, and a change leads to the next generation.
+  if (before.size === 0 && isServing()) return { kind: 'no-change' };
+  if (isServing()) releaseServing(service);
+  watch.beginAttempt(before);
+  const outcome = await loader.load(table.beginGeneration(), count, before);
+  if (stopping.aborted) return { kind: 'interrupted' };
+  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
+  if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
-  if (isServing() && watch.look() === undefined) {
-    // The folder went away meanwhile: whatever is there when it is back is a change.
+  if (isServing() && watch.takeSnapshot() === undefined) {
+    // The folder went away during the load. An empty baseline makes its return a change, whatever is in it.
     quitAll(workers);
-    return watch.trying(new Map());
+    watch.beginAttempt(new Map());
+    return { kind: 'no-change' };
   }
-  const losses = lossesOf(table.current.groups, groups);
-  watch.tried({ before, begunAt, groups, files, broken: before.size === 0 || groups.some(({ ok }) => !ok) });
-  if (losses.length > 0 && isServing()) {
+  const failures = findLostGroups(table.current.groups, groups);
+  watch.endAttempt({ before, begunAt, groups, files, broken: before.size === 0 || groups.some(({ ok }) => !ok) });
+  if (failures.length > 0 && isServing()) {
     quitAll(workers);
-    reject(service, cause, { failures: losses, took: now() - begun });
-    return pool.keepReserve(service.workers);
+    pool.keepReserve(count);
+    return { kind: 'lossy', failures };
   }
-  // Without a group that came, and serves, while it was listing the folder, it is not the whole.
-  if (isServing() && (table.hasMissedOne() || isThereNow(unseenOf(table.current.groups, groups), dir))) {
+  // The old workers imported a new group after the new ones had listed the folder.
+  const unseen = findUnseenGroups(table.current.groups, groups);
+  if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseen, dir))) {
     quitAll(workers);
-    service.wantedFor ??= cause;
-    return;
+    return { kind: 'outdated' };
   }
-  await putToWork(service, outcome, { cause, begun });
+  return takeOver(service, outcome, { cause, begun });
 }
 
-async function putToWork(
+/** Lets the new workers accept connections, and drains the old ones after that. */
+async function takeOver(
   service: Service,
   { workers, groups }: Loaded,
-  occasion: { cause: string; begun: number },
-): Promise<void> {
-  const { log, pool, table, retries, counter: generation } = service;
+  { cause, begun }: { readonly cause: string; readonly begun: number },
+): Promise<StepResult> {
+  const { log, pool, table, stopping } = service;
   const old = pool.serving();
-  const known = table.current.groups;
+  const before = table.current.groups;
   table.announce(groups);
   const error = await listen(service, workers);
-  if (service.isStopping) return;
-  table.conclude(generation, error === undefined);
-  if (error !== undefined) return refuse(service, occasion.cause, error);
+  if (stopping.aborted) return { kind: 'interrupted' };
+  table.conclude(error === undefined);
+  if (error !== undefined) return { kind: 'failed', error };
   for (const worker of old) worker.drain(service.drainTimeout);
-  service.tally.served++;
-  service.rejection = undefined;
-  service.isKeptOut = false;
-  for (const what of ['generation', 'start', 'replacement'] as const) retries.forget(what);
-  for (const failure of groups.filter(({ ok, group, error }) => !ok && known.get(group)?.error !== error)) {
-    log.error('group-not-loadable', { ...failure });
+  const generation = table.current.number;
+  for (const load of groups) {
+    if (!load.ok && before.get(load.group)?.error !== load.error) log.error('group-not-loadable', { ...load });
   }
-  const losses = lossesOf(known, groups).map(({ group }) => group);
-  if (losses.length > 0) log.error('generation-degraded', { generation, groups: losses });
-  const took_ms = Math.round(service.now() - occasion.begun);
-  log.info('generation-serving', { generation, cause: occasion.cause, groups: groups.length, took_ms });
+  const lost = findLostGroups(before, groups).map(({ group }) => group);
+  if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });
+  const took_ms = Math.round(service.now() - begun);
+  log.info('generation-serving', { generation, cause, groups: groups.length, took_ms });
   service.onGroups?.(table.current.groups.values());
   if (generation > 1 && old.length > 0) pool.keepReserve(service.workers);
+  return { kind: 'serving' };
+}
+
+/** Finds out whether groups that did not load would load now: a database is back, or a file they import is mended. */
+export async function probe(service: Service): Promise<StepResult> {
+  const { loader, table, stopping } = service;
+  const outcome = await loader.probe(table.current.number).finally(() => releaseServing(service));
+  if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
+  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
+  const { groups } = outcome;
+  return isGain(table.current.groups, groups) ? { kind: 'gain', groups } : { kind: 'no-change' };
 }

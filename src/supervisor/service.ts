@@ -1,61 +1,67 @@
-// What the steps of the supervisor share: the parts they work with, and the notes they leave for each other. A service
-// has one.
+// Service: the parts that every step of the supervisor works with. StepResult: how a step ended. A step leaves no other
+// note behind: agenda.ts derives from its result what is done next.
 import type { Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import type { Loader } from './generation.ts';
-import type { GroupTable } from './group-table.ts';
-import type { PoisonList } from './poison-list.ts';
-import type { Retries } from './retries.ts';
-import type { Rejection, Tally } from './status.ts';
+import type { Difference, GroupTable } from './group-table.ts';
+import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
-import { type Port, StartError } from './workers/port.ts';
+import type { Port } from './workers/port.ts';
 import type { WorkerProcess } from './workers/worker-handle.ts';
 
 export interface Service {
+  /** The controllers folder. */
   readonly dir: string;
   /** How many workers serve. */
   readonly workers: number;
-  /** Milliseconds. */
+  /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
   readonly port: Port;
-  /** What a worker needs to serve HTTPS; undefined: HTTP without TLS. */
+  /** Returns the certificates and keys that a worker needs for HTTPS. Undefined: plain HTTP. */
   readonly secureState: (() => SecureState) | undefined;
-  /** Told of the groups that serve from now on. */
+  /** Receives the groups whenever a change of them serves. */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;
   readonly watch: FolderWatch;
   readonly loader: Loader;
   readonly table: GroupTable;
-  readonly poison: PoisonList;
-  readonly retries: Retries;
+  readonly quarantine: Quarantine;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
   /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
-  readonly tally: Tally;
-  /** Of the newest generation that was made. */
-  counter: number;
-  isStopping: boolean;
-  /** Why a new generation is wanted. */
-  wantedFor: string | undefined;
-  /** The newest generation, when it was refused. */
-  rejection: Rejection | undefined;
-  /** It has been logged why no replacement is let in. */
-  isKeptOut: boolean;
 }
 
-/** As the cause of a generation: nothing has changed, and it is tried again. */
-export const RETRY = 'retry';
+export type StepResult =
+  /** A new generation serves. */
+  | { readonly kind: 'serving' }
+  /** Replacements serve. `hasNewQuarantine`: one of them ended at a file that the other workers still serve. */
+  | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
+  /** The new generation would lose groups that serve, so the old one stays. */
+  | { readonly kind: 'lossy'; readonly failures: readonly GroupLoad[] }
+  /** No new worker can serve, and no controller is to blame. */
+  | { readonly kind: 'failed'; readonly error: string }
+  /** A replacement does not equal the workers that serve, so it ended. */
+  | { readonly kind: 'unequal'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
+  /** The step did not come to an end, mostly because the folder changed: a generation is due again. */
+  | { readonly kind: 'outdated' }
+  /** A probe loaded these groups, and more of them than serve. */
+  | { readonly kind: 'gain'; readonly groups: readonly GroupLoad[] }
+  | { readonly kind: 'no-change' }
+  /** The service stops, or something else is due first. */
+  | { readonly kind: 'interrupted' };
 
-/** Before they listen, and at every change. */
-export function secure({ secureState }: Service, workers: readonly WorkerProcess[]): void {
+/** Sends workers their certificates and keys: before they listen, and whenever those change. */
+export function secure({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerProcess[]): void {
   if (secureState === undefined) return;
   const state = secureState();
   for (const worker of workers) worker.send({ kind: 'secure', state });
 }
 
-/** Puts loaded workers to work. Resolves to one line when none of them can accept; those that cannot go. */
+/** Lets loaded workers accept connections; those that cannot, end. Resolves to an error text if none can. */
 export async function listen(service: Service, workers: readonly WorkerProcess[]): Promise<string | undefined> {
   const { port } = service;
   secure(service, workers);
@@ -66,38 +72,14 @@ export async function listen(service: Service, workers: readonly WorkerProcess[]
   return first === undefined || failures.length < workers.length ? undefined : port.describeError(first.code);
 }
 
-/** No new worker can serve, and no controller is to blame. @throws StartError when none serves yet */
-export function refuse(service: Service, cause: string, error: string): void {
-  if (service.table.current.number === 0) throw new StartError(error);
-  service.retries.failed('death');
-  reject(service, cause, { failures: [], error, took: 0 });
-}
-
-/**
- * What serves goes on. Told once a change, and tried again: what failed may have been a database and not the folder.
- */
-export function reject(
-  service: Service,
-  cause: string,
-  { failures, error, took }: Pick<Rejection, 'failures' | 'error'> & { readonly took: number },
-): void {
-  const { log, counter: generation, rejection: last, table } = service;
-  const effect = `generation ${table.current.number} serves on`;
-  const isNews =
-    cause !== RETRY || JSON.stringify(last?.failures) !== JSON.stringify(failures) || last?.error !== error;
-  for (const facts of isNews ? (error === undefined ? failures : [{ error }]) : []) {
-    log.error('generation-rejected', { generation, cause, ...facts, effect });
-  }
-  service.rejection = { generation, at: new Date(), failures, error };
-  service.tally.rejected++;
-  service.retries.failed(error === undefined ? 'generation' : 'start', took);
-}
-
 export function quitAll(workers: readonly WorkerProcess[]): void {
   for (const worker of workers) worker.quit();
 }
 
-/** What serves is tried in each generation and in each replacement, whatever it has done to another process. */
-export function pardonServing({ table, poison }: Service): void {
-  for (const { file, ok } of table.current.groups.values()) if (ok) poison.remove(file);
+/**
+ * Releases the files that serve from the quarantine. A generation or replacement without them would be rejected anyway,
+ * so it must try them, whatever they did to another process.
+ */
+export function releaseServing({ table, quarantine }: Service): void {
+  for (const { file, ok } of table.current.groups.values()) if (ok) quarantine.release(file);
 }

@@ -1,46 +1,48 @@
-// What the supervisor tells about itself: for the operations port, for metrics, for people. Facts only, nothing to act
-// on.
+// The supervisor's status, for the operations port and its metrics: facts only.
 import type { GroupLoad } from '../groups/registry.ts';
-import type { Service } from './service.ts';
+import type { Agenda } from './agenda.ts';
+import type { GroupTable } from './group-table.ts';
+import type { Pool } from './workers/pool.ts';
 import type { WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
 export interface SupervisorStatus {
-  /** 0: none serves yet. */
+  /** Number of the generation that serves; 0: none yet. */
   readonly generation: number;
   readonly servingSince: Date | undefined;
   readonly workers: readonly WorkerStatus[];
   /** Groups of the folder that do not serve because they never loaded. */
   readonly notLoadable: readonly GroupLoad[];
-  /** The newest generation, when it was refused. */
+  /** The newest generation, if it was rejected. */
   readonly rejected: Rejection | undefined;
-  /** Since the start: how many went to work, and how many were refused. */
+  /** Generations that took over, since the start. */
   readonly generationsServed: number;
+  /** Generations that were rejected, since the start. */
   readonly generationsRejected: number;
-  /** Workers that ended without being told to, since the start. */
+  /** Workers that ended without an order, since the start. */
   readonly died: number;
-  /** Workers put in the place of others, since the start. */
+  /** Workers that took the place of others, since the start. */
   readonly replaced: number;
 }
 
 export interface WorkerStatus {
   readonly pid: number | undefined;
-  /** 0: it has loaded nothing yet. */
+  /** 0: the worker has loaded nothing yet. */
   readonly generation: number;
-  /** `faulty`: it serves until its replacement does. */
+  /** `faulty`: the worker serves until its replacement does. */
   readonly state: WorkerState | 'faulty';
 }
 
-/** A generation that was refused: what serves is older than the folder. */
+/** A generation that was rejected: the code that serves is older than the folder. */
 export interface Rejection {
   readonly generation: number;
   readonly at: Date;
-  /** Groups that serve and did not load; empty when no controller is to blame. */
+  /** Groups that serve and did not load; empty if no controller is to blame. */
   readonly failures: readonly GroupLoad[];
-  /** Why, when no controller is to blame. */
+  /** The reason, if no controller is to blame. */
   readonly error?: string | undefined;
 }
 
-/** Counted since the start. */
+/** Counts since the start. */
 export interface Tally {
   served: number;
   rejected: number;
@@ -48,7 +50,11 @@ export interface Tally {
   replaced: number;
 }
 
-export function describeService({ table: { current }, pool, rejection, tally }: Service): SupervisorStatus {
+export function describeService(
+  { current }: Pick<GroupTable, 'current'>,
+  pool: Pick<Pool, 'all'>,
+  { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
+): SupervisorStatus {
   return {
     generation: current.number,
     servingSince: current.since,

@@ -1,48 +1,48 @@
-// The supervisor: hears what happens to the folder and to the workers, and chooses what is done next, one step at a
-// time. How a generation is rolled out, a worker replaced or what failed probed, the files beside it know.
-
+// The supervisor: receives what happens to the folder and to the workers, and runs one step at a time. agenda.ts
+// chooses the step; the steps are in rollout.ts and replacement.ts.
 import type { Log } from '../base/log.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { parseFileName } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
+import { createAgenda, type Step } from './agenda.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import { createLoader } from './generation.ts';
 import { createGroupTable } from './group-table.ts';
 import { createNewGroups } from './new-groups.ts';
-import { createPoisonList } from './poison-list.ts';
+import { createQuarantine } from './quarantine.ts';
 import { replace } from './replacement.ts';
-import { createRetries } from './retries.ts';
-import { rollOut } from './rollout.ts';
-import { RETRY, type Service, secure } from './service.ts';
+import { probe, rollOut } from './rollout.ts';
+import { type Service, type StepResult, secure } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import type { Pool } from './workers/pool.ts';
-import type { Port } from './workers/port.ts';
-import { createProbe } from './workers/probe.ts';
+import { type Port, StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerProcess } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions {
   /** How many workers serve. */
   readonly workers: number;
+  /** The controllers folder. */
   readonly dir: string;
-  /** Every worker of every generation shares its socket. */
+  /** Every worker of every generation shares the socket of this port. */
   readonly port: Port;
-  /** Milliseconds. */
+  /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
   /** Milliseconds that a service which stops still accepts connections. */
   readonly acceptFor: number;
   readonly log: Log;
-  /** What a worker needs to serve HTTPS; undefined: HTTP without TLS. */
+  /** Returns the certificates and keys that a worker needs for HTTPS. Undefined: plain HTTP. */
   readonly secureState?: (() => SecureState) | undefined;
-  /** The groups that serve from now on; also when one was imported in place. */
+  /** Receives the groups that serve from now on, also after a new one was imported. */
   readonly onGroups?: ((groups: Iterable<GroupLoad>) => void) | undefined;
   /** Callers with a rate limit have called a worker. */
   readonly onSpent?: (worker: WorkerProcess, spendings: readonly Spending[]) => void;
-  /** What a worker has counted. */
+  /** A worker reports its counters. */
   readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
-  /** Processes, and the watch over the disk: handed in, so that a test needs neither. */
+  /** Makes the worker processes; a test needs none. */
   readonly createPool: (events: WorkerEvents) => Pool;
+  /** Makes the watch over the folder; a test needs none. */
   readonly createWatch: (onChange: (what: string) => void) => FolderWatch;
   readonly now?: () => number;
 }
@@ -50,67 +50,62 @@ export interface SupervisorOptions {
 export interface Supervisor {
   /** Resolves when the first generation serves. @throws StartError when it cannot. */
   start(): Promise<void>;
-  /** A new generation, whether or not the folder has changed. */
+  /** Makes a new generation, whether or not the folder has changed. */
   renew(): void;
-  /** `secureState` has changed: tells every worker. */
+  /** Sends `secureState`, which has changed, to every worker. */
   secure(): void;
-  /** Drains every worker; resolves when the last one is gone. */
+  /** Drains every worker; resolves when the last one has ended. */
   stop(): Promise<void>;
   /** Ends every worker at once. */
   kill(): void;
   status(): SupervisorStatus;
 }
 
-type Step =
-  | { readonly kind: 'generation'; readonly cause: string }
-  | { readonly kind: 'replacement'; readonly count: number }
-  | { readonly kind: 'probe' }
-  /** Nothing is due for as many milliseconds, if ever. */
-  | { readonly kind: 'wait'; readonly time: number };
-
-const NEVER = Number.POSITIVE_INFINITY;
-/** Milliseconds: a step that the system did not let us make is made again. */
+/** Milliseconds after which a step is run again that failed with an exception. */
 const STEP_RETRY = 1000;
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workers, drainTimeout, port, now = () => performance.now() } = options;
-  const poison = createPoisonList(dir);
-  const retries = createRetries(workers, now);
+  const stopping = new AbortController();
+  const quarantine = createQuarantine(dir);
   const pool = options.createPool({
-    left: onLost,
+    disconnected: onWorkerLost,
     died: onDied,
-    gone: turn,
+    gone: runNextStep,
     faulty: onFaulty,
     imported: onImported,
-    // One that is on its way out may have read what is out of date.
-    read: (worker, files) => isCurrent(worker) && watch.read(files),
+    // A worker of an older generation may have read files that are out of date.
+    filesRead: (worker, files) => isCurrent(worker) && watch.addFiles(files),
     spent: (worker, spendings) => options.onSpent?.(worker, spendings),
     metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
   });
   const watch = options.createWatch(onChange);
-  const loader = createLoader({ dir, pool, poison, look: watch.look });
+  const loader = createLoader({ dir, pool, quarantine, takeSnapshot: watch.takeSnapshot });
   const newGroups = createNewGroups(pool.all);
   const table = createGroupTable(newGroups.isPending);
+  const agenda = createAgenda({ workers, log, pool, table, quarantine, watch, now });
   const service: Service = {
-    ...{ dir, workers, drainTimeout, port, log, pool, watch, loader, table, poison, retries, now },
+    ...{ dir, workers, drainTimeout, port, log, pool, watch, loader, table, quarantine, now },
+    stopping: stopping.signal,
     secureState: options.secureState,
     onGroups: options.onGroups,
-    tally: { served: 0, rejected: 0, died: 0, replaced: 0 },
-    counter: 0,
-    isStopping: false,
-    wantedFor: undefined,
-    rejection: undefined,
-    isKeptOut: false,
   };
-  const probe = createProbe(service);
-  let isStepping = false;
+  /** The step that runs. */
+  let current: Step | undefined;
+  /** Runs the next step when it is due. */
   let timer: NodeJS.Timeout | undefined;
 
   return {
     async start() {
-      await rollOut(service, 'start');
+      const step: Step = { kind: 'generation', cause: 'start' };
+      current = step;
+      const result = await perform(step);
+      if (result.kind === 'failed') throw new StartError(result.error);
+      agenda.finish(step, result, 0);
+      current = undefined;
+      if (stopping.signal.aborted) return;
       watch.start();
-      turn();
+      runNextStep();
     },
     renew: () => want('signal'),
     secure: () => secure(service, pool.all()),
@@ -118,65 +113,66 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     kill() {
       for (const worker of pool.all()) worker.kill('the supervisor was told to end at once');
     },
-    status: () => describeService(service),
+    status: () => describeService(table, pool, agenda),
   };
 
   async function stop(): Promise<void> {
-    service.isStopping = true;
+    stopping.abort();
     watch.stop();
     clearTimeout(timer);
     loader.abort();
-    // This copy of the socket first: nobody accepts on it, and what connects while it is the last one would be reset.
+    // This process never accepts. If its copy of the socket were the last one, clients that connect would be reset.
     port.close();
     for (const worker of pool.all()) {
       if (worker.state === 'serving') worker.drain(drainTimeout, options.acceptFor);
       else worker.quit();
     }
-    const left = await pool.close();
-    if (left.length > 0) log.error('workers-left', { workers: left.map(({ pid }) => pid) });
+    const remaining = await pool.close();
+    if (remaining.length > 0) log.error('workers-left', { workers: remaining.map(({ pid }) => pid) });
   }
 
-  // What happens from outside. Each leaves a note of what is wanted, and lets the next step be chosen.
+  // Events. Each one changes the agenda, and runs the next step if none runs.
 
   function onChange(what: string): void {
-    if (loader.isLoading() && !probe.isRunning()) loader.outdated();
+    // The watch reports the change again and again, so it is not lost while a load runs.
+    if (loader.isLoading() && current?.kind !== 'probe') loader.abortIfStuck();
     else want(what);
   }
 
   function want(cause: string): void {
-    service.wantedFor = cause;
-    probe.interrupt();
-    turn();
+    agenda.want(cause);
+    abortProbe();
+    runNextStep();
   }
 
-  function onLost(): void {
-    if (service.isStopping || table.current.number === 0) return;
-    retries.failed('death');
-    probe.interrupt();
-    turn();
+  function onWorkerLost(): void {
+    if (stopping.signal.aborted || table.current.number === 0) return;
+    agenda.workerLost();
+    abortProbe();
+    runNextStep();
   }
 
   function onDied(worker: WorkerProcess, { reason, during, importing }: Death): void {
-    if (service.isStopping) return;
+    if (stopping.signal.aborted) return;
     const facts = {
       worker: worker.pid,
       generation: worker.generation,
       reason,
       file: worker.loadingFile ?? importing[0],
     };
-    // What ends its process does so in every probe. It is known, and no request was near.
-    if (probe.isRunning() && during === 'loading') return log.info('trial-died', facts);
-    service.tally.died++;
+    // A probe also loads quarantined files. Its worker serves no request, so its end is neither an error nor counted.
+    if (current?.kind === 'probe' && during === 'loading') return log.info('trial-died', facts);
+    agenda.workerDied();
     log.error('worker-died', facts);
-    for (const file of importing) condemn(worker, file, reason);
-    if (during === 'serving') onLost();
+    for (const file of importing) quarantineNewFile(worker, file, reason);
+    if (during === 'serving') onWorkerLost();
   }
 
-  /** A new file has ended a worker that served: no other must import it. */
-  function condemn(worker: WorkerProcess, file: string, reason: string): void {
+  /** A new file ended a worker that served: keeps the other workers from importing it. */
+  function quarantineNewFile(worker: WorkerProcess, file: string, reason: string): void {
     const group = parseFileName(file)?.group;
     if (group === undefined) return;
-    poison.add(file, reason, watch.look());
+    quarantine.add(file, reason, watch.takeSnapshot());
     for (const other of pool.all()) other.send({ kind: 'skip', file, reason });
     const load = { group, file, ok: false, error: reason };
     onImported(worker, load, []);
@@ -184,84 +180,68 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onFaulty(worker: WorkerProcess): void {
-    retries.failed('death');
+    agenda.workerLost();
     if (worker.state === 'serving') {
       log.warn('worker-faulty', { worker: worker.pid, effect: 'it drains as soon as its replacement serves' });
-      probe.interrupt();
+      abortProbe();
     }
-    turn();
+    runNextStep();
   }
 
   function onImported(worker: WorkerProcess, load: GroupLoad, files: readonly LoadedFile[]): void {
-    // One that is on its way out still imports what its open connections ask for, but its other files may be out of
-    // date.
+    // A worker of an older generation imports new groups too, but its other files may be out of date.
     if (isCurrent(worker)) {
-      watch.imported(load, files);
-      table.note(worker.generation, load);
+      watch.addGroup(load, files);
+      table.addGroup(worker.generation, load);
       options.onGroups?.(table.current.groups.values());
     }
     if (load.ok) newGroups.imported(worker, load.group);
-    else turn();
+    else runNextStep();
   }
 
   function isCurrent({ generation }: WorkerProcess): boolean {
     return generation >= table.current.number;
   }
 
-  // One step at a time: the next one is chosen when the last one has ended, or when something has happened.
+  function abortProbe(): void {
+    if (current?.kind === 'probe') loader.abort();
+  }
 
-  function turn(): void {
-    if (isStepping || service.isStopping || table.current.number === 0) return;
-    isStepping = true;
+  // Steps. One runs at a time; the next one is chosen when it has ended, or when an event comes.
+
+  function runNextStep(): void {
+    if (current !== undefined || stopping.signal.aborted || table.current.number === 0) return;
     clearTimeout(timer);
-    void run();
-  }
-
-  async function run(): Promise<void> {
-    let pause = NEVER;
     try {
-      for (let step = nextStep(); !service.isStopping; step = nextStep()) {
-        if (step.kind === 'wait') {
-          pause = step.time;
-          break;
-        }
-        await make(step);
-      }
+      const step = agenda.next();
+      if (step.kind !== 'wait') void run(step);
+      else if (Number.isFinite(step.time)) timer = setTimeout(runNextStep, step.time);
     } catch (error) {
-      log.error('supervisor-step-failed', { error: String(error) });
-      pause = STEP_RETRY;
+      retryAfter(error);
     }
-    isStepping = false;
-    if (Number.isFinite(pause) && !service.isStopping) timer = setTimeout(turn, pause);
   }
 
-  /** What is most wanted. */
-  function nextStep(): Step {
-    const { wantedFor, rejection } = service;
-    if (wantedFor !== undefined) return { kind: 'generation', cause: wantedFor };
-    const retry =
-      rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'start');
-    if (retry === 0) return { kind: 'generation', cause: RETRY };
-    const serving = pool.serving();
-    const count = workers - serving.filter(({ isFaulty }) => !isFaulty).length;
-    if (count <= 0) {
-      const time = rejection === undefined ? probe.remaining() : retry;
-      return time === 0 ? { kind: 'probe' } : { kind: 'wait', time };
+  async function run(step: Step): Promise<void> {
+    current = step;
+    const begun = now();
+    try {
+      agenda.finish(step, await perform(step), now() - begun);
+    } catch (error) {
+      agenda.finish(step, { kind: 'outdated' }, now() - begun);
+      return retryAfter(error);
+    } finally {
+      current = undefined;
     }
-    const isNoneLeft = serving.length === 0;
-    // While a generation is refused, no replacement would equal those that serve.
-    const admitted = isNoneLeft ? 0 : rejection === undefined ? retries.remaining('replacement') : NEVER;
-    const time = Math.max(retries.remaining('death'), admitted);
-    if (time > 0) return { kind: 'wait', time: Math.min(time, retry) };
-    return isNoneLeft ? { kind: 'generation', cause: 'no worker is left' } : { kind: 'replacement', count };
+    runNextStep();
   }
 
-  async function make(step: Exclude<Step, { kind: 'wait' }>): Promise<void> {
-    if (step.kind === 'replacement') return replace(service, step.count);
-    if (step.kind === 'probe') return probe.run();
-    await rollOut(service, step.cause).catch((error: unknown) => {
-      service.wantedFor ??= step.cause;
-      throw error;
-    });
+  function perform(step: Step): Promise<StepResult> {
+    if (step.kind === 'generation') return rollOut(service, step.cause);
+    return step.kind === 'replacement' ? replace(service, step.count) : probe(service);
+  }
+
+  function retryAfter(error: unknown): void {
+    log.error('supervisor-step-failed', { error: String(error) });
+    if (!stopping.signal.aborted) timer = setTimeout(runNextStep, STEP_RETRY);
   }
 }

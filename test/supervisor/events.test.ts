@@ -138,8 +138,8 @@ describe('createFolderWatch with events', { skip }, () => {
       path: join(dir, name),
       fingerprint: fingerprint(join(dir, name)),
     }));
-    const before = watch.look() ?? new Map();
-    watch.tried({
+    const before = watch.takeSnapshot() ?? new Map();
+    watch.endAttempt({
       before,
       begunAt: Date.now(),
       groups: [{ group: 'A', file: 'AController.js', ok: true }],

@@ -1,12 +1,12 @@
 // When what failed is tried again: pauses on a clock of the test's own.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createRetries, type Retried } from '../../src/supervisor/retries.ts';
+import { createRetries, type RetryKind } from '../../src/supervisor/retries.ts';
 
 function create(freeDeaths = 1) {
   let time = 0;
   const retries = createRetries(freeDeaths, () => time);
-  const pauses = (what: Retried, count: number, took = 0) =>
+  const pauses = (what: RetryKind, count: number, took = 0) =>
     Array.from({ length: count }, () => {
       retries.failed(what, took);
       return retries.remaining(what);
@@ -55,7 +55,7 @@ describe('createRetries', () => {
     const { retries, pauses } = create();
     retries.failed('probe');
     const deceived = Array.from({ length: 4 }, () => {
-      retries.deceived('probe');
+      retries.failedInUse('probe');
       return retries.remaining('probe');
     });
     assert.deepEqual(deceived, [240_000, 960_000, 3_600_000, 3_600_000]);

@@ -133,11 +133,11 @@ describe('a generation', () => {
     service.made.load = (order, worker) => (worker.pid === 3 ? new Promise(() => {}) : loaded(order));
     service.change('AController.js');
     await service.settled();
-    (service.workers[2] as FakeWorker).stepFor = 700;
+    (service.workers[2] as FakeWorker).stepAge = 700;
     service.change('AController.js');
     await service.settled();
     assert.deepEqual(service.story, [], 'it may yet finish');
-    (service.workers[2] as FakeWorker).stepFor = 701;
+    (service.workers[2] as FakeWorker).stepAge = 701;
     service.change('AController.js');
     await service.settled();
     assert.deepEqual(service.story, ['quit 3', 'quit 4', 'drain 1', 'drain 2']);
@@ -196,8 +196,10 @@ describe('a replacement', () => {
     await service.settled();
     assert.equal(service.logged('replacement-kept-out').length, 1);
     assert.equal(service.serving().length, 1);
-    service.made.load = (order) => loaded(order);
     await service.pass(5000);
+    assert.equal(service.logged('replacement-kept-out').length, 1, 'the log says it once');
+    service.made.load = (order) => loaded(order);
+    await service.pass(10_000);
     assert.equal(service.serving().length, 2);
     assert.equal(service.logged('worker-replaced').length, 1);
   });
@@ -249,12 +251,14 @@ describe('what has not loaded', () => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
     await service.supervisor.start();
-    service.made.load = (order, worker) => (worker.pid === 3 ? new Promise(() => {}) : loaded(order));
+    service.made.load = (order, { pid }) =>
+      pid === 3 ? new Promise(() => {}) : loaded(order, { 'BController.js': 'no database' });
     await service.pass(5000);
     service.change('AController.js');
     await service.settled();
     assert.equal(service.story[0], 'quit 3');
     assert.equal(service.supervisor.status().generation, 2);
+    assert.equal(service.workers.length, 6, 'a probe that was interrupted is due as soon as nothing else is');
   });
 
   it('and ended its process is probed as soon as anything has changed since before it was loaded', async (test) => {
@@ -291,6 +295,57 @@ describe('what has not loaded', () => {
   });
 });
 
+describe('the agenda', () => {
+  it('makes a generation again, after a second, when its step failed with an exception', async (test) => {
+    const service = await started(test);
+    service.made.snapshotError = new Error('a mistake of ours');
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.logged('supervisor-step-failed')[0]?.error, 'Error: a mistake of ours');
+    service.made.snapshotError = undefined;
+    await service.pass(999);
+    assert.equal(service.supervisor.status().generation, 1);
+    await service.pass(1);
+    assert.equal(service.supervisor.status().generation, 2);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
+  });
+
+  it('makes no generation of a folder that is away, although a retry is due', { timeout: 10_000 }, async (test) => {
+    const service = await started(test);
+    service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
+    service.change('AController.js');
+    await service.settled();
+    const { length } = service.workers;
+    service.made.isFolderThere = false;
+    await service.pass(60_000);
+    assert.equal(service.workers.length, length);
+  });
+
+  it('waits four minutes after a probe whose gain the generation did not have', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    const isProbe = (pid: number | undefined) => pid === 3;
+    service.made.load = (order, { pid }) => loaded(order, isProbe(pid) ? {} : { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    await service.pass(5000);
+    assert.equal(service.supervisor.status().generation, 2);
+    const { length } = service.workers;
+    await service.pass(239_999);
+    assert.equal(service.workers.length, length);
+    await service.pass(1);
+    assert.equal(service.workers.length, length + 1);
+  });
+
+  it('wants a generation when a replacement ended at a file that the others serve', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, { pid }) =>
+      pid === 3 ? { kind: 'ended', file: 'AController.js', reason: 'it ended' } : loaded({ ...order, skip: new Map() });
+    service.die(service.workers[0] as FakeWorker);
+    await service.settled();
+    assert.equal(service.logged('worker-replaced').length, 1);
+    assert.equal(service.logged('generation-serving').at(-1)?.cause, 'a controller that ends its process');
+  });
+});
+
 describe('a worker on its way out', () => {
   it('adds nothing to what is watched, whatever it imports', async (test) => {
     const service = await started(test);
@@ -300,10 +355,10 @@ describe('a worker on its way out', () => {
     const [old, , current] = service.workers as [FakeWorker, FakeWorker, FakeWorker];
     const load = { group: 'New', file: 'NewController.js', ok: true };
     service.events().imported(old, load, []);
-    service.events().read(old, [{ path: '/old.js', fingerprint: '1' }]);
+    service.events().filesRead(old, [{ path: '/old.js', fingerprint: '1' }]);
     assert.deepEqual(service.story, []);
     service.events().imported(current, load, []);
-    service.events().read(current, []);
+    service.events().filesRead(current, []);
     assert.deepEqual(service.story, ['watch "NewController.js"', 'watch []']);
   });
 });

@@ -17,16 +17,23 @@ describe('createFolderWatch', () => {
     const dir = createFolder(test, files);
     const events = new EventEmitter();
     const { log, lines } = createMemoryLog(() => events.emit('line'));
-    const watch = createFolderWatch({ dir, log, onChange: (what) => events.emit('change', what) });
+    // The watch reads its clock at each poll.
+    const now = () => {
+      events.emit('poll');
+      return performance.now();
+    };
+    const watch = createFolderWatch({ dir, log, onChange: (what) => events.emit('change', what), now });
     test.after(() => watch.stop());
     const changed = () => new Promise<string>((resolve) => events.once('change', resolve));
-    return { dir, watch, lines, changed, logged: () => new Promise((resolve) => events.once('line', resolve)) };
+    const logged = () => new Promise((resolve) => events.once('line', resolve));
+    const polled = () => new Promise((resolve) => events.once('poll', resolve));
+    return { dir, watch, lines, changed, logged, polled };
   }
 
   it('tells of a change in what was loaded, and of none in what was not', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1', 'lib/a.js': '1', 'lib/other.js': '1' });
-    const before = watch.look() ?? new Map();
-    watch.tried({
+    const before = watch.takeSnapshot() ?? new Map();
+    watch.endAttempt({
       before,
       begunAt: Date.now(),
       groups: [group('A')],
@@ -43,36 +50,36 @@ describe('createFolderWatch', () => {
 
   it('takes a file that changed while it was loaded for changed', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
-    const before = watch.look() ?? new Map();
+    const before = watch.takeSnapshot() ?? new Map();
     const read = file(dir, 'AController.js');
     write(dir, 'AController.js', '22');
-    watch.tried({
+    watch.endAttempt({
       before,
       begunAt: Date.now(),
       groups: [group('A')],
       files: [read, file(dir, 'AController.js')],
       broken: false,
     });
-    assert.equal(watch.agrees([read]), false);
+    assert.equal(watch.hasSameFiles([read]), false);
     watch.start();
     assert.equal(await changed(), join(dir, 'AController.js'));
   });
 
   it('takes a file outside of the look for changed when it is younger than the load', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
-    const before = watch.look() ?? new Map();
+    const before = watch.takeSnapshot() ?? new Map();
     const outside = join(dir, '..', 'outside.js');
     writeFileSync(outside, '1');
     const files = [file(dir, 'AController.js'), { path: outside, fingerprint: fingerprint(outside) }];
-    watch.tried({ before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
+    watch.endAttempt({ before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
     watch.start();
     assert.equal(await changed(), outside);
   });
 
   it('watches a group from its import in place on, and any change of a tree that is broken', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
-    const look = () => watch.look() ?? new Map();
-    watch.tried({
+    const look = () => watch.takeSnapshot() ?? new Map();
+    watch.endAttempt({
       before: look(),
       begunAt: Date.now(),
       groups: [group('A')],
@@ -81,11 +88,11 @@ describe('createFolderWatch', () => {
     });
     watch.start();
     write(dir, 'BController.js', '1');
-    watch.imported(group('B'), [file(dir, 'BController.js')]);
+    watch.addGroup(group('B'), [file(dir, 'BController.js')]);
     let change = changed();
     write(dir, 'BController.js', '22');
     assert.equal(await change, join(dir, 'BController.js'));
-    watch.tried({
+    watch.endAttempt({
       before: look(),
       begunAt: Date.now(),
       groups: [group('A'), group('B', false)],
@@ -100,32 +107,38 @@ describe('createFolderWatch', () => {
 
   it('a file that never settles is told of all the same', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
-    watch.tried({
-      before: watch.look() ?? new Map(),
+    watch.endAttempt({
+      before: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],
       broken: false,
     });
     watch.start();
+    const begun = performance.now();
     const writing = setInterval(() => writeFileSync(join(dir, 'AController.js'), `${performance.now()}`), 5);
     test.after(() => clearInterval(writing));
     assert.equal(await changed(), join(dir, 'AController.js'));
+    assert.ok(performance.now() - begun >= 1000, 'a file that is still being written is not stable');
   });
 
   it('a folder that goes is logged once, and is no change; one that comes back is', async (test) => {
-    const { dir, watch, lines, changed, logged } = watched(test, { 'AController.js': '1' });
-    watch.tried({
-      before: watch.look() ?? new Map(),
+    const { dir, watch, lines, changed, logged, polled } = watched(test, { 'AController.js': '1' });
+    const attempt = {
+      before: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],
       broken: false,
-    });
+    };
+    watch.endAttempt(attempt);
     watch.start();
     const line = logged();
     rmSync(dir, { recursive: true });
     await line;
+    // An attempt in the meantime, as when no worker is left.
+    watch.endAttempt(attempt);
+    for (let poll = 0; poll < 5; poll++) await polled();
     const change = changed();
     write(dir, 'AController.js', '22');
     assert.equal(await change, join(dir, 'AController.js'));

@@ -26,12 +26,12 @@ function create() {
   });
   const note = (name: string) => () => void log.push(name);
   const events: WorkerEvents = {
-    left: note('left'),
+    disconnected: note('disconnected'),
     died: (_worker, { reason, during, importing }) => void log.push([during, reason, ...importing].join(': ')),
     gone: note('gone'),
     faulty: note('faulty'),
     imported: (_worker, { file }) => void log.push(`imported ${file}`),
-    read: note('read'),
+    filesRead: note('filesRead'),
   };
   const worker = createWorkerProcess(fake as never, events, 1000);
   const say = (message: FromWorker) => fake.emit('message', seal(message));
@@ -101,7 +101,7 @@ describe('createWorkerProcess', () => {
     const loading = worker.load(3, ORDER);
     say({ kind: 'booted' });
     say({ kind: 'loading', file: 'AController.js' });
-    assert.ok(worker.stepFor >= 0);
+    assert.ok(worker.stepAge >= 0);
     die();
     assert.deepEqual(await loading, { kind: 'ended', file: 'AController.js', reason: 'it was ended by SIGKILL' });
     assert.equal((await worker.load(4, ORDER)).kind, 'ended');
@@ -181,7 +181,7 @@ describe('createWorkerProcess', () => {
     fake.emit('disconnect');
     assert.equal(worker.state, 'draining');
     mock.timers.tick(200);
-    assert.deepEqual(log, ['left']);
+    assert.deepEqual(log, ['disconnected']);
     mock.timers.tick(7800);
     assert.deepEqual(killed, ['SIGKILL']);
   });

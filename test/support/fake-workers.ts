@@ -20,7 +20,7 @@ export interface FakeWorker extends WorkerProcess {
   state: WorkerState;
   generation: number;
   isFaulty: boolean;
-  stepFor: number;
+  stepAge: number;
   readonly sent: ToWorker[];
 }
 
@@ -53,6 +53,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     load: ((order) => loaded(order)) as Load,
     agrees: true,
     isFolderThere: true,
+    /** What a look at the folder throws. */
+    snapshotError: undefined as Error | undefined,
     /** A look at the folder, besides its path. */
     seen: {} as Record<string, string>,
     time: 0,
@@ -67,7 +69,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       generation: 0,
       isFaulty: false,
       loadingFile: undefined,
-      stepFor: 0,
+      stepAge: 0,
       sent: [],
       async load(generation, order) {
         Object.assign(worker, { generation, state: 'loading' });
@@ -105,12 +107,15 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
 
   const note = (name: string) => (value: unknown) => void story.push(`${name} ${JSON.stringify(value)}`);
   const watch: FolderWatch = {
-    look: () => (made.isFolderThere ? new Map([['folder', dir], ...Object.entries(made.seen)]) : undefined),
-    trying() {},
-    tried() {},
-    imported: (load) => note('watch')(load.file),
-    read: note('watch'),
-    agrees: () => made.agrees,
+    takeSnapshot() {
+      if (made.snapshotError !== undefined) throw made.snapshotError;
+      return made.isFolderThere ? new Map([['folder', dir], ...Object.entries(made.seen)]) : undefined;
+    },
+    beginAttempt() {},
+    endAttempt() {},
+    addGroup: (load) => note('watch')(load.file),
+    addFiles: note('watch'),
+    hasSameFiles: () => made.agrees,
     start() {},
     stop() {},
   };

@@ -1,42 +1,28 @@
-// Knows when the folder on disk is no longer what was last tried, and says so once it has settled. It polls: file
-// events are lost on swapped links, mounted volumes and network disks, a stat is not; where they can be trusted, they
-// call the next look and let the poll be a cheap one. It knows nothing of processes; the supervisor tells it what was
-// loaded, and it never forgets a change until the supervisor says that it was tried.
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+// The watch: reports when the folder on disk differs from what was last tried, and that state is stable. It reports the
+// change again and again until the supervisor tries it. It polls, because file events are lost on swapped links,
+// mounted volumes and network disks. Where events can be trusted, they bring the next poll forward and make polls
+// cheap.
 import type { Log } from '../../base/log.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
 import type { GroupLoad } from '../../groups/registry.ts';
+import { type Attempt, createBaseline } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { type Places, placesOf, takeOutline } from './outline.ts';
-import { ABSENT, firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
-
-/** One attempt to load the folder, successful or not. */
-export interface Attempt {
-  /** The look that was taken before the first file was read. */
-  readonly before: Snapshot;
-  /** When that look was taken, in milliseconds of the wall clock. */
-  readonly begunAt: number;
-  readonly groups: readonly GroupLoad[];
-  /** What each worker read; two workers that read different states of one file mean that it changed meanwhile. */
-  readonly files: readonly LoadedFile[];
-  /** Something did not load: then any change of the tree is a reason to try again, for it may be the missing piece. */
-  readonly broken: boolean;
-}
+import { firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 export interface FolderWatch {
-  /** Looks now, at the whole tree. Undefined while the folder cannot be read. */
-  look(): Snapshot | undefined;
-  /** An attempt begins: from now on a change is what differs from this look. */
-  trying(before: Snapshot): void;
-  /** From now on a change is what differs from this attempt. What changed while it was made counts as changed. */
-  tried(attempt: Attempt): void;
-  /** A brand-new group was imported in place: it is watched from now on, and is no change. */
-  imported(group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** Imported later than at load: watched from now on. */
-  read(files: readonly LoadedFile[]): void;
-  /** Whether a worker that read these files runs the same code as those that the last attempt put to work. */
-  agrees(files: readonly LoadedFile[]): boolean;
+  /** Takes a snapshot of the whole tree. Undefined while the folder cannot be read. */
+  takeSnapshot(): Snapshot | undefined;
+  /** An attempt begins: from now on a change is a difference from this snapshot. */
+  beginAttempt(before: Snapshot): void;
+  /** An attempt has ended: from now on a change is a difference from what it read. */
+  endAttempt(attempt: Attempt): void;
+  /** A worker imported a new group: its files belong to the baseline, and their arrival is no change. */
+  addGroup(group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** A worker imported files after its load: they belong to the baseline. */
+  addFiles(files: readonly LoadedFile[]): void;
+  /** Whether a worker that read these files runs the same code as the workers of the last attempt. */
+  hasSameFiles(files: readonly LoadedFile[]): boolean;
   start(): void;
   stop(): void;
 }
@@ -44,34 +30,58 @@ export interface FolderWatch {
 export interface FolderWatchOptions {
   readonly dir: string;
   readonly log: Log;
-  /** The folder has settled in a state that was not tried; called again and again until `tried` is. */
+  /** The folder has changed; called at each poll until an attempt begins. */
   readonly onChange: (what: string) => void;
   /** Milliseconds on a clock that never goes back. */
   readonly now?: () => number;
 }
 
-/** Between two polls. Without events they cost a thirtieth of a core where that is often enough. */
+/** What the last snapshot has shown. docs/LIVE.md draws the way from one state to the next. */
+type State =
+  /** The folder equals the baseline. The outline alone is compared until `snapshotDue`. */
+  | { readonly kind: 'unchanged'; readonly snapshotDue: number }
+  /** The folder differs from the baseline, and something may still be writing to it. */
+  | ({ readonly kind: 'changing' } & Difference)
+  /** The folder differs from the baseline, and is stable. */
+  | ({ readonly kind: 'changed' } & Difference)
+  /** The folder is away, in as many polls. */
+  | { readonly kind: 'missing'; readonly polls: number };
+
+interface Difference {
+  /** The first difference from the baseline, for the log. */
+  readonly what: string;
+  readonly snapshot: Snapshot;
+  /** When the first difference from the baseline was seen. */
+  readonly since: number;
+  /** When the snapshot was first seen as it is. */
+  readonly stableSince: number;
+}
+
+/** `waiting`: the next poll comes after the usual interval. `hurried`: it comes soon. `polling`: a poll runs. */
+type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
+
+const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
+
+/** Milliseconds between two polls. */
 const SHORTEST_INTERVAL = 100;
 const LONGEST_INTERVAL = 400;
+/** Without events the interval is so many times as long as a poll, which costs a thirtieth of a core. */
 const COST_FACTOR = 30;
 /**
- * With trusted events polls look at the outline, and seldom at every file: then a look, with its garbage, costs a
+ * With trusted events the same for snapshots, most of which find nothing. A snapshot with its garbage then costs a
  * hundredth of a core.
  */
-const WHOLE_LOOK_COST_FACTOR = 400;
-/** From an event to the look it calls; one that costs much waits longer, for the next event. */
+const SNAPSHOT_COST_FACTOR = 400;
+/** Milliseconds from an event to the poll that it causes. */
 const EVENT_DELAY = 20;
+/** A poll that takes long waits so many times as long, for further events. */
 const EVENT_COST_FACTOR = 3;
-/** How long a state must hold to count as settled: a file that is being copied grows in between. */
-const SETTLE = 40;
-/** Timers fire up to as much too soon. */
-const TIMER_STEP = 2;
-/** A file that never settles, because something writes it for ever, is tried all the same. */
-const LONGEST_SETTLE = 1000;
-/** Times of files are as coarse as the kernel's tick: a write this fresh may be followed by one that looks the same. */
-const COARSE_TIME = 12;
-/** Two states of one file in one generation. No fingerprint looks like this, so it always counts as changed. */
-const MIXED = 'mixed';
+/** Milliseconds for which a state must hold to be stable: a file that is being copied grows in between. */
+const STABLE_TIME = 40;
+/** Milliseconds by which a timer may fire too early. */
+const TIMER_TOLERANCE = 2;
+/** Milliseconds after which a folder that is never stable counts as changed all the same. */
+const LONGEST_CHANGE = 1000;
 
 export function createFolderWatch({
   dir,
@@ -79,144 +89,111 @@ export function createFolderWatch({
   onChange,
   now = () => performance.now(),
 }: FolderWatchOptions): FolderWatch {
-  let baseline: Map<string, string> = new Map();
-  let exact = false;
-  let previous: Snapshot | undefined;
-  let changedSince: number | undefined;
-  let sameSince = 0;
-  let missingPolls = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let running = false;
+  const baseline = createBaseline(dir);
   const events = createFolderEvents(hurry);
+  let state = NOT_CHECKED;
+  let schedule: Schedule = 'stopped';
+  let timer: NodeJS.Timeout | undefined;
+  /** The places of the last snapshot, and the outline of the last poll. */
   let places: Places = { folders: [], links: [], missing: [] };
   let outline = '';
-  /** When the next look at every file is due, and what the last one cost, in milliseconds. */
-  let wholeLookAt = 0;
-  let wholeLookCost = 0;
-  let hurried = false;
+  /** Milliseconds that the last snapshot took. */
+  let snapshotCost = 0;
 
   return {
-    look: () => takeSnapshot({ dir, paths: watchedPaths(), wholeTree: true }),
-    trying: (before) => tried({ before, begunAt: 0, groups: [], files: [], broken: true }),
-    tried,
-    imported,
-    read: (files) => files.forEach(remember),
-    agrees: (files) =>
-      files.every(({ path, fingerprint }) => (baseline.get(`file:${path}`) ?? fingerprint) === fingerprint),
-    start() {
-      running = true;
-      timer = setTimeout(poll, SHORTEST_INTERVAL);
+    takeSnapshot: () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: true }),
+    beginAttempt: (before) => endAttempt({ before, begunAt: 0, groups: [], files: [], broken: true }),
+    endAttempt,
+    addGroup(group, files) {
+      baseline.addGroup(group);
+      baseline.addFiles(files);
+      hurry();
     },
+    addFiles: baseline.addFiles,
+    hasSameFiles: baseline.hasSameFiles,
+    start: () => schedulePoll('waiting', SHORTEST_INTERVAL),
     stop() {
-      running = false;
+      schedule = 'stopped';
       clearTimeout(timer);
       events.close();
     },
   };
 
+  function endAttempt(attempt: Attempt): void {
+    baseline.replace(attempt);
+    if (state.kind !== 'missing') state = NOT_CHECKED;
+    hurry();
+  }
+
+  /** Brings the next poll forward, and makes it take a snapshot. */
+  function hurry(): void {
+    if (state.kind === 'unchanged') state = NOT_CHECKED;
+    if (schedule === 'stopped' || schedule === 'hurried') return;
+    schedulePoll('hurried', Math.min(LONGEST_INTERVAL, Math.max(EVENT_DELAY, snapshotCost * EVENT_COST_FACTOR)));
+  }
+
+  function schedulePoll(next: Schedule, delay: number): void {
+    schedule = next;
+    clearTimeout(timer);
+    timer = setTimeout(poll, delay);
+  }
+
   function poll(): void {
-    hurried = false;
+    schedule = 'polling';
     const begun = now();
     const current = takeOutline(dir, places);
-    const isNew = events.follow(current.folders);
-    const isDue = isNew || begun >= wholeLookAt || current.text !== outline || !events.isTrusted();
+    const hasNewFolder = events.follow(current.folders);
+    const isSnapshotDue =
+      hasNewFolder ||
+      state.kind !== 'unchanged' ||
+      begun >= state.snapshotDue ||
+      current.text !== outline ||
+      !events.isTrusted();
     outline = current.text;
-    const wait = isDue ? lookAtAll(begun) : Math.max(LONGEST_INTERVAL, (now() - begun) * COST_FACTOR);
-    if (running && !hurried) timer = setTimeout(poll, wait);
+    if (isSnapshotDue) compareSnapshot(begun);
+    const cost = isSnapshotDue ? snapshotCost : now() - begun;
+    // An event, or an attempt that began at once, has scheduled the next poll. Or the watch was stopped.
+    if (isPolling()) schedulePoll('waiting', intervalAfter(isSnapshotDue, cost));
   }
 
-  /** Returns the milliseconds to the next poll. */
-  function lookAtAll(begun: number): number {
-    const snapshot = takeSnapshot({ dir, paths: watchedPaths(), wholeTree: exact });
-    const wait = compare(snapshot, begun);
-    if (snapshot !== undefined) places = placesOf(snapshot);
-    wholeLookCost = now() - begun;
-    // A difference that is not tried yet is looked for again at every poll.
-    wholeLookAt = previous === undefined && snapshot !== undefined ? begun + wholeLookCost * WHOLE_LOOK_COST_FACTOR : 0;
-    if (wait !== undefined) return wait;
+  /** A function, because a callback during the poll may have changed the variable. */
+  function isPolling(): boolean {
+    return schedule === 'polling';
+  }
+
+  function intervalAfter(hadSnapshot: boolean, cost: number): number {
+    if (state.kind === 'changing' || (state.kind === 'missing' && state.polls === 1)) return STABLE_TIME;
+    if (!hadSnapshot) return Math.max(LONGEST_INTERVAL, cost * COST_FACTOR);
     if (events.isTrusted()) return LONGEST_INTERVAL;
-    return Math.min(LONGEST_INTERVAL, Math.max(SHORTEST_INTERVAL, wholeLookCost * COST_FACTOR));
+    return Math.min(LONGEST_INTERVAL, Math.max(SHORTEST_INTERVAL, cost * COST_FACTOR));
   }
 
-  /** Brings the next look forward. */
-  function hurry(): void {
-    wholeLookAt = 0;
-    if (!running || hurried) return;
-    hurried = true;
-    clearTimeout(timer);
-    timer = setTimeout(poll, Math.min(LONGEST_INTERVAL, Math.max(EVENT_DELAY, wholeLookCost * EVENT_COST_FACTOR)));
+  function compareSnapshot(begun: number): void {
+    const snapshot = takeSnapshot({ dir, paths: baseline.paths(), wholeTree: baseline.isWholeTree() });
+    if (snapshot !== undefined) places = placesOf(snapshot);
+    const previous = state;
+    state = nextState(previous, snapshot, begun);
+    snapshotCost = now() - begun;
+    if (state.kind === 'unchanged') state = { ...state, snapshotDue: begun + snapshotCost * SNAPSHOT_COST_FACTOR };
+    // `ln -sfn` swaps a link in two steps, so a folder that is missing in one poll alone is not logged.
+    if (state.kind === 'missing' && state.polls === 2)
+      log.error('folder-vanished', { folder: dir, effect: 'the last generation serves on' });
+    if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
+      log.warn('folder-back', { folder: dir });
+    if (state.kind === 'changed') onChange(state.what);
   }
 
-  /** Milliseconds to the next look, where it is not the usual interval. */
-  function compare(current: Snapshot | undefined, at: number): number | undefined {
-    if (current === undefined) return missing();
-    if (missingPolls > 1) log.warn('folder-back', { folder: dir });
-    missingPolls = 0;
-    const what = firstDifference(baseline, current, exact);
-    if (what === undefined) {
-      previous = changedSince = undefined;
-      return undefined;
-    }
-    changedSince ??= at;
-    const isSame = previous !== undefined && firstDifference(previous, current, true) === undefined;
-    if (!isSame) sameSince = at;
-    // An event may call the next look sooner.
-    const settled = isSame && at - sameSince >= SETTLE - TIMER_STEP;
-    previous = current;
-    if (settled || at - changedSince >= LONGEST_SETTLE) onChange(what.slice(what.indexOf(':') + 1));
-    return settled ? undefined : SETTLE;
+  function nextState(previous: State, snapshot: Snapshot | undefined, at: number): State {
+    if (snapshot === undefined) return { kind: 'missing', polls: previous.kind === 'missing' ? previous.polls + 1 : 1 };
+    const key = baseline.differenceFrom(snapshot);
+    if (key === undefined) return NOT_CHECKED;
+    const what = key.slice(key.indexOf(':') + 1);
+    if (previous.kind !== 'changing' && previous.kind !== 'changed')
+      return { kind: 'changing', what, snapshot, since: at, stableSince: at };
+    const { since } = previous;
+    const isSame = firstDifference(previous.snapshot, snapshot, true) === undefined;
+    const stableSince = isSame ? previous.stableSince : at;
+    const isStable = at - stableSince >= STABLE_TIME - TIMER_TOLERANCE || at - since >= LONGEST_CHANGE;
+    return { kind: isStable ? 'changed' : 'changing', what, snapshot, since, stableSince };
   }
-
-  /** A link is swapped by `ln -sfn` in two steps, so one missed look says nothing. */
-  function missing(): number | undefined {
-    previous = undefined;
-    missingPolls++;
-    if (missingPolls === 2) log.error('folder-vanished', { folder: dir, effect: 'the last generation serves on' });
-    return missingPolls < 2 ? SETTLE : undefined;
-  }
-
-  function tried({ before, begunAt, groups, files, broken }: Attempt): void {
-    hurry();
-    baseline = new Map();
-    exact = broken;
-    changedSince = previous = undefined;
-    for (const [key, value] of before) {
-      // A group that nobody has loaded yet, and a file that nobody imports, may come and go.
-      if (broken || key === 'folder' || key.startsWith('link:')) baseline.set(key, value);
-    }
-    const folder = before.get('folder') ?? dir;
-    for (const load of groups) {
-      baseline.set(`group:${load.group}`, load.file);
-      const key = `file:${join(folder, load.file)}`;
-      baseline.set(key, before.get(key) ?? ABSENT);
-    }
-    for (const file of files) {
-      const known = before.get(`file:${file.path}`);
-      if (known === undefined)
-        remember(isYoungerThan(file, begunAt - COARSE_TIME) ? { path: file.path, fingerprint: MIXED } : file);
-      else baseline.set(`file:${file.path}`, known === file.fingerprint ? known : MIXED);
-    }
-  }
-
-  function imported(load: GroupLoad, files: readonly LoadedFile[]): void {
-    if (!baseline.has(`group:${load.group}`)) baseline.set(`group:${load.group}`, load.file);
-    for (const file of files) remember(file);
-    hurry();
-  }
-
-  function remember({ path, fingerprint }: LoadedFile): void {
-    const key = `file:${path}`;
-    const known = baseline.get(key);
-    baseline.set(key, known === undefined || known === fingerprint ? fingerprint : MIXED);
-  }
-
-  function* watchedPaths(): Generator<string> {
-    for (const key of baseline.keys()) if (key.startsWith('file:')) yield key.slice(5);
-  }
-}
-
-function isYoungerThan({ path, fingerprint }: LoadedFile, time: number): boolean {
-  if (fingerprint === ABSENT) return false;
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && Math.max(stat.mtimeMs, stat.ctimeMs) >= time;
 }

@@ -39,7 +39,7 @@ export interface Death {
 
 export interface WorkerEvents {
   /** It serves no longer, though nobody has told it to stop and it has not died. */
-  left(worker: WorkerProcess): void;
+  disconnected(worker: WorkerProcess): void;
   /** It ended, and nobody had told it to. */
   died(worker: WorkerProcess, death: Death): void;
   /** It is gone, for whatever reason; comes last. */
@@ -48,7 +48,7 @@ export interface WorkerEvents {
   faulty(worker: WorkerProcess): void;
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
   /** An operation of it imported these when it was called. */
-  read(worker: WorkerProcess, files: readonly LoadedFile[]): void;
+  filesRead(worker: WorkerProcess, files: readonly LoadedFile[]): void;
   /** Callers with a rate limit have called it. */
   spent?(worker: WorkerProcess, spendings: readonly Spending[]): void;
   /** What it has counted; also, and last, when it ends. */
@@ -65,7 +65,7 @@ export interface WorkerProcess {
   /** The controller it is importing at the moment, by file name. */
   readonly loadingFile: string | undefined;
   /** Milliseconds that it has been booting, or importing that file. */
-  readonly stepFor: number;
+  readonly stepAge: number;
   load(generation: number, order: LoadOrder): Promise<LoadOutcome>;
   listen(socket: BoundSocket): Promise<ListenOutcome>;
   /** Imports a new group; resolves when it has, or could not, or is gone, or has taken too long. */
@@ -121,7 +121,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     self.state = 'draining';
     leaving = setTimeout(() => {
       leaving = undefined;
-      events.left(self);
+      events.disconnected(self);
     }, LIMITS.lastWords);
   });
   worker.on('exit', () => {
@@ -137,7 +137,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     generation: 0,
     isFaulty: false,
     loadingFile: undefined,
-    get stepFor() {
+    get stepAge() {
       return performance.now() - stepSince;
     },
     load(number, order) {
@@ -250,7 +250,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         events.imported(self, message.group, message.files);
         return pendingImports.get(message.group.group)?.();
       case 'files-read':
-        return events.read(self, message.files);
+        return events.filesRead(self, message.files);
       case 'import-finished':
         return pendingImports.get(message.group)?.();
       case 'faulty':

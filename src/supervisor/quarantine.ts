@@ -1,0 +1,42 @@
+// The quarantine: controller files that ended or hung the process which imported them. The next load skips them, so one
+// such file cannot take the service down. A file leaves the quarantine when its fingerprint changes.
+import { join } from 'node:path';
+import { fingerprint } from '../base/fingerprint.ts';
+import { firstDifference, type Snapshot } from './folder/snapshot.ts';
+
+interface Entry {
+  readonly fingerprint: string;
+  readonly reason: string;
+  /** The folder as it was before the file did harm. */
+  readonly snapshot: Snapshot | undefined;
+}
+
+export interface Quarantine {
+  /** @param snapshot the folder as it was before the file was imported */
+  add(file: string, reason: string, snapshot: Snapshot | undefined): void;
+  release(file: string): void;
+  /** Releases the files that have changed; returns file name → reason of the others. */
+  releaseChanged(): Map<string, string>;
+  /** Whether a file is worth another try, because something else in the folder changed since it did harm. */
+  hasRetryable(snapshot: Snapshot): boolean;
+}
+
+export function createQuarantine(dir: string): Quarantine {
+  const entries = new Map<string, Entry>();
+  return {
+    add: (file, reason, snapshot) => {
+      entries.set(file, { reason, snapshot, fingerprint: fingerprint(join(dir, file)) });
+    },
+    release: (file) => {
+      entries.delete(file);
+    },
+    releaseChanged() {
+      for (const [file, entry] of entries) if (fingerprint(join(dir, file)) !== entry.fingerprint) entries.delete(file);
+      return new Map(Array.from(entries, ([file, { reason }]) => [file, reason]));
+    },
+    hasRetryable: (now) =>
+      Array.from(entries.values()).some(
+        ({ snapshot }) => snapshot !== undefined && firstDifference(snapshot, now, true) !== undefined,
+      ),
+  };
+}

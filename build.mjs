@@ -99,7 +99,9 @@ async function docsPage() {
   return page;
 }
 
-/** Returns whether dist was built from the current sources. Compares contents, because a checkout changes file times. */
+/**
+ * Returns whether dist was built from the current sources. Compares contents, because a checkout changes file times.
+ */
 export function isDistCurrent() {
   return readStamp()?.sources === hashSources();
 }

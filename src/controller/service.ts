@@ -1,5 +1,5 @@
-// The service file: `export default defineService({ … })` in `controllers/service.ts`. This file holds its types and two
-// makers. service/definition.ts checks the values when the file loads.
+// The service file: `export default defineService({ … })` in `controllers/service.ts`. This file holds its types and
+// two makers. service/definition.ts checks the values when the file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../base/errors.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';

@@ -1,5 +1,6 @@
 // The ordered rows of routes: the first fit wins. Explicit rows come first, the three rows of the gateway last. The
-// service does not start with a row whose requests all go to a row above it (router.ts). Rows are written for the default of BASE_PATH.
+// service does not start with a row whose requests all go to a row above it (router.ts). Rows are written for the
+// default of BASE_PATH.
 
 /** The destination of a row; app.ts has the steps of each. */
 export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register' | 'docs.openapi' | 'docs.page';

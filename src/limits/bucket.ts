@@ -1,5 +1,5 @@
-// A token bucket, and the name of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst. Each
-// request takes one. The count can be negative: then the caller has to wait for longer.
+// A token bucket, and the name of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst.
+// Each request takes one. The count can be negative: then the caller has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 

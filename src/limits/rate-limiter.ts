@@ -1,7 +1,7 @@
 // A worker's half of rate limiting. It decides at once, from its own memory: the last balance from the supervisor, plus
-// the tokens gained since, minus those that this worker has spent since. It reports what it has spent a few milliseconds
-// later, and the supervisor replies with the balance after the requests of all workers. Two workers may spend the same
-// token between two reports. Then the balance is negative, so the rate is exact over about a second.
+// the tokens gained since, minus those that this worker has spent since. It reports what it has spent a few
+// milliseconds later, and the supervisor replies with the balance after the requests of all workers. Two workers may
+// spend the same token between two reports. Then the balance is negative, so the rate is exact over about a second.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
@@ -99,8 +99,8 @@ export function createRateLimiter({
 
   /**
    * Says whether this worker has spent its share of the last balance. All workers see the same balance, so each spends
-   * only a share of it before the next one arrives. A share below SMALLEST_SHARE counts only when less than an eighth of
-   * the burst is left. So a caller with five requests an hour may send them in a row.
+   * only a share of it before the next one arrives. A share below SMALLEST_SHARE counts only when less than an eighth
+   * of the burst is left. So a caller with five requests an hour may send them in a row.
    */
   function isBeyondShare({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     const balance = tokens + spentSinceBalance;
@@ -176,7 +176,9 @@ function callLater(callback: () => void, milliseconds: number): void {
   else setTimeout(callback, milliseconds).unref();
 }
 
-/** The latest refusals, by their content. A flood of refusals reuses them, because the stack of an Error is expensive. */
+/**
+ * The latest refusals, by their content. A flood of refusals reuses them, because the stack of an Error is expensive.
+ */
 const refusals = new Map<string, Error>();
 const MOST_REFUSALS = 100;
 

@@ -1,5 +1,5 @@
-// Renders metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples. This file knows no
-// particular metric.
+// Renders metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples. This file knows
+// no particular metric.
 import { type HistogramPiece, totalCount } from './histogram.ts';
 
 export interface Sample {

@@ -1,5 +1,5 @@
-// A Prometheus histogram as plain numbers: the number of values in each bucket, and their sum. A worker counts and sends
-// pieces, which are what was added since the last piece. The supervisor adds the pieces up.
+// A Prometheus histogram as plain numbers: the number of values in each bucket, and their sum. A worker counts and
+// sends pieces, which are what was added since the last piece. The supervisor adds the pieces up.
 
 export interface Histogram {
   /** The upper bounds of the buckets, ascending. One more bucket has the values above the last bound. */

@@ -1,5 +1,5 @@
-// Collects the state of the service for the operations port: the supervisor's status, and the workers' reports added up.
-// readiness.ts and metrics.ts interpret it.
+// Collects the state of the service for the operations port: the supervisor's status, and the workers' reports added
+// up. readiness.ts and metrics.ts interpret it.
 
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
@@ -128,7 +128,9 @@ export function createServiceWatch(
     for (let slot = 0; ; slot++) if (!taken.has(slot)) return slot;
   }
 
-  /** Removes workers that have ended. A last report may arrive after the end of its worker: its counts are in `totals`. */
+  /**
+   * Removes workers that have ended. A last report may arrive after the end of its worker: its counts are in `totals`.
+   */
   function removeEnded(supervisorStatus: SupervisorStatus | undefined): void {
     const alive = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
     for (const pid of workers.keys()) if (!alive.has(pid)) workers.delete(pid);

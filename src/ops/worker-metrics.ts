@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts each answer, and builds the report of each second. It runs only when OPS_PORT
-// is set. Counting a request allocates nothing, and no label value comes from a client.
+// The worker's half of the metrics: counts each answer, and builds the report of each second. It runs only when
+// OPS_PORT is set. Counting a request allocates nothing, and no label value comes from a client.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -36,7 +36,9 @@ const MOST_NAMED = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
-  /** Created with the first report. Before it the folder is loaded, which blocks the event loop and delays no request. */
+  /**
+   * Created with the first report. Before it the folder is loaded, which blocks the event loop and delays no request.
+   */
   let delay: LoopDelay | undefined;
   const growth = createDifferences();
   const memoryBytes = createMemoryReader();

@@ -1,5 +1,5 @@
-// Checks what a service file exports, and turns it into what a worker serves by. Each mistake is an error that names the
-// property and its cure: nothing that was meant to protect is dropped in silence. It knows no request and no file.
+// Checks what a service file exports, and turns it into what a worker serves by. Each mistake is an error that names
+// the property and its cure: nothing that was meant to protect is dropped in silence. It knows no request and no file.
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';

@@ -171,7 +171,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     if (isUnequalLogged || difference === 'group-added') return;
     isUnequalLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
-    log.warn('replacement-kept-out', { generation: table.current.number, groups, effect });
+    log.warn('replacement-rejected', { generation: table.current.number, groups, effect });
   }
 }
 

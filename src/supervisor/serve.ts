@@ -1,5 +1,5 @@
-// The supervisor's process from settings to exit code: checks what it was given, starts the supervisor, prints the one
-// line, obeys signals. How generations are made and kept is supervisor.ts; what a worker is made of is not known here.
+// The supervisor's process from settings to exit code: checks the folder, starts the supervisor, prints the line with
+// the address, and obeys signals. supervisor.ts does all that concerns generations and workers.
 import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
@@ -21,59 +21,62 @@ import type { EarlyWorker } from './workers/prefork.ts';
 import type { WorkerProcess } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
-/** Tells others how the service fares, on a port of its own; what it tells, it knows alone. */
+/** The operations port: serves health and metrics. */
 export interface Operations {
-  /** @throws Error of the system when its port cannot be had */
+  /** @throws Error of the system when the port cannot be bound */
   open(
     supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined,
   ): Promise<void>;
+  /** A worker has reported its counters. */
   addReport(pid: number, metrics: unknown): void;
+  /** The service stops. */
   setStopping(): void;
 }
 
 export interface ServeOptions {
   readonly settings: Settings;
-  /** The first workers, already on their way. */
+  /** The first workers, which boot already. */
   readonly early: readonly EarlyWorker[];
   readonly log: Log;
-  /** Has every log line on its way; the process ends next. */
+  /** Writes every log line that waits; the process ends next. */
   readonly flush: () => void;
-  /** Undefined: workers write to what this process writes to. */
+  /** Relays what workers write. Undefined: they write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
   /** Undefined: OPS_PORT is off. */
   readonly operations?: Operations | undefined;
-  /** Undefined: HTTP without TLS. */
+  /** Undefined: plain HTTP. */
   readonly certificates?: Certificates | undefined;
-  /** Says what answers; undefined: nobody looks. */
+  /** Undefined: nobody watches the terminal. */
   readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;
 }
 
-/** Tells people what answers, and what came and went. */
+/** Lists in the terminal which routes answer, and what was added or removed. */
 export interface Announcer {
   readonly groups: (loads: Iterable<GroupLoad>) => void;
+  /** The service accepts at this address. */
   readonly opened: (url: string) => void;
 }
 
-/** Serves until a signal ends it, and with it the process. */
+/** Serves until a signal ends the process. */
 export async function serve(options: ServeOptions): Promise<void> {
   const { settings, early, log, flush, output, operations, certificates, announcer, onServing } = options;
   let supervisor: Supervisor | undefined;
   let isServing = false;
-  let stopping = false;
-  let stoppingSince = 0;
+  /** When the first signal to stop came. */
+  let stoppingSince: number | undefined;
 
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
   const isOnTerminal = isatty(2);
   process.on('SIGHUP', (signal) => {
-    // Its terminal was closed: nobody sees it any more, and it would hold the port.
+    // The terminal was closed. A service that continued would hold the port, and nobody would see it.
     if (isOnTerminal && !isatty(2)) return stop(signal);
     certificates?.retryNow();
     supervisor?.renew();
   });
-  // A mistake of ours, or a reader of the output that went away, must not take down the service: the workers are fine.
+  // A mistake in this process, or a reader of its output that is gone, must not end the workers.
   process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
   process.stdout.on('error', () => {});
 
@@ -81,11 +84,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     checkFolder(settings.controllersDir, log);
     await openOperations();
     await awaitCertificate();
-    if (stopping) return;
+    if (isStopping()) return;
     const port = await openPort(settings.port, settings.host);
-    if (stopping) return;
+    if (isStopping()) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
-    const acceptFor = operations === undefined ? CLOSE_COPIES : LEAVE_BALANCER;
+    const acceptFor = operations === undefined ? CLOSE_TIME : BALANCER_TIME;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
       operations?.addReport(worker.pid ?? 0, metrics);
     const ledger = createLedger();
@@ -115,7 +118,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     certificates?.handOverPort(port.number, supervisor.secure);
     await supervisor.start();
     isServing = true;
-    if (stopping) return;
+    if (isStopping()) return;
     const scheme = certificates === undefined ? 'http' : 'https';
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
     process.stdout.write(`gatefold listening on ${url}\n`);
@@ -123,11 +126,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     announceDocs(settings, log);
     onServing?.(supervisor);
   } catch (error) {
-    // The workers serve, whatever has gone wrong beside them.
+    // The workers serve, so this error does not end the service.
     if (isServing) return log.error('supervisor-exception', describeError(error));
     supervisor?.kill();
-    // One that outlives this process would complain of it behind our one line.
-    await endEarly();
+    // A worker that outlives this process would log that, after the one line of the error.
+    await killEarlyWorkers();
     await output?.drained();
     const isKnown = error instanceof StartError;
     if (!isKnown) log.error('supervisor-exception', describeError(error));
@@ -137,11 +140,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     );
   }
 
-  async function endEarly(): Promise<void> {
+  function isStopping(): boolean {
+    return stoppingSince !== undefined;
+  }
+
+  async function killEarlyWorkers(): Promise<void> {
     await Promise.all(early.map((worker) => worker.kill()));
   }
 
-  /** Before there is a worker: a start that takes long, or does not succeed, is what a probe should see. */
+  /** Opens the operations port before any worker starts, so that health checks see a start that is slow or fails. */
   async function openOperations(): Promise<void> {
     const { opsPort, opsHost } = settings;
     if (opsPort === undefined) return;
@@ -155,7 +162,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       });
   }
 
-  /** Before the port is taken: the first certificate may take a listener on it. */
+  /** Waits for the certificate before the port is bound: to get the first one may need a listener on it. */
   async function awaitCertificate(): Promise<void> {
     await certificates?.start().catch((error: Error) => {
       throw new StartError(error.message);
@@ -163,19 +170,18 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 
   function stop(signal: NodeJS.Signals): void {
-    if (stopping) {
+    if (stoppingSince !== undefined) {
       // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its group.
-      if (performance.now() - stoppingSince < SAME_SIGNAL) return;
+      if (performance.now() - stoppingSince < SAME_SIGNAL_TIME) return;
       supervisor?.kill();
-      log.warn('stopped-at-once', { signal });
+      log.warn('stop-forced', { signal });
       flush();
       process.exit(1);
     }
-    stopping = true;
-    operations?.setStopping();
     stoppingSince = performance.now();
+    operations?.setStopping();
     log.info('stopping', { signal });
-    void (supervisor?.stop() ?? endEarly()).then(async () => {
+    void (supervisor?.stop() ?? killEarlyWorkers()).then(async () => {
       await output?.drained();
       log.info('stopped');
       flush();
@@ -184,7 +190,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** They are there without having been asked for, so the log says so, and how to be rid of them. */
+/** Logs that the documentation is served, which no controller asks for, and the setting that turns it off. */
 function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';
@@ -197,11 +203,12 @@ function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): v
   });
 }
 
-const SAME_SIGNAL = 25;
-/** Milliseconds for every process to close its copy of the listening socket but those that accept on it. */
-const CLOSE_COPIES = 100;
-/** Milliseconds for a balancer to see that /readyz is 503 and to turn to others; deploy/haproxy.cfg takes 700. */
-const LEAVE_BALANCER = 1000;
+/** Milliseconds between two deliveries of one signal. */
+const SAME_SIGNAL_TIME = 25;
+/** Milliseconds in which every process that does not accept closes its copy of the listening socket. */
+const CLOSE_TIME = 100;
+/** Milliseconds in which a balancer sees that /readyz is 503 and uses other servers; deploy/haproxy.cfg takes 700. */
+const BALANCER_TIME = 1000;
 
 /** @throws StartError when the folder cannot serve at all */
 function checkFolder(dir: string, log: Log): void {
@@ -214,9 +221,9 @@ function checkFolder(dir: string, log: Log): void {
       `Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`,
     );
   }
-  // Whoever can write here runs code as this user.
-  const real = realpathSync(dir);
-  for (const path of [real, ...Array.from(listControllers(real).values(), (file) => join(real, file))]) {
+  // A user who can write to these paths runs code as the user of the service.
+  const folder = realpathSync(dir);
+  for (const path of [folder, ...Array.from(listControllers(folder).values(), (file) => join(folder, file))]) {
     if ((statSync(path).mode & WRITABLE_BY_EVERYONE) !== 0) {
       log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
     }

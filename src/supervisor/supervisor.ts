@@ -111,7 +111,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     secure: () => secure(service, pool.all()),
     stop,
     kill() {
-      for (const worker of pool.all()) worker.kill('the supervisor was told to end at once');
+      for (const worker of pool.all()) worker.kill('the supervisor ends at once');
     },
     status: () => describeService(table, pool, agenda),
   };
@@ -128,7 +128,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       else worker.quit();
     }
     const remaining = await pool.close();
-    if (remaining.length > 0) log.error('workers-left', { workers: remaining.map(({ pid }) => pid) });
+    if (remaining.length > 0) log.error('workers-still-running', { workers: remaining.map(({ pid }) => pid) });
   }
 
   // Events. Each one changes the agenda, and runs the next step if none runs.
@@ -161,7 +161,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       file: worker.loadingFile ?? importing[0],
     };
     // A probe also loads quarantined files. Its worker serves no request, so its end is neither an error nor counted.
-    if (current?.kind === 'probe' && during === 'loading') return log.info('trial-died', facts);
+    if (current?.kind === 'probe' && during === 'loading') return log.info('probe-worker-exited', facts);
     agenda.workerDied();
     log.error('worker-died', facts);
     for (const file of importing) quarantineNewFile(worker, file, reason);

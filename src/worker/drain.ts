@@ -27,8 +27,8 @@ export interface DrainOptions {
 }
 
 /**
- * Milliseconds before idle connections are closed. A request may be on its way on a connection that looks idle. A client
- * that sends one in this time gets an answer with `Connection: close`, so it loses nothing.
+ * Milliseconds before idle connections are closed. A request may be on its way on a connection that looks idle. A
+ * client that sends one in this time gets an answer with `Connection: close`, so it loses nothing.
  */
 const IDLE_GRACE = 1500;
 /** Milliseconds between two checks of the connections. */
@@ -72,7 +72,9 @@ export function drain(
   }, SWEEP_INTERVAL);
 }
 
-/** Calls close() of net.Server. That of http.Server also cuts idle connections, on which a request may be on its way. */
+/**
+ * Calls close() of net.Server. That of http.Server also cuts idle connections, on which a request may be on its way.
+ */
 function stopAccepting(server: Server): void {
   if (server.listening) stopListening(server);
 }

@@ -158,8 +158,8 @@ export async function runWorker({
   }
 
   function importGroup(group: string): void {
-    // A successful import has already sent `imported`, and a failed one has been logged. The reply is sent in each case,
-    // so that the supervisor also gets it when the worker has the group already or the file has vanished.
+    // A successful import has already sent `imported`, and a failed one has been logged. The reply is sent in each
+    // case, so that the supervisor also gets it when the worker has the group already or the file has vanished.
     const reply = () => send({ kind: 'import-finished', group });
     let imported: unknown;
     try {

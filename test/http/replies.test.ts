@@ -1,5 +1,5 @@
-// Tests results other than plain JSON over a socket: replies, bytes, streams, conditional requests, and results that are
-// refused.
+// Tests results other than plain JSON over a socket: replies, bytes, streams, conditional requests, and results that
+// are refused.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

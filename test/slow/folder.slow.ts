@@ -287,12 +287,12 @@ describe('a folder that is served', () => {
 
   it('a folder that vanishes leaves the last generation serving, and is followed when it is back', async () => {
     renameSync(service.dir, `${service.dir}.away`);
-    await service.logged('folder-vanished');
+    await service.logged('folder-missing');
     assert.equal(json(await ask(service.port, '/api/steady')).value, 'steady again');
     renameSync(`${service.dir}.away`, service.dir);
     write(service.dir, 'SteadyController.js', controller('back'));
     await live(service, '/api/steady', 'back');
-    assert.equal(service.lines.filter(({ event }) => event === 'folder-vanished').length, 1);
+    assert.equal(service.lines.filter(({ event }) => event === 'folder-missing').length, 1);
   });
 });
 

@@ -66,7 +66,7 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
     while (readFileSync(`${gate}.begun`, 'utf8') === '') await new Promise((resolve) => setTimeout(resolve, 10));
     renameSync(service.dir, `${service.dir}.away`);
     writeFileSync(gate, '');
-    await service.logged('folder-vanished');
+    await service.logged('folder-missing');
     for (const name of names) assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
     renameSync(`${service.dir}.away`, service.dir);
     await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
@@ -145,7 +145,7 @@ describe('a group that has not loaded is tried again without a change of the fol
       [pid],
       'a trial that ends its process is not one of them',
     );
-    await service.logged('trial-died', ({ file }) => file === 'BreakableController.js');
+    await service.logged('probe-worker-exited', ({ file }) => file === 'BreakableController.js');
   });
 
   it('so is a replacement that could not import what serves', async (test) => {
@@ -156,7 +156,7 @@ describe('a group that has not loaded is tried again without a change of the fol
     const { pid } = json(await ask(service.port, '/api/leaning'));
     writeFileSync(state, 'broken');
     process.kill(Number(pid), 'SIGKILL');
-    await service.logged('replacement-kept-out');
+    await service.logged('replacement-rejected');
     writeFileSync(state, 'good');
     await service.logged('worker-replaced');
     await answersOnly200(service, '/api/leaning', 12);

@@ -154,13 +154,13 @@ describe('workers', () => {
   it('a worker that dies while the folder is away is replaced when it is back, not by one without groups', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     renameSync(service.dir, `${service.dir}.away`);
-    await service.logged('folder-vanished');
+    await service.logged('folder-missing');
     await assert.rejects(ask(service.port, '/api/test/exit'));
-    await service.logged('replacement-kept-out');
+    await service.logged('replacement-rejected');
     for (let i = 0; i < 20; i++) assert.equal((await ask(service.port, '/api/test')).status, 200);
     renameSync(`${service.dir}.away`, service.dir);
     await service.logged('worker-replaced');
-    assert.equal(service.lines.filter(({ event }) => event === 'replacement-kept-out').length, 1);
+    assert.equal(service.lines.filter(({ event }) => event === 'replacement-rejected').length, 1);
   });
 
   it('a group that ends the process on its first import takes nothing else down', async (test) => {

@@ -1,5 +1,4 @@
-// File events: they call the look at the folder, and only where they can be trusted. Linux has them; elsewhere the
-// folder is polled.
+// File events bring the next poll of the folder forward, where they can be trusted. That is so on Linux alone.
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +32,7 @@ function followed(test: TestContext) {
 }
 
 describe('createFolderEvents', { skip }, () => {
-  it('tells of a code file written in place, and not of other files', async (test) => {
+  it('reports a code file written in place, and no other file', async (test) => {
     const { dir, events, identity, count, event } = followed(test);
     assert.equal(events.follow(identity()), true);
     assert.equal(events.isTrusted(), true);
@@ -50,7 +49,7 @@ describe('createFolderEvents', { skip }, () => {
     await told;
   });
 
-  it('says whether a folder is new, also one that took the place of another', (test) => {
+  it('returns whether a folder is new, also one that took the place of another', (test) => {
     const { dir, events, identity } = followed(test);
     assert.equal(events.follow(identity()), true);
     assert.equal(events.follow(identity()), false);
@@ -114,8 +113,8 @@ describe('a folder that is removed and made again', () => {
 });
 
 describe('createFolderWatch with events', { skip }, () => {
-  // On this clock one look takes a quarter of an hour, so that the next one is due long after the end of the test.
-  it('sees a file written in place long before the next look at every file is due', {
+  // On this clock a snapshot takes a quarter of an hour, so the next one is due long after the end of the test.
+  it('sees a file written in place long before the next snapshot is due', {
     timeout: 20_000,
   }, async (test) => {
     const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });
@@ -127,8 +126,8 @@ describe('createFolderWatch with events', { skip }, () => {
     const polls = new Promise<void>((resolve) => (isTrusted = resolve));
     const now = () => {
       time += 1e6;
-      // Two readings a look: the first look finds the folders, the second one follows them, the third poll need not
-      // look any more.
+      // Each snapshot reads the clock twice. The first poll finds the folders, the second one watches them, and the
+      // third needs no snapshot.
       if (time === 5e6) isTrusted();
       return time;
     };

@@ -1,4 +1,4 @@
-// When what failed is tried again: pauses on a clock of the test's own.
+// The pauses between retries, on a clock that the test moves.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createRetries, type RetryKind } from '../../src/supervisor/retries.ts';
@@ -51,7 +51,7 @@ describe('createRetries', () => {
     assert.equal(retries.remaining('generation'), 10_000);
   });
 
-  it('tries that deceive are rarer, up to one an hour, and stay so', () => {
+  it('attempts that fail in use are rarer, up to one an hour, and stay so', () => {
     const { retries, pauses } = create();
     retries.failed('probe');
     const deceived = Array.from({ length: 4 }, () => {

@@ -1,4 +1,4 @@
-// One look at the disk: what it sees, and how two looks differ.
+// Snapshots of the folder: what they have, and how two of them differ.
 import assert from 'node:assert/strict';
 import { realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ describe('takeSnapshot', () => {
     assert.doesNotMatch(names, /data\.db|node_modules|\.git/);
   });
 
-  it('firstDifference names what changed, and what is new only when asked', () => {
+  it('firstDifference returns the key that changed, and a new key only with `exact`', () => {
     const before = new Map([['file:/a', '1']]);
     assert.equal(firstDifference(before, new Map([['file:/a', '2']]), false), 'file:/a');
     assert.equal(firstDifference(before, new Map(), false), 'file:/a');

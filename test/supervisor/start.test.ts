@@ -135,7 +135,7 @@ describe('a start', () => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     const service = await startService(test, { dir, env: { WORKERS: '1' } });
     renameSync(dir, `${dir}.away`);
-    await service.logged('folder-vanished');
+    await service.logged('folder-missing');
     assert.equal((await ask(service.port, '/api/test')).status, 200);
     assert.ok(!service.lines.some(({ event }) => event === 'worker-died'));
   });

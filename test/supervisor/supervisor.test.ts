@@ -28,7 +28,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
   });
 
-  it('that loses a group is refused, told once, and tried again after ever longer pauses', async (test) => {
+  it('that loses a group is rejected, logged once, and tried again after ever longer pauses', async (test) => {
     const service = await started(test);
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
     service.change('AController.js');
@@ -54,7 +54,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-serving').length, 2, 'what serves is not tried again');
   });
 
-  it('that nobody can start is refused, and the reason is in the log and in the status', async (test) => {
+  it('that no worker can start is rejected, and the reason is in the log and in the status', async (test) => {
     const service = await started(test);
     service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });
     service.change('AController.js');
@@ -184,7 +184,7 @@ describe('a replacement', () => {
     service.die(service.workers[0] as FakeWorker);
     await service.settled();
     assert.equal(service.logged('worker-replaced').length, 0);
-    assert.equal(service.logged('replacement-kept-out').length, 1);
+    assert.equal(service.logged('replacement-rejected').length, 1);
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'the folder has changed');
     assert.ok(service.story.includes('quit 3'));
   });
@@ -194,10 +194,10 @@ describe('a replacement', () => {
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
     service.die(service.workers[0] as FakeWorker);
     await service.settled();
-    assert.equal(service.logged('replacement-kept-out').length, 1);
+    assert.equal(service.logged('replacement-rejected').length, 1);
     assert.equal(service.serving().length, 1);
     await service.pass(5000);
-    assert.equal(service.logged('replacement-kept-out').length, 1, 'the log says it once');
+    assert.equal(service.logged('replacement-rejected').length, 1, 'the log says it once');
     service.made.load = (order) => loaded(order);
     await service.pass(10_000);
     assert.equal(service.serving().length, 2);

@@ -1,4 +1,4 @@
-// The watch over a folder: what counts as a change, and when it has settled.
+// The watch over a folder: which differences are a change, and when the folder is stable.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ describe('createFolderWatch', () => {
     return { dir, watch, lines, changed, logged, polled };
   }
 
-  it('tells of a change in what was loaded, and of none in what was not', async (test) => {
+  it('reports a change of a file that was loaded, and none of other files', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1', 'lib/a.js': '1', 'lib/other.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     watch.endAttempt({
@@ -48,7 +48,7 @@ describe('createFolderWatch', () => {
     assert.equal(await change, join(dir, 'lib/a.js'));
   });
 
-  it('takes a file that changed while it was loaded for changed', async (test) => {
+  it('counts a file that changed during the load as changed', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     const read = file(dir, 'AController.js');
@@ -65,7 +65,7 @@ describe('createFolderWatch', () => {
     assert.equal(await changed(), join(dir, 'AController.js'));
   });
 
-  it('takes a file outside of the look for changed when it is younger than the load', async (test) => {
+  it('counts a file that the snapshot lacks as changed if it is younger than the load', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     const outside = join(dir, '..', 'outside.js');
@@ -76,7 +76,7 @@ describe('createFolderWatch', () => {
     assert.equal(await changed(), outside);
   });
 
-  it('watches a group from its import in place on, and any change of a tree that is broken', async (test) => {
+  it('watches a new group from its import on, and reports any change of a tree that is broken', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const look = () => watch.takeSnapshot() ?? new Map();
     watch.endAttempt({
@@ -105,7 +105,7 @@ describe('createFolderWatch', () => {
     assert.match(await change, /lib\/missing\.js/);
   });
 
-  it('a file that never settles is told of all the same', async (test) => {
+  it('reports a file that is never stable after a second', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     watch.endAttempt({
       before: watch.takeSnapshot() ?? new Map(),
@@ -144,7 +144,7 @@ describe('createFolderWatch', () => {
     assert.equal(await change, join(dir, 'AController.js'));
     assert.deepEqual(
       lines.map(({ event }) => event),
-      ['folder-vanished', 'folder-back'],
+      ['folder-missing', 'folder-restored'],
     );
   });
 });

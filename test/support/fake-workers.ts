@@ -1,5 +1,5 @@
-// A supervisor without processes: workers that only say what a test has them say, a watch that sees what it is told,
-// and a clock that stands still. A folder on disk is all that is real.
+// A supervisor without processes: fake workers and a fake watch do what the test says, and the test moves the clock.
+// Only the folder on disk is real.
 import { mock, type TestContext } from 'node:test';
 import type { GroupLoad } from '../../src/groups/registry.ts';
 import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
@@ -24,7 +24,7 @@ export interface FakeWorker extends WorkerProcess {
   readonly sent: ToWorker[];
 }
 
-/** How a load goes; by default each file loads. */
+/** The outcome of a load; by default each file loads. */
 export type Load = (order: LoadOrder, worker: FakeWorker) => LoadOutcome | Promise<LoadOutcome>;
 
 export function loaded(order: LoadOrder, broken: Readonly<Record<string, string>> = {}): LoadOutcome {
@@ -45,7 +45,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   test.after(() => mock.timers.reset());
   const dir = createFolder(test, Object.fromEntries(groups.map((name) => [`${name}Controller.js`, controller(name)])));
   const { log, lines } = createMemoryLog();
-  /** What has happened, in order. */
+  /** The orders to workers and the calls of the watch, in order. */
   const story: string[] = [];
   const alive = new Set<FakeWorker>();
   const all: FakeWorker[] = [];
@@ -53,9 +53,9 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     load: ((order) => loaded(order)) as Load,
     agrees: true,
     isFolderThere: true,
-    /** What a look at the folder throws. */
+    /** Thrown instead of a snapshot. */
     snapshotError: undefined as Error | undefined,
-    /** A look at the folder, besides its path. */
+    /** Entries of a snapshot, besides the path of the folder. */
     seen: {} as Record<string, string>,
     time: 0,
   };
@@ -160,7 +160,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     events: () => events as WorkerEvents,
     change: (what: string) => change?.(what),
     files: () => [...listGroups(dir).values()],
-    /** It ends without having been told to. */
+    /** Ends a worker without an order. */
     die(worker: FakeWorker, importing: readonly string[] = []) {
       const during = worker.state;
       worker.state = 'gone';
@@ -168,7 +168,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       events?.died(worker, { reason: 'it was ended', during, importing });
       events?.gone(worker);
     },
-    /** Everything that needs no time has happened. */
+    /** Resolves when everything has happened that needs no time. */
     async settled() {
       for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
     },

@@ -23,7 +23,10 @@ const RULES: readonly { readonly rule: string; readonly pattern: RegExp }[] = [
 /** A comment is read in a tooltip, so its first word cannot be a pronoun. */
 const PRONOUN = { rule: 'the noun comes before its pronoun', pattern: /^(?:It|They|He|She|These|Those|Them)\b/ };
 
-/** Each comment of a TypeScript or JavaScript text, with the line on which it begins. Strings that look like one count, too. */
+/**
+ * Each comment of a TypeScript or JavaScript text, with the line on which it begins. Strings that look like one count,
+ * too.
+ */
 function commentsOf(source: string): { readonly line: number; readonly text: string }[] {
   const comments: { line: number; text: string }[] = [];
   let last = -2;

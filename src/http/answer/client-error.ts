@@ -32,8 +32,8 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     // A request that is late on a held connection is late because this server has paused reading.
     if (refused.has(socket) || (isLate && isHeld)) return;
-    // The streamed answer has begun, so no error can be sent. It may depend on the rest of the body, which will not come,
-    // so the connection is cut. A late body is given more time.
+    // The streamed answer has begun, so no error can be sent. It may depend on the rest of the body, which will not
+    // come, so the connection is cut. A late body is given more time.
     if (exchange?.streaming && last === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;

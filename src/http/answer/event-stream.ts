@@ -1,6 +1,6 @@
-// Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment every 15 s keeps proxies
-// from closing an idle connection. When the worker drains, the stream ends between two events. This file knows no
-// headers but EVENT_HEADERS.
+// Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment every 15 s keeps
+// proxies from closing an idle connection. When the worker drains, the stream ends between two events. This file knows
+// no headers but EVENT_HEADERS.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';

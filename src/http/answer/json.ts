@@ -1,6 +1,6 @@
-// Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an Error
-// or a promise into `{}`. A lost object is such an object: a result that contains one, at any depth, is refused. This
-// file knows no answers.
+// Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
+// Error or a promise into `{}`. A lost object is such an object: a result that contains one, at any depth, is refused.
+// This file knows no answers.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { unixTime } from '../../base/time.ts';

@@ -1,5 +1,6 @@
-// Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds. Plain objects
-// do not come here, because response.ts sends them directly. This file reads no request and writes to no socket.
+// Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds. Plain
+// objects do not come here, because response.ts sends them directly. This file reads no request and writes to no
+// socket.
 import { isOnEveryAnswer, isServersOwn } from '../../base/server-headers.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';

@@ -26,7 +26,9 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Encodes the text again and compares. The first difference is at a bad byte, or where the end cuts a character off. */
+/**
+ * Encodes the text again and compares. The first difference is at a bad byte, or where the end cuts a character off.
+ */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
 }

@@ -1,6 +1,5 @@
-// The first notice of a change: file events of the folders that are watched. They only say when to look; what has
-// changed is found by looking, and the looks go on without them, because events are lost where a link or a mounted
-// volume is swapped.
+// File events of the watched folders. An event only says when to poll. The poll finds the change, and polls continue
+// without events, which are lost when a link or a mounted volume is swapped.
 import { type FSWatcher, statfsSync, watch } from 'node:fs';
 import { CODE_FILE } from './snapshot.ts';
 
@@ -8,19 +7,18 @@ export interface FolderEvents {
   /**
    * Watches exactly these folders from now on.
    *
-   * @param folders path → identity: another folder of the same name has another one
-   * @returns whether one is new, in which something may have changed before
+   * @param folders path → identity; a folder that replaces another has another identity
+   * @returns whether a folder is new, so that an earlier change in it may be unseen
    */
   follow(folders: ReadonlyMap<string, string>): boolean;
-  /** Every folder is watched, on a file system whose events tell of every change. */
+  /** Whether every change in these folders causes an event. */
   isTrusted(): boolean;
   close(): void;
 }
 
 /**
- * File systems that this kernel alone changes (linux/magic.h): there no change goes without an event. Elsewhere (NFS,
- * SMB, FUSE,
- * 9p, what a virtual machine shares) another machine can change a file, and no event comes.
+ * File systems that only this kernel changes (linux/magic.h), so every change causes an event. On others (NFS, SMB,
+ * FUSE, 9p, shares of a virtual machine) another machine can change a file without one.
  */
 const LOCAL = new Set([
   0xef53, // ext2, ext3, ext4
@@ -33,12 +31,12 @@ const LOCAL = new Set([
   0x858458f6, // ramfs
   0x794c7630, // overlayfs
 ]);
-/** Each takes one of the 8,192 that a user may have. */
-const MOST_FOLDERS = 1000;
+/** Each folder takes one of the 8,192 watches that a user may have. */
+const MAX_FOLDERS = 1000;
 
 interface Followed {
   readonly identity: string;
-  /** Undefined where the folder cannot be watched. */
+  /** Undefined if the folder cannot be watched. */
   readonly watcher: FSWatcher | undefined;
 }
 
@@ -54,7 +52,7 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
     }
     const added = [...folders].filter(([path]) => !followed.has(path));
     for (const [path, identity] of added) {
-      followed.set(path, { identity, watcher: followed.size < MOST_FOLDERS ? open(path) : undefined });
+      followed.set(path, { identity, watcher: followed.size < MAX_FOLDERS ? open(path) : undefined });
     }
     return added.length > 0;
   }
@@ -72,7 +70,7 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
       });
       return watcher;
     } catch {
-      // Out of watches, or the folder is gone again.
+      // The user has no watch left, or the folder is gone.
       return undefined;
     }
   }

@@ -1,22 +1,22 @@
-// What a folder shows without a look at each of its files: where it really is, where its links lead, and the times of
-// it and of every folder that code was loaded from. A file that is made, removed, renamed or replaced by a rename
-// changes it; one that is written in place does not.
+// The outline: a cheap text about the controllers folder that needs no look at each file. It has the real path of the
+// folder and of its links, and the times of every folder with code. A file that is created, removed or renamed changes
+// the outline; a file that is written in place does not.
 import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ABSENT, realPathOf, type Snapshot } from './snapshot.ts';
 
-/** What to look at: found by the last whole look. */
+/** The places that an outline covers, as found in the last snapshot. */
 export interface Places {
   readonly folders: readonly string[];
   readonly links: readonly string[];
-  /** Paths where an import looked in vain: their folders may be anybody's, so they are looked at themselves. */
+  /** Paths that an import did not find. Their folders may have other users, so the paths themselves are checked. */
   readonly missing: readonly string[];
 }
 
 export interface Outline {
-  /** Equal exactly when the outline is. */
+  /** Two outlines are equal if their texts are. */
   readonly text: string;
-  /** Path → which folder it is: another one of the same name has another identity. */
+  /** Path → identity; a folder that replaces another has another identity. */
   readonly folders: ReadonlyMap<string, string>;
 }
 
@@ -43,7 +43,7 @@ export function takeOutline(dir: string, { folders, links, missing }: Places): O
   for (const folder of folders) {
     const stat = statOf(folder);
     text += stat === undefined ? `\n${ABSENT}` : `\n${stat.dev} ${stat.ino} ${stat.mtimeMs} ${stat.ctimeMs}`;
-    // A folder that is removed and made again often gets the number of the old one.
+    // A folder that is removed and created again often gets the inode number of the old one.
     if (stat?.isDirectory()) identities.set(folder, `${stat.dev} ${stat.ino} ${stat.birthtimeMs}`);
   }
   return { text, folders: identities };

@@ -1,13 +1,13 @@
-// One look at the disk: what the controllers folder and every file that its code was loaded from are at this moment, as
-// a map of texts to compare. It decides nothing; folder/watch.ts compares looks, and knows what a difference means.
+// A snapshot: the state of the controllers folder, and of every file that its code was loaded from, as a map of texts
+// to compare. folder/baseline.ts decides which differences count.
 import { readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
 import { listControllers } from '../../groups/naming.ts';
 
 /**
- * `folder` → its real path; `group:Test` → file name; `link:<path>` → the real path behind a symbolic link in the tree;
- * `file:<path>` → fingerprint; `tree:<path>` of every subfolder. What is not in it is not there.
+ * A map with these keys. `folder` → its real path. `group:Test` → file name. `link:<path>` → the real path behind a
+ * symbolic link in the tree. `file:<path>` → fingerprint. `tree:<path>`: a subfolder. A missing key: not there.
  */
 export type Snapshot = ReadonlyMap<string, string>;
 
@@ -16,73 +16,73 @@ export const ABSENT = 'absent';
 export interface SnapshotOptions {
   /** The folder as it was configured, which may be a symbolic link. */
   readonly dir: string;
-  /** Absolute paths to look at besides the tree: what the controllers import from anywhere. */
+  /** Absolute paths of files outside the tree that the controllers import. */
   readonly paths: Iterable<string>;
-  /** Also fingerprint every code file of the tree, imported or not. */
+  /** Whether to fingerprint every code file of the tree, imported or not. */
   readonly wholeTree: boolean;
 }
 
-/** Undefined while the folder is not there or cannot be read. */
+/** Returns undefined while the folder is missing or cannot be read. */
 export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapshot | undefined {
-  const seen = new Map<string, string>();
+  const snapshot = new Map<string, string>();
   try {
-    // A swapped link to the folder changes no file that was loaded: only the real path tells.
+    // A swapped link to the folder changes no file that was loaded; only its real path shows the swap.
     const real = realpathSync.native(dir);
-    seen.set('folder', real);
+    snapshot.set('folder', real);
     for (const [group, file] of listControllers(real)) {
       const path = join(real, file);
-      seen.set(`group:${group}`, file);
-      seen.set(`file:${path}`, fingerprint(path));
+      snapshot.set(`group:${group}`, file);
+      snapshot.set(`file:${path}`, fingerprint(path));
     }
-    lookAtTree(real, wholeTree, seen, 0);
+    addTree(real, wholeTree, snapshot, 0);
   } catch {
     return undefined;
   }
   for (const path of paths) {
     const key = `file:${path}`;
-    if (!seen.has(key)) seen.set(key, fingerprint(path));
+    if (!snapshot.has(key)) snapshot.set(key, fingerprint(path));
   }
-  return seen;
+  return snapshot;
 }
 
-/** The first key whose value is no longer that of `before`; with `exact` also one that is new. */
+/** Returns the first key whose value differs from `before`; with `exact` also a key that is new. */
 export function firstDifference(before: Snapshot, now: Snapshot, exact: boolean): string | undefined {
   for (const [key, value] of before) if ((now.get(key) ?? ABSENT) !== value) return key;
   if (exact) for (const [key, value] of now) if (value !== ABSENT && !before.has(key)) return key;
   return undefined;
 }
 
-/** What an import can read. Data that controllers write beside themselves must not start generations. */
+/** Names of files that an import can read. Data files that controllers write must not start generations. */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
-/** A link can make a tree endless; a folder this deep is a mistake in CONTROLLERS_DIR. */
-const DEEPEST = 16;
+/** Levels of subfolders: a mounted tree may be endless, and nobody keeps controllers so deep. */
+const MAX_DEPTH = 16;
 
-function lookAtTree(folder: string, wholeTree: boolean, seen: Map<string, string>, depth: number): void {
+function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue;
     const isCode = wholeTree && CODE_FILE.test(entry.name);
     if (entry.isFile() && !isCode) continue;
     const path = join(folder, entry.name);
-    // Mounted volumes and release folders change where links lead, not the links: the target is what is compared.
-    if (entry.isSymbolicLink()) seen.set(`link:${path}`, realPathOf(path));
+    // The target is compared: mounted volumes and release folders change the target of a link, not the link.
+    if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
-      if (depth < DEEPEST) lookAtSubfolder(path, wholeTree, seen, depth + 1);
-    } else if (isCode) seen.set(`file:${path}`, fingerprint(path));
+      if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);
+    } else if (isCode) snapshot.set(`file:${path}`, fingerprint(path));
   }
 }
 
-/** A subfolder may go away, or be closed to us, between two system calls: that is a difference, not a failure. */
-function lookAtSubfolder(path: string, wholeTree: boolean, seen: Map<string, string>, depth: number): void {
-  // With this value it never counts as a difference: what matters of a subfolder is what is in it.
-  seen.set(`tree:${path}`, ABSENT);
+/** A subfolder may vanish or become unreadable between two system calls: that is a difference, not a failure. */
+function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
+  // A constant, so that a subfolder is no difference by itself; its files are.
+  snapshot.set(`tree:${path}`, ABSENT);
   try {
-    lookAtTree(path, wholeTree, seen, depth);
+    addTree(path, wholeTree, snapshot, depth);
   } catch {
-    seen.set(`link:${path}`, ABSENT);
+    snapshot.set(`link:${path}`, ABSENT);
   }
 }
 
-/** Where a path leads; `ABSENT` where it leads nowhere. */
+/** Returns the real path, or `ABSENT`. */
 export function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);

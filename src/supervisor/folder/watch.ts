@@ -36,7 +36,7 @@ export interface FolderWatchOptions {
   readonly now?: () => number;
 }
 
-/** What the last snapshot has shown. docs/LIVE.md draws the way from one state to the next. */
+/** The state of the folder in the last snapshot. docs/LIVE.md draws the way from one state to the next. */
 type State =
   /** The folder equals the baseline. The outline alone is compared until `snapshotDue`. */
   | { readonly kind: 'unchanged'; readonly snapshotDue: number }
@@ -177,9 +177,9 @@ export function createFolderWatch({
     if (state.kind === 'unchanged') state = { ...state, snapshotDue: begun + snapshotCost * SNAPSHOT_COST_FACTOR };
     // `ln -sfn` swaps a link in two steps, so a folder that is missing in one poll alone is not logged.
     if (state.kind === 'missing' && state.polls === 2)
-      log.error('folder-vanished', { folder: dir, effect: 'the last generation serves on' });
+      log.error('folder-missing', { folder: dir, effect: 'the last generation serves on' });
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
-      log.warn('folder-back', { folder: dir });
+      log.warn('folder-restored', { folder: dir });
     if (state.kind === 'changed') onChange(state.what);
   }
 

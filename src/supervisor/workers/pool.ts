@@ -1,53 +1,50 @@
-// All worker processes that are alive: it forks them, pings them, and keeps some in reserve while the folder is being
-// worked on. Which of them load what, and when they serve or drain, is the supervisor's business.
+// The pool: all worker processes that are alive. It forks them, pings them, and keeps a reserve of booted ones while
+// somebody works on the folder. The supervisor decides what they load, and when they serve and drain.
 import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
 import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './worker-handle.ts';
 
 export interface Pool {
-  /** A worker that holds no part of the folder: one of the reserve, else a new process. @throws Error of the system */
+  /** Returns a worker that has loaded nothing: one of the reserve, or a new process. @throws Error of the system */
   take(): WorkerProcess;
-  /** A new process, which leaves the reserve as it is. @throws Error of the system */
+  /** Returns a new process, and leaves the reserve as it is. @throws Error of the system */
   fork(): WorkerProcess;
   all(): readonly WorkerProcess[];
-  /** Those that accept connections, faulty ones included. */
+  /** Returns the workers that accept connections, faulty ones included. */
   serving(): readonly WorkerProcess[];
-  /** Keeps `count` booted workers ready, eight at most, until no one has asked for it for some minutes. */
+  /** Keeps `count` booted workers ready, eight at most, for five minutes after the last call. */
   keepReserve(count: number): void;
-  /**
-   * Forks nothing any more on its own. Resolves when the last process is gone, to those that even a kill has not ended
-   * in time.
-   */
+  /** Ends the reserve. Resolves when the last process is gone, to the workers that even a kill has not ended. */
   close(): Promise<readonly WorkerProcess[]>;
 }
 
 export interface PoolOptions {
-  /** The first ones, already on their way. */
+  /** The first workers, which boot already. */
   readonly early: readonly EarlyWorker[];
   readonly events: WorkerEvents;
-  /** Milliseconds. */
+  /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
 }
 
 const PING_INTERVAL = 1000;
-/** The cores are the new generation's first: its requests matter more than the next change. */
+/** Milliseconds in which the new generation has the cores to itself: its requests come before the next change. */
 const RESERVE_DELAY = 250;
-/** A reserve makes the next change live sooner; more than this many processes for that are too many. */
+/** Workers; each one takes memory only to make the next change live sooner. */
 const LARGEST_RESERVE = 8;
-/** A worker is killed 7 s after its time to drain; a process that hangs in the kernel outlives that. */
-const LAST_GRACE = 8000;
-/** Who edits a file is likely to edit it again soon. A folder at rest costs no memory. */
+/** Milliseconds. A worker is killed 7 s after its time to drain; only a process that hangs in the kernel survives. */
+const KILL_GRACE = 8000;
+/** Milliseconds. A file that was edited is likely to be edited again soon; after that the memory is free again. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
 export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   const workers = new Set<WorkerProcess>();
   const reserve = new Set<WorkerProcess>();
-  let filling: NodeJS.Timeout | undefined;
-  let releasing: NodeJS.Timeout | undefined;
+  let fillTimer: NodeJS.Timeout | undefined;
+  let releaseTimer: NodeJS.Timeout | undefined;
   let onEmpty: (() => void) | undefined;
 
-  for (const worker of early) if (worker.isAlive()) reserve.add(worker.adopt(enlist));
-  const pinging = setInterval(() => {
+  for (const worker of early) if (worker.isAlive()) reserve.add(worker.adopt(addWorker));
+  const pingTimer = setInterval(() => {
     for (const worker of workers) worker.ping();
   }, PING_INTERVAL);
 
@@ -66,16 +63,16 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   };
 
   function fork(): WorkerProcess {
-    return enlist(cluster.fork());
+    return addWorker(cluster.fork());
   }
 
-  function enlist(process: Worker): WorkerProcess {
-    const worker = createWorkerProcess(process, { ...events, gone: forget }, drainTimeout);
+  function addWorker(process: Worker): WorkerProcess {
+    const worker = createWorkerProcess(process, { ...events, gone: removeWorker }, drainTimeout);
     workers.add(worker);
     return worker;
   }
 
-  function forget(worker: WorkerProcess): void {
+  function removeWorker(worker: WorkerProcess): void {
     workers.delete(worker);
     reserve.delete(worker);
     events.gone(worker);
@@ -83,13 +80,13 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   }
 
   function keepReserve(count: number): void {
-    clearTimeout(filling);
-    clearTimeout(releasing);
-    filling = setTimeout(fillReserve, RESERVE_DELAY, Math.min(count, LARGEST_RESERVE));
-    releasing = setTimeout(releaseReserve, RESERVE_LIFETIME);
+    clearTimeout(fillTimer);
+    clearTimeout(releaseTimer);
+    fillTimer = setTimeout(fillReserve, RESERVE_DELAY, Math.min(count, LARGEST_RESERVE));
+    releaseTimer = setTimeout(releaseReserve, RESERVE_LIFETIME);
   }
 
-  /** Where the system refuses one more process, the next generation is made without. */
+  /** If the system refuses one more process, the next generation boots its own. */
   function fillReserve(count: number): void {
     try {
       while (reserve.size < count) reserve.add(fork());
@@ -102,16 +99,16 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   }
 
   async function close(): Promise<readonly WorkerProcess[]> {
-    clearTimeout(filling);
-    clearTimeout(releasing);
+    clearTimeout(fillTimer);
+    clearTimeout(releaseTimer);
     releaseReserve();
     if (workers.size > 0) {
       await new Promise<void>((resolve) => {
         onEmpty = resolve;
-        setTimeout(resolve, drainTimeout + LAST_GRACE);
+        setTimeout(resolve, drainTimeout + KILL_GRACE);
       });
     }
-    clearInterval(pinging);
+    clearInterval(pingTimer);
     return [...workers];
   }
 }

@@ -1,26 +1,25 @@
-// The port of the service: this process binds it once and shares the socket with every worker, which accept on it. It
-// never accepts itself. While no worker lives, the kernel completes connections and keeps them, as many as the workers'
-// backlog.
+// The port of the service. This process binds it once, never accepts on it, and shares the socket with every worker.
+// While no worker lives, the kernel completes connections and keeps as many as the workers' backlog allows.
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorName } from 'node:util';
 import { type BoundSocket, bindSocket } from '../../base/node-internals.ts';
 
-/** The service cannot start; the message is one line for the person who started it. */
+/** The service cannot start. The message is one line for the person who started it. */
 export class StartError extends Error {}
 
 export interface Port {
   readonly number: number;
   readonly socket: BoundSocket;
-  /** One line that says why no worker can accept. @param code of the system's error */
+  /** Returns one line that says why no worker can accept. @param code of the system's error */
   describeError(code: string): string;
-  /** Lets go of this process's copy: the socket ends with the last worker that has one. */
+  /** Closes the copy of this process. The socket is closed when the last worker has closed its own. */
   close(): void;
 }
 
 /**
- * @param port 0: any free one
+ * @param port 0: any free port
  * @param host undefined: all interfaces
- * @throws StartError one line, when it cannot be had
+ * @throws StartError if the port cannot be bound
  */
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
   const fail = (code: string) => new StartError(describeListenError(port, host, code));
@@ -54,13 +53,13 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the host name cannot be resolved',
 };
 
-const TAKEN = 'a controller, or another process, has begun to listen on it';
+const TAKEN = 'a controller or another process has begun to listen on it';
 
 export function describeListenError(port: number, host: string | undefined, code: string): string {
   return `Cannot listen on ${host === undefined ? `port ${port}` : hostAndPort(host, port)}: ${REASONS[code] ?? 'the system refuses'} (${code})`;
 }
 
-/** As it stands in a URL (RFC 3986, section 3.2.2); `localhost` for all interfaces, so that the line can be clicked. */
+/** Returns host and port as a URL has them (RFC 3986, section 3.2.2). All interfaces: `localhost`, to be clicked. */
 export function hostAndPort(host: string | undefined, port: number): string {
   if (host === undefined) return `localhost:${port}`;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

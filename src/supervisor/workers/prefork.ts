@@ -1,48 +1,50 @@
-// Forks the first workers before the supervisor's own modules are imported: a process takes as long to boot as those
-// take, so the two go side by side. What workers are for, and what becomes of them, it does not know.
+// Forks the first workers before the supervisor's own modules are imported. A process boots as long as that import
+// takes, so both run side by side.
 import cluster, { type Worker } from 'node:cluster';
 
+/** A worker that boots before the pool exists. */
 export interface EarlyWorker {
-  /** False when it has ended meanwhile, or was never started. */
+  /** False if the process has ended, or was never started. */
   isAlive(): boolean;
-  /** What `take` listens for is told from the beginning on. */
-  adopt<T>(take: (worker: Worker) => T): T;
-  /** Resolves when it is gone: a worker that outlives us has nobody to talk to, and complains of it. */
+  /** Hands the worker over to `owner`, whose listeners then receive the messages that came before. */
+  adopt<T>(owner: (worker: Worker) => T): T;
+  /** Resolves when the process is gone. A worker that outlives its supervisor would log that it lost it. */
   kill(): Promise<void>;
 }
 
 /**
- * @param exec the script that a worker runs, and `args` its arguments
- * @param count workers to fork now
+ * @param exec script that a worker runs
+ * @param args its arguments
+ * @param count workers to fork
  */
 export function forkEarly(exec: string, args: readonly string[], count: number): EarlyWorker[] {
-  // For ports that controllers open themselves; the service's own port is not node:cluster's business.
+  // This setting is for ports that controllers open. The port of the service does not pass through node:cluster.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({ exec, args: [...args] });
   const workers: EarlyWorker[] = [];
   try {
-    while (workers.length < count) workers.push(watchOver(cluster.fork()));
+    while (workers.length < count) workers.push(holdMessages(cluster.fork()));
   } catch {
-    // The system refuses one more; whoever needs it forks it, and says so.
+    // The system refused one more process. The pool forks it again, and reports the error.
   }
   return workers;
 }
 
-function watchOver(worker: Worker): EarlyWorker {
-  const said: unknown[] = [];
-  const hear = (message: unknown) => said.push(message);
-  worker.on('message', hear);
-  // One that cannot be started is one that is not alive.
+function holdMessages(worker: Worker): EarlyWorker {
+  const messages: unknown[] = [];
+  const hold = (message: unknown) => messages.push(message);
+  worker.on('message', hold);
+  // A process that cannot start is not alive, and `isAlive` says so.
   worker.on('error', () => {});
   const gone = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
   const isAlive = () => worker.process.pid !== undefined && worker.isConnected() && !worker.isDead();
   return {
     isAlive,
-    adopt(take) {
-      worker.off('message', hear);
-      const taken = take(worker);
-      for (const message of said) worker.emit('message', message);
-      return taken;
+    adopt(owner) {
+      worker.off('message', hold);
+      const adopted = owner(worker);
+      for (const message of messages) worker.emit('message', message);
+      return adopted;
     },
     async kill() {
       if (worker.process.pid === undefined || worker.isDead()) return;

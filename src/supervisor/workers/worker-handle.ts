@@ -1,6 +1,5 @@
-// One worker as the supervisor sees it: its life from fork to exit, the questions put to it, and the pings that tell
-// whether its event loop still turns. Whatever it is asked has an end. It knows nothing of generations, of other
-// workers or of the folder.
+// One worker as the supervisor sees it: its states from fork to exit, the orders it gets, and the pings that show
+// whether its event loop still turns. Every order has a time limit, after which the worker is killed.
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { BoundSocket } from '../../base/node-internals.ts';
@@ -8,128 +7,127 @@ import type { LoadedFile } from '../../groups/module-loader.ts';
 import type { GroupLoad } from '../../groups/registry.ts';
 import type { Spending } from '../../limits/rate-limiter.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
-import { LIMITS, STUCK_AFTER, STUCK_WHILE_LOADING } from './worker-limits.ts';
+import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
 
-/**
- * `serving` includes a faulty worker, which goes on until its replacement serves. docs/LIVE.md draws the way through
- * them.
- */
+/** docs/LIVE.md draws the way from one state to the next. A faulty worker is `serving` until its replacement serves. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
-/** Of the folder: file names, and those among them that must not be touched, with the reason. */
 export interface LoadOrder {
+  /** Names of the controllers in the folder. */
   readonly files: readonly string[];
+  /** File name → reason: the files among them that the worker must not import. */
   readonly skip: ReadonlyMap<string, string>;
 }
 
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
-  /** It ended before it had loaded; `file` is the controller it was importing. */
+  /** The worker ended first; `file` is the controller that it was importing. */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
 export type ListenOutcome = 'listening' | { readonly code: string };
 
+/** The end of a worker that had no order to end. */
 export interface Death {
   readonly reason: string;
-  /** The state that it was in. */
+  /** The last state of the worker. */
   readonly during: WorkerState;
-  /** Files of new groups that it was importing while it served. */
+  /** Files of new groups that the worker was importing while it served. */
   readonly importing: readonly string[];
 }
 
 export interface WorkerEvents {
-  /** It serves no longer, though nobody has told it to stop and it has not died. */
+  /** The worker closed its channel without an order, so it serves no longer; it has not died. */
   disconnected(worker: WorkerProcess): void;
-  /** It ended, and nobody had told it to. */
+  /** The worker ended without an order. */
   died(worker: WorkerProcess, death: Death): void;
-  /** It is gone, for whatever reason; comes last. */
+  /** The worker is gone, for any reason. This event comes last. */
   gone(worker: WorkerProcess): void;
-  /** Something was thrown in it outside any request. */
+  /** Something was thrown in the worker outside any request. */
   faulty(worker: WorkerProcess): void;
+  /** The worker imported a new group while it served, or failed to. */
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** An operation of it imported these when it was called. */
+  /** An operation of the worker imported these files when it was called. */
   filesRead(worker: WorkerProcess, files: readonly LoadedFile[]): void;
-  /** Callers with a rate limit have called it. */
+  /** Callers with a rate limit have called the worker. */
   spent?(worker: WorkerProcess, spendings: readonly Spending[]): void;
-  /** What it has counted; also, and last, when it ends. */
+  /** The worker reports its counters: now and then, and when it ends. */
   metrics?(worker: WorkerProcess, metrics: unknown): void;
 }
 
 export interface WorkerProcess {
-  /** Undefined: the system has refused to start it. */
+  /** Undefined: the system refused to start the process. */
   readonly pid: number | undefined;
   readonly state: WorkerState;
-  /** 0: it has loaded nothing yet. */
+  /** 0: the worker has loaded nothing yet. */
   readonly generation: number;
   readonly isFaulty: boolean;
-  /** The controller it is importing at the moment, by file name. */
+  /** The file name of the controller that the worker is importing. */
   readonly loadingFile: string | undefined;
-  /** Milliseconds that it has been booting, or importing that file. */
+  /** Milliseconds since the worker began to boot, or to import that file. */
   readonly stepAge: number;
   load(generation: number, order: LoadOrder): Promise<LoadOutcome>;
   listen(socket: BoundSocket): Promise<ListenOutcome>;
-  /** Imports a new group; resolves when it has, or could not, or is gone, or has taken too long. */
+  /** Imports a new group. Resolves when the worker has imported it, has failed to, is gone, or took too long. */
   importGroup(group: string): Promise<void>;
-  /** @param acceptFor nobody serves in its place, the service stops: milliseconds that it still accepts */
+  /** @param acceptFor milliseconds that the worker still accepts: no other takes its place. Null: none. */
   drain(timeout: number, acceptFor?: number | null): void;
-  /** Ends a worker that holds no connection: politely, and soon after by force. */
+  /** Ends a worker that holds no connection: first by an order, and soon after by a kill. */
   quit(): void;
   kill(reason: string): void;
   send(message: ToWorker): void;
-  /** To be called once a second. */
+  /** Sends a ping, once a second; kills the worker when it has left too many unanswered. */
   ping(): void;
 }
 
-/** @param drainTimeout milliseconds that it takes to drain when its channel breaks, and it does so of its own accord */
+/** @param drainTimeout milliseconds that a worker takes to drain when it has lost its channel */
 export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainTimeout: number): WorkerProcess {
-  let stepSince = performance.now();
+  let stepBegan = performance.now();
   const importing = new Set<string>();
-  let unanswered = 0;
-  let toldTo: 'drain' | 'quit' | undefined;
-  let killedFor: string | undefined;
+  let unansweredPings = 0;
+  let endOrder: 'drain' | 'quit' | undefined;
+  let killReason: string | undefined;
   let pendingLoad: { order: LoadOrder; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
   const pendingImports = new Map<string, () => void>();
-  /** It is killed when this expires: there is one in every state in which something is waited for. */
-  let limit: NodeJS.Timeout | undefined;
-  let lastWords: NodeJS.Timeout | undefined;
-  let leaving: NodeJS.Timeout | undefined;
+  /** Kills the worker when its time limit is over. */
+  let limitTimer: NodeJS.Timeout | undefined;
+  /** Ends the wait for the last messages. */
+  let lastMessagesTimer: NodeJS.Timeout | undefined;
+  /** Reports that the worker disconnected, unless its exit comes first. */
+  let disconnectTimer: NodeJS.Timeout | undefined;
 
   worker.on('message', (message: unknown) => {
-    const known = unseal<FromWorker>(message);
-    if (known !== undefined) receive(known);
+    const ours = unseal<FromWorker>(message);
+    if (ours !== undefined) receive(ours);
   });
   worker.on('error', (error: NodeJS.ErrnoException) => {
-    // A fork that failed has no exit. Any other error is a channel that breaks while we write to it, and that ends in
-    // an exit.
+    // A fork that failed has no exit event. Any other error is a broken channel, and an exit event follows.
     if (worker.process.pid !== undefined) return;
     delete cluster.workers?.[worker.id];
-    ended(`the system refused to start it (${error.code ?? error.message})`);
+    handleEnd(`the system refused to start it (${error.code ?? error.message})`);
   });
-  // What it said last (which file it was loading) may arrive after its exit was noticed: wait for the channel's end,
-  // too.
-  let ends = 0;
+  // The last message, which names the file that the worker was loading, may arrive after its exit. So the worker has
+  // ended when both the exit and the end of the channel have come.
+  let endEvents = 0;
   worker.on('disconnect', () => {
-    if (++ends === 2) return ended();
-    // Its exit is the next that we hear of, and says why; or it drains, as when its supervisor is gone.
-    if (self.state === 'gone' || toldTo !== undefined) return;
-    endsWithin(
-      LIMITS.end + (self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0),
-      'it closed its channel and did not end',
-    );
+    if (++endEvents === 2) return handleEnd();
+    // Either the exit follows and gives the reason, or the worker drains, as it does when its supervisor is gone.
+    if (self.state === 'gone' || endOrder !== undefined) return;
+    const drainTime = self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0;
+    killAfter(drainTime + LIMITS.end, 'it closed its channel and did not end');
     if (self.state !== 'serving') return;
     self.state = 'draining';
-    leaving = setTimeout(() => {
-      leaving = undefined;
+    disconnectTimer = setTimeout(() => {
+      disconnectTimer = undefined;
       events.disconnected(self);
-    }, LIMITS.lastWords);
+    }, LIMITS.lastMessages);
   });
   worker.on('exit', () => {
-    if (++ends === 2) return ended();
-    // The channel's end may not come at all: a process that a controller started can hold it open.
-    lastWords = setTimeout(ended, LIMITS.lastWords);
+    if (++endEvents === 2) return handleEnd();
+    // A process that a controller started can hold the channel open, so its end may never come.
+    lastMessagesTimer = setTimeout(handleEnd, LIMITS.lastMessages);
   });
-  endsWithin(LIMITS.step, 'it did not start');
+  killAfter(LIMITS.step, 'it did not start');
 
   const self: { -readonly [key in keyof WorkerProcess]: WorkerProcess[key] } = {
     pid: worker.process.pid,
@@ -138,21 +136,21 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     isFaulty: false,
     loadingFile: undefined,
     get stepAge() {
-      return performance.now() - stepSince;
+      return performance.now() - stepBegan;
     },
     load(number, order) {
       self.generation = number;
       return new Promise((resolve) => {
         pendingLoad = { order, resolve };
         if (self.state === 'standby') startLoading(order);
-        else if (self.state === 'gone') ended();
+        else if (self.state === 'gone') handleEnd();
       });
     },
     listen(socket) {
       return new Promise((resolve) => {
         pendingListen = resolve;
-        if (self.state === 'gone') return ended();
-        endsWithin(LIMITS.listen, 'it did not listen');
+        if (self.state === 'gone') return handleEnd();
+        killAfter(LIMITS.listen, 'it did not listen');
         send({ kind: 'listen' }, socket);
       });
     },
@@ -170,29 +168,30 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
       });
     },
     drain(timeout, acceptFor = null) {
-      if (self.state === 'gone' || toldTo !== undefined) return;
+      if (self.state === 'gone' || endOrder !== undefined) return;
       self.state = 'draining';
-      toldTo = 'drain';
+      endOrder = 'drain';
       send({ kind: 'drain', timeout, acceptFor });
-      endsWithin(timeout + LIMITS.dispose + LIMITS.end, 'it did not drain in time');
+      killAfter(timeout + LIMITS.dispose + LIMITS.end, 'it did not drain in time');
     },
     quit() {
-      if (self.state === 'gone' || toldTo !== undefined) return;
+      if (self.state === 'gone' || endOrder !== undefined) return;
       const time = self.state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
       self.state = 'draining';
-      toldTo = 'quit';
+      endOrder = 'quit';
       send({ kind: 'quit' });
-      clearTimeout(limit);
-      limit = setTimeout(() => worker.process.kill('SIGKILL'), time);
+      clearTimeout(limitTimer);
+      limitTimer = setTimeout(() => worker.process.kill('SIGKILL'), time);
     },
     kill,
     send,
     ping() {
-      // One that has closed its channel drains, or is about to be gone.
+      // A worker without a channel drains, or is about to end.
       if (self.state === 'gone' || !worker.isConnected()) return;
-      const most = self.state === 'booting' || self.state === 'loading' ? STUCK_WHILE_LOADING : STUCK_AFTER;
-      if (unanswered >= most) kill(`its event loop did not turn for ${most} s`);
-      unanswered++;
+      const isLoading = self.state === 'booting' || self.state === 'loading';
+      const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
+      if (unansweredPings >= max) kill(`its event loop did not turn for ${max} s`);
+      unansweredPings++;
       send({ kind: 'ping' });
     },
   };
@@ -203,15 +202,15 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     worker.send(seal(message), socket as unknown as SendHandle, {}, () => {});
   }
 
-  function endsWithin(time: number, otherwise: string): void {
-    clearTimeout(limit);
-    limit = setTimeout(kill, time, `${otherwise} within ${time / 1000} s`);
+  function killAfter(time: number, failure: string): void {
+    clearTimeout(limitTimer);
+    limitTimer = setTimeout(kill, time, `${failure} within ${time / 1000} s`);
   }
 
   function startLoading({ files, skip }: LoadOrder): void {
     self.state = 'loading';
-    stepSince = performance.now();
-    endsWithin(LIMITS.step, 'it did not begin to load');
+    stepBegan = performance.now();
+    killAfter(LIMITS.step, 'it did not begin to load');
     send({ kind: 'load', files, skip: [...skip] });
   }
 
@@ -220,14 +219,14 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
       case 'booted':
         if (self.state !== 'booting') return;
         self.state = 'standby';
-        clearTimeout(limit);
+        clearTimeout(limitTimer);
         if (pendingLoad !== undefined) startLoading(pendingLoad.order);
         return;
       case 'loading':
         if (self.state !== 'loading') return void importing.add(message.file);
         self.loadingFile = message.file;
-        stepSince = performance.now();
-        return endsWithin(LIMITS.step, `it did not finish with ${message.file}`);
+        stepBegan = performance.now();
+        return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
       case 'load-failed':
         pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
         return self.quit();
@@ -235,15 +234,15 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         if (self.state !== 'loading') return;
         self.state = 'loaded';
         self.loadingFile = undefined;
-        clearTimeout(limit);
+        clearTimeout(limitTimer);
         return pendingLoad?.resolve({ kind: 'loaded', groups: message.groups, files: message.files });
       case 'listening':
         if (self.state !== 'loaded') return;
         self.state = 'serving';
-        clearTimeout(limit);
+        clearTimeout(limitTimer);
         return pendingListen?.('listening');
       case 'listen-failed':
-        if (self.state === 'loaded') clearTimeout(limit);
+        if (self.state === 'loaded') clearTimeout(limitTimer);
         return pendingListen?.({ code: message.code });
       case 'imported':
         importing.delete(message.group.file);
@@ -262,33 +261,33 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
       case 'spent':
         return events.spent?.(self, message.spendings);
       case 'pong':
-        unanswered = 0;
+        unansweredPings = 0;
     }
   }
 
   function kill(reason: string): void {
-    killedFor ??= reason;
+    killReason ??= reason;
     worker.process.kill('SIGKILL');
   }
 
-  function ended(how: string = howItEnded(worker)): void {
-    const wasExpected =
-      killedFor === undefined && (toldTo === 'quit' || (toldTo === 'drain' && worker.process.exitCode === 0));
-    const reason = killedFor ?? how;
-    const during = leaving === undefined ? self.state : 'serving';
+  function handleEnd(exit: string = describeExit(worker)): void {
+    const isExpected =
+      killReason === undefined && (endOrder === 'quit' || (endOrder === 'drain' && worker.process.exitCode === 0));
+    const reason = killReason ?? exit;
+    const during = disconnectTimer === undefined ? self.state : 'serving';
     self.state = 'gone';
-    clearTimeout(lastWords);
-    clearTimeout(leaving);
-    if (during !== 'gone' && !wasExpected) events.died(self, { reason, during, importing: [...importing] });
-    clearTimeout(limit);
+    clearTimeout(lastMessagesTimer);
+    clearTimeout(disconnectTimer);
+    if (during !== 'gone' && !isExpected) events.died(self, { reason, during, importing: [...importing] });
+    clearTimeout(limitTimer);
     pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason });
     pendingListen?.({ code: reason });
-    for (const done of [...pendingImports.values()]) done();
+    for (const resolve of [...pendingImports.values()]) resolve();
     if (during !== 'gone') events.gone(self);
   }
 }
 
-function howItEnded({ process }: Worker): string {
+function describeExit({ process }: Worker): string {
   return process.signalCode === null
     ? `it ended the process with exit code ${process.exitCode}`
     : `it was ended by ${process.signalCode}`;

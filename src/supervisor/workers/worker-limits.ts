@@ -1,26 +1,27 @@
-// How long a worker may take for what it is asked: every wait of the supervisor has an end, and the ends stand here.
+// How long a worker may take for each order. Every wait of the supervisor ends with one of these limits.
 
-/** Unanswered pings in a row, each counted at a tick of ours, so that a machine that was suspended kills nobody. */
-export const STUCK_AFTER = 5;
-/** Starting a process and compiling controllers block the event loop for longer than serving ever may. */
-export const STUCK_WHILE_LOADING = 10;
+/** Pings in a row without an answer, one a second. A count, not a time, so that a suspended machine kills no worker. */
+export const MAX_UNANSWERED_PINGS = 5;
+/** The same while a worker boots or loads: compiling controllers blocks the event loop for longer than serving may. */
+export const MAX_UNANSWERED_WHILE_LOADING = 10;
 
-/**
- * Milliseconds that a worker may take. A worker gives up a file after 10 s, and may take 5 s more to find the mistake
- * in it.
- */
+/** Milliseconds. */
 export const LIMITS = {
-  /** From one step of its start, or one file of the folder, to the next. */
+  /**
+   * One step of booting, or one file of the folder. A worker gives a file up after 10 s, and may take 5 s more to find
+   * the mistake in it.
+   */
   step: 30_000,
+  /** Until a worker listens. */
   listen: 10_000,
-  /** One worker that hangs must not hold up the first answer of a new group for long. */
+  /** Until a worker has imported a new group; a worker that hangs must not delay the first answer for long. */
   importGroup: 2000,
-  /** To end when it is told to, or when it has closed its channel. */
+  /** Until a worker has ended, after an order or after it closed its channel. */
   end: 2000,
-  /** For its controllers to close what they hold, when it has served. */
+  /** Until the controllers of a worker that served have closed what they hold. */
   dispose: 5000,
-  /** The same while it imports: it may be in an endless loop, and would keep a core busy for nothing. */
+  /** Until a worker that loads has ended: it may be in an endless loop, which would keep a core busy. */
   endWhileLoading: 200,
-  /** Its last messages, to arrive after its exit. */
-  lastWords: 200,
+  /** Until the last messages of a worker have arrived, after its exit. */
+  lastMessages: 200,
 };

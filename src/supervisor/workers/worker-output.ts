@@ -1,35 +1,34 @@
-// Passes on what workers log and print, where they would otherwise share a socket with the supervisor: the journal's,
-// or the one that Node calls a pipe. Each process that shares a socket can make the writes of all others wait
-// (base/log-writer.ts).
+// Relays the output of the workers, so that no worker shares a socket with the supervisor: the journal's, or what Node
+// calls a pipe. A process that shares a socket can make the writes of all others wait (base/log-writer.ts).
 import cluster from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogWriter } from '../../base/log-writer.ts';
 
 export interface WorkerOutput {
-  /** Resolves when everything is passed on that workers wrote before they ended. */
+  /** Resolves when the output of workers that have ended is relayed. */
   drained(): Promise<void>;
 }
 
-/** UTF-16 units of a line that has no end yet; what is longer is passed on in parts. */
+/** UTF-16 units of a line without an end; a longer line is relayed in parts. */
 const LONGEST_LINE = 65_536;
-/** Bytes that are held for a reader of standard output. Output beyond that is dropped. */
-const MAX_HELD = 1024 * 1024;
-/** Milliseconds that the end of the service waits: a process that a controller started may hold the output open. */
-const GRACE = 200;
+/** Bytes that wait for a slow reader of standard output; the rest is dropped. */
+const MAX_WAITING = 1024 * 1024;
+/** Milliseconds that the service waits at its end: a process that a controller started may hold the output open. */
+const MAX_WAIT = 200;
 
-/** Makes workers write to this process; called before the first one is forked. */
+/** Makes workers write to this process. Call it before the first fork. */
 export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
   const open = new Set<Readable>();
   cluster.setupPrimary({ stdio: ['inherit', 'pipe', 'pipe', 'ipc'] });
   cluster.on('fork', ({ process: { stdout, stderr } }) => {
-    follow(stdout, print);
-    follow(stderr, pass);
+    relay(stdout, print);
+    relay(stderr, pass);
   });
 
-  /** Passes on whole lines, because the lines of several workers go to one place. */
-  function follow(stream: Readable | null | undefined, write: (lines: string) => void): void {
-    // The system refused to start this worker.
+  /** Relays whole lines, because the lines of several workers go to one place. */
+  function relay(stream: Readable | null | undefined, write: (lines: string) => void): void {
+    // A worker that the system refused to start has no streams.
     if (!stream) return;
     let rest = '';
     open.add(stream);
@@ -48,11 +47,11 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
 
   return {
     async drained() {
-      for (const end = performance.now() + GRACE; open.size > 0 && performance.now() < end; ) await sleep(5);
+      for (const end = performance.now() + MAX_WAIT; open.size > 0 && performance.now() < end; ) await sleep(5);
     },
   };
 }
 
 function print(lines: string): void {
-  if (process.stdout.writableLength < MAX_HELD) process.stdout.write(lines);
+  if (process.stdout.writableLength < MAX_WAITING) process.stdout.write(lines);
 }

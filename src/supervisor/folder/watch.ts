@@ -65,12 +65,9 @@ const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 /** Milliseconds between two polls. */
 const SHORTEST_INTERVAL = 100;
 const LONGEST_INTERVAL = 400;
-/** Without events the interval is so many times as long as a poll, which costs a thirtieth of a core. */
+/** Without events, the interval is so many times as long as the last poll: polls cost a thirtieth of a core. */
 const COST_FACTOR = 30;
-/**
- * With trusted events the same for snapshots, most of which find nothing. A snapshot with its garbage then costs a
- * hundredth of a core.
- */
+/** With trusted events, the same for snapshots. They leave garbage, so in all they cost a hundredth of a core. */
 const SNAPSHOT_COST_FACTOR = 400;
 /** Milliseconds from an event to the poll that it causes. */
 const EVENT_DELAY = 20;
@@ -153,12 +150,7 @@ export function createFolderWatch({
     if (isSnapshotDue) compareSnapshot(begun);
     const cost = isSnapshotDue ? snapshotCost : now() - begun;
     // An event, or an attempt that began at once, has scheduled the next poll. Or the watch was stopped.
-    if (isPolling()) schedulePoll('waiting', intervalAfter(isSnapshotDue, cost));
-  }
-
-  /** A function, because a callback during the poll may have changed the variable. */
-  function isPolling(): boolean {
-    return schedule === 'polling';
+    if (schedule === 'polling') schedulePoll('waiting', intervalAfter(isSnapshotDue, cost));
   }
 
   function intervalAfter(hadSnapshot: boolean, cost: number): number {

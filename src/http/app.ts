@@ -5,11 +5,8 @@ import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import type { ControllerParams } from '../controller.ts';
-import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { Groups, ServiceState } from '../groups/registry.ts';
-import type { LoadedService } from '../groups/service-file.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { parseTrustedProxies } from './address.ts';
@@ -18,33 +15,19 @@ import { createResponder, type RequestObserver } from './answer/response.ts';
 import { createBackgroundWork } from './background.ts';
 import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
-import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
-import { createCheckCaller } from './caller-check.ts';
+import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
 import { isFollowed } from './connections/turns.ts';
 import { createCurrentExchange } from './current-exchange.ts';
 import { Exchange, type Step } from './exchange.ts';
-import { createFindOperation } from './find-operation.ts';
 import { checkHead, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
-import { createCallSteps } from './operation-call.ts';
-import type { Choice } from './operation-choice.ts';
-import { createOriginSteps } from './origin-check.ts';
-import { createRateSteps } from './rates.ts';
-import { createReadData } from './request-data.ts';
 import { createRequestIds } from './request-id.ts';
 import { createRouter, firstFit, type RouteMatch } from './router.ts';
-import { type Route, type RouteTarget, routesWith } from './routes.ts';
+import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
+import { type ExplicitHandler, prepareSteps } from './steps.ts';
 import { pathEnd, readQuery } from './target.ts';
-
-/** The answer of an explicit handler. The body carries a secret, so it is never cached. */
-export interface ExplicitAnswer {
-  readonly status: number;
-  readonly body: object;
-}
-
-export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
 
 export interface AppParts {
   readonly settings: Settings;
@@ -133,20 +116,17 @@ export function createApp({
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
-  const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate: settings.rateLimit, proxies });
-  const readData = createReadData({ bodyLimit, intake: { budget, isFull }, resume: advance, fail: respond.fail });
-  const params = { log, background, proxies, base: basePath };
-  const { timed, checkTypes, callOperation } = createCallSteps({
-    fail: respond.fail,
-    log,
-    operationTimeout: settings.operationTimeout,
-    currentExchange,
-    params,
+  const createRows = prepareSteps({
+    ...{ groups, credentials, identity, docs, limiter, addressRate: settings.rateLimit, proxies, respond, log },
+    ...{ background, base: basePath, currentExchange, operationTimeout: settings.operationTimeout, bodyLimit },
+    intake: { budget, isFull },
+    isSecure: transport.isSecure,
+    resume: advance,
   });
 
   /**
    * Serves one request. The comment of a line names the statuses that it refuses with. The steps of the row that the
-   * request fits follow below.
+   * request fits come last (steps.ts).
    */
   function serve(exchange: Exchange): void {
     try {
@@ -164,34 +144,6 @@ export function createApp({
       return respond.fail(exchange, error);
     }
     advance(exchange);
-  }
-
-  /** @param service undefined: there is no service file */
-  function createRows(service: LoadedService | undefined): Readonly<Record<RouteTarget, readonly Step[]>> {
-    const checkOrigin = createOriginSteps(service?.cors, transport.isSecure);
-    const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
-    const gatewaySteps: readonly Step[] = [
-      ...checkOrigin, //                403: a page of another origin, with credentials
-      identifyCaller, //                401: whose key it is, if there is one
-      checkRate, //                     429: the rate of the key, or else of the address
-      checkRights, //                   405, 403: the methods and the groups of the key
-      createFindOperation(groups, service?.strict), // 404, 405, 500: the group and its operation
-      timed(createCheckCaller(service, params)), //    401, 403, 500: `authenticate`, then `access`
-      checkLimit, //                    429
-      readData, //                      400, 408, 413, 415, 503: the body, or else the query
-      checkTypes, //                    422
-      callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
-    ];
-    const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-    /** A client has no key before one of these operations gives one, so no `Authorization` is read. */
-    const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
-    return {
-      'gateway.index': gatewaySteps,
-      'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
-      'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
-      'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],
-      'docs.page': [useOperation('page', docs, docs.page), ...documentSteps],
-    };
   }
 
   let rows = createRows(undefined);
@@ -228,11 +180,6 @@ export function createApp({
     const row = firstFit(resolved?.matches ?? [], verb);
     if (row === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
     return row;
-  }
-
-  function answerSecret(exchange: Exchange, result: unknown): void {
-    const { status, body } = result as ExplicitAnswer;
-    respond.secret(exchange, status, body);
   }
 
   /** Keeps a request back until those before it on its connection have their answers. */
@@ -297,19 +244,6 @@ export function createApp({
       const exchange = currentExchange.get();
       if (exchange !== undefined) respond.fail(exchange, thrown);
     },
-  };
-}
-
-/** Chooses the one operation of an explicit row, which has no group. */
-function useOperation(name: string, controller: object, method: OperationMethod): Step {
-  const choice: Choice = {
-    operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },
-    path: {},
-    byName: false,
-  };
-  return (exchange): undefined => {
-    exchange.choice = choice;
-    exchange.operation = name;
   };
 }
 

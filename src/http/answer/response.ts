@@ -2,19 +2,17 @@
 // settled when that answer has been handed to Node. replies.ts sends the results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { envelope, rawRefusal } from '../../base/envelope.ts';
-import { type ErrorCode, type HttpError, isHttpError, refusal } from '../../base/errors.ts';
-import { describeError, type Log } from '../../base/log.ts';
-import { servingPage } from '../../base/page-name.ts';
+import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
-import { NO_STORE, ownedHeaders } from '../headers.ts';
+import { NO_STORE } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
-import { COUNTED, createHeaderSets, type HeaderSet, JSON_TYPE } from './answer-headers.ts';
-import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
+import { COUNTED, createHeaderSets, type HeaderSet } from './answer-headers.ts';
 import { encodeResult, isJson } from './json.ts';
+import { createRefusals, isAnswerable } from './refusals.ts';
 import { createReplies } from './replies.ts';
 
 export interface RequestObserver {
@@ -85,7 +83,7 @@ export function createResponder({
 }: ResponderOptions): Responder {
   let isDraining = false;
   let headerSets = createHeaderSets(undefined);
-  let formatError: FormatError | undefined;
+  const refusals = createRefusals({ log, development });
 
   /**
    * @param usual an array of a header set, in which the id and the length are replaced; writeHead() has read the array
@@ -229,27 +227,15 @@ export function createResponder({
   }
 
   function refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
-    const { requestId } = exchange;
-    const headers = error.headers === undefined ? NONE : ownedHeaders(error, log);
-    const detail =
-      development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
-    const formatted = formatError?.(error, requestId, exchange, thrown);
-    const { status, text } = formatted ?? { status: error.status, text: envelope(error, requestId, detail) };
-    logRefusal(exchange, error, status);
+    const { status, text, contentType, headers } = refusals.answerTo(exchange, error, thrown);
     const last =
       CLOSING_CODES.has(error.code) ||
       hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
     const set = headersOf(exchange);
-    if (formatted === undefined) return send(exchange, status, text, set.uncached, headers, last);
-    send(exchange, status, text, [...set.withOwn(refusalLines(formatted, headers)), ...COUNTED], NONE, last);
-  }
-
-  /** The answer to bytes that are no request. @param own header lines, names and values in turn */
-  function rawAnswer(error: HttpError, requestId: string, own: readonly string[] = NONE): string {
-    const formatted = formatError?.(error, requestId, undefined, error);
-    const lines = refusalLines(formatted, own);
-    return rawRefusal(error, requestId, headerSets(undefined).withOwn(lines), formatted);
+    if (contentType === undefined) return send(exchange, status, text, set.uncached, headers, last);
+    const lines = set.withOwn(['Content-Type', contentType, ...NO_STORE, ...headers]);
+    send(exchange, status, text, [...lines, ...COUNTED], NONE, last);
   }
 
   /** Says whether so much of the body may come that ending the connection is cheaper than reading it. */
@@ -258,57 +244,21 @@ export function createResponder({
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
   }
 
-  /** @param status the status that is sent */
-  function logRefusal(exchange: Exchange, error: HttpError, status: number): void {
-    exchange.isClientsDoing = isClientFault(exchange, error);
-    if (error.cause === undefined) return;
-    const facts = {
-      request_id: exchange.requestId,
-      page: servingPage(exchange),
-      operation: exchange.operation,
-      ...(exchange.credential !== '' && { credential: exchange.credential }),
-      status,
-      error_code: error.code,
-    };
-    if (status >= 500 && !exchange.isClientsDoing)
-      log.error('request-failed', { ...facts, ...describeError(error.cause) });
-    else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
-  }
-
   return {
     result,
     secret,
     preflight,
     fail,
-    rawRefusal: rawAnswer,
+    rawRefusal: (error, requestId, own) => refusals.rawAnswer(error, requestId, headerSets(undefined), own),
     useService(service) {
       headerSets = createHeaderSets(service);
-      formatError = service?.formatError && createErrorFormat(service.formatError, log);
+      refusals.useFormat(service?.formatError);
     },
     setDraining() {
       isDraining = true;
       replies.drain();
     },
   };
-}
-
-/** The header lines of a refusal, whose body no cache may keep. */
-function refusalLines(formatted: ErrorBody | undefined, own: readonly string[]): string[] {
-  const type = formatted === undefined ? JSON_TYPE : ['Content-Type', formatted.contentType];
-  return [...type, ...NO_STORE, ...(formatted?.headers ?? []), ...own];
-}
-
-/** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */
-function isAnswerable(thrown: unknown): thrown is HttpError {
-  if (!isHttpError(thrown)) return false;
-  const { status, code, message } = thrown;
-  return (
-    Number.isInteger(status) &&
-    status >= 400 &&
-    status <= 599 &&
-    typeof code === 'string' &&
-    typeof message === 'string'
-  );
 }
 
 /**
@@ -328,12 +278,6 @@ function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: 
   else response.write(body);
   socket.uncork();
   if (!isSecure) response.end();
-}
-
-/** Recognises a 500 that the reference prescribes although the service works: the request named something unknown. */
-function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
-  // With a valid credential the credential's row names the missing group, so the client is not at fault.
-  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }
 
 function isStillSending({ request, hasBody }: Exchange): boolean {

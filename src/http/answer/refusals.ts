@@ -1,0 +1,96 @@
+// Turns an error into the content of an answer, by the envelope or by `formatError` of the service file, and logs its
+// cause. response.ts sends the answer.
+import { envelope, rawRefusal } from '../../base/envelope.ts';
+import { type HttpError, isHttpError } from '../../base/errors.ts';
+import { describeError, type Log } from '../../base/log.ts';
+import { servingPage } from '../../base/page-name.ts';
+import type { ServiceOptions } from '../../controller/service.ts';
+import type { Exchange } from '../exchange.ts';
+import { NO_STORE, ownedHeaders } from '../headers.ts';
+import { type HeaderSet, JSON_TYPE } from './answer-headers.ts';
+import { createErrorFormat, type FormatError } from './error-body.ts';
+
+export interface RefusalContent {
+  readonly status: number;
+  readonly text: string;
+  /** Undefined: the envelope, which is JSON. */
+  readonly contentType: string | undefined;
+  /** Header lines of the error, names and values in turn. */
+  readonly headers: readonly string[];
+}
+
+export interface Refusals {
+  /** @param thrown the value that was thrown, which `error` may only describe */
+  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent;
+  /** A whole answer to bytes that are no request. @param own more header lines, names and values in turn */
+  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
+  useFormat(format: ServiceOptions['formatError']): void;
+}
+
+const NONE: readonly string[] = [];
+
+export function createRefusals({ log, development }: { log: Log; development: boolean }): Refusals {
+  let format: FormatError | undefined;
+
+  function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent {
+    const { requestId } = exchange;
+    const own = error.headers === undefined ? NONE : ownedHeaders(error, log);
+    const detail =
+      development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+    const formatted = format?.(error, requestId, exchange, thrown);
+    const content =
+      formatted === undefined
+        ? { status: error.status, text: envelope(error, requestId, detail), contentType: undefined, headers: own }
+        : { ...formatted, headers: formatted.headers.length === 0 ? own : [...formatted.headers, ...own] };
+    logCause(exchange, error, content.status);
+    return content;
+  }
+
+  function logCause(exchange: Exchange, error: HttpError, status: number): void {
+    exchange.isClientsDoing = isClientFault(exchange, error);
+    if (error.cause === undefined) return;
+    const facts = {
+      request_id: exchange.requestId,
+      page: servingPage(exchange),
+      operation: exchange.operation,
+      ...(exchange.credential !== '' && { credential: exchange.credential }),
+      status,
+      error_code: error.code,
+    };
+    if (status >= 500 && !exchange.isClientsDoing)
+      log.error('request-failed', { ...facts, ...describeError(error.cause) });
+    else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
+  }
+
+  return {
+    answerTo,
+    rawAnswer(error, requestId, set, own = NONE) {
+      const formatted = format?.(error, requestId, undefined, error);
+      const type = formatted === undefined ? JSON_TYPE : ['Content-Type', formatted.contentType];
+      const lines = set.withOwn([...type, ...NO_STORE, ...(formatted?.headers ?? NONE), ...own]);
+      return rawRefusal(error, requestId, lines, formatted);
+    },
+    useFormat(formatError) {
+      format = formatError && createErrorFormat(formatError, log);
+    },
+  };
+}
+
+/** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */
+export function isAnswerable(thrown: unknown): thrown is HttpError {
+  if (!isHttpError(thrown)) return false;
+  const { status, code, message } = thrown;
+  return (
+    Number.isInteger(status) &&
+    status >= 400 &&
+    status <= 599 &&
+    typeof code === 'string' &&
+    typeof message === 'string'
+  );
+}
+
+/** Recognises a 500 that the reference prescribes although the service works: the request named something unknown. */
+function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
+  // With a valid credential the credential's row names the missing group, so the client is not at fault.
+  return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
+}

@@ -1,0 +1,124 @@
+// The steps of a request, in their order, for each row of routes.ts. Each step is in a file of its own.
+
+import type { Log } from '../base/log.ts';
+import type { Rate } from '../base/rate.ts';
+import type { ControllerParams } from '../controller.ts';
+import { NO_SETTINGS } from '../groups/operation-settings.ts';
+import type { OperationMethod } from '../groups/operations.ts';
+import type { Groups } from '../groups/registry.ts';
+import type { LoadedService } from '../groups/service-file.ts';
+import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { TrustedProxies } from './address.ts';
+import type { Responder } from './answer/response.ts';
+import type { BackgroundWork } from './background.ts';
+import type { Intake } from './body/body.ts';
+import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
+import { createCheckCaller } from './caller-check.ts';
+import type { CurrentExchange } from './current-exchange.ts';
+import type { Exchange, Step } from './exchange.ts';
+import { createFindOperation } from './find-operation.ts';
+import { createCallSteps } from './operation-call.ts';
+import type { Choice } from './operation-choice.ts';
+import { createOriginSteps } from './origin-check.ts';
+import { createRateSteps } from './rates.ts';
+import { createReadData } from './request-data.ts';
+import type { RouteTarget } from './routes.ts';
+
+/** The answer of an explicit handler. The body carries a secret, so it is never cached. */
+export interface ExplicitAnswer {
+  readonly status: number;
+  readonly body: object;
+}
+
+export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
+
+export interface StepParts {
+  readonly groups: Pick<Groups, 'find'>;
+  readonly credentials: CallerTable;
+  readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
+  readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
+  readonly limiter: Pick<RateLimiter, 'check'>;
+  /** The rate of callers without a key; undefined: no limit. */
+  readonly addressRate: Rate | undefined;
+  readonly proxies: TrustedProxies;
+  readonly respond: Responder;
+  readonly log: Log;
+  readonly background: BackgroundWork;
+  /** The base path. */
+  readonly base: string;
+  readonly currentExchange: CurrentExchange;
+  /** Milliseconds. */
+  readonly operationTimeout: number;
+  /** Bytes. */
+  readonly bodyLimit: number;
+  readonly intake: Intake;
+  readonly isSecure: boolean;
+  /** Continues a request with its next step. */
+  readonly resume: (exchange: Exchange) => void;
+}
+
+export type StepRows = Readonly<Record<RouteTarget, readonly Step[]>>;
+
+/** @returns the steps under a service file; undefined: there is none */
+export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepRows {
+  const { groups, credentials, identity, docs, limiter, addressRate, proxies, respond, log } = parts;
+  const { background, base, currentExchange, operationTimeout, bodyLimit, intake, isSecure, resume } = parts;
+  const { fail } = respond;
+  const params = { log, background, proxies, base };
+  const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate, proxies });
+  const readData = createReadData({ bodyLimit, intake, resume, fail });
+  const { timed, checkTypes, callOperation } = createCallSteps({
+    fail,
+    log,
+    operationTimeout,
+    currentExchange,
+    params,
+  });
+
+  function answerSecret(exchange: Exchange, result: unknown): void {
+    const { status, body } = result as ExplicitAnswer;
+    respond.secret(exchange, status, body);
+  }
+
+  return (service) => {
+    const checkOrigin = createOriginSteps(service?.cors, isSecure);
+    const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
+    const findOperation = createFindOperation(groups, service?.strict);
+    const checkCaller = timed(createCheckCaller(service, params));
+    const gatewaySteps: readonly Step[] = [
+      ...checkOrigin, //                403: a page of another origin, where browsers send cookies
+      identifyCaller, //                401: whose key it is, if there is one
+      checkRate, //                     429: the rate of the key, or else of the address
+      checkRights, //                   405, 403: the methods and the groups of the key
+      findOperation, //                 404, 405, 500: the group and its operation
+      checkCaller, //                   401, 403, 500: `authenticate` of the service file, then `access`
+      checkLimit, //                    429
+      readData, //                      400, 408, 413, 415, 503: the body, or else the query
+      checkTypes, //                    422
+      callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
+    ];
+    const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
+    // A client has no key before one of these operations gives one, so no `Authorization` is read.
+    const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
+    return {
+      'gateway.index': gatewaySteps,
+      'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
+      'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
+      'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],
+      'docs.page': [useOperation('page', docs, docs.page), ...documentSteps],
+    };
+  };
+}
+
+/** Chooses the one operation of an explicit row, which has no group. */
+function useOperation(name: string, controller: object, method: OperationMethod): Step {
+  const choice: Choice = {
+    operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },
+    path: {},
+    byName: false,
+  };
+  return (exchange): undefined => {
+    exchange.choice = choice;
+    exchange.operation = name;
+  };
+}

@@ -65,7 +65,7 @@ describe('docs/LIMITS.md', () => {
   test('names each limit of the rooms that a request passes', () => {
     const named = new Set(ROWS.map(({ source }) => source));
     const missing: string[] = [];
-    for (const room of ['http', 'http/body', 'http/answer', 'limits']) {
+    for (const room of ['http', 'http/answer', 'http/body', 'http/connections', 'limits']) {
       for (const file of readdirSync(join(ROOT, 'src', room))) {
         if (!file.endsWith('.ts')) continue;
         const source = readFileSync(join(ROOT, 'src', room, file), 'utf8');

@@ -266,7 +266,6 @@ export function createGroups({
       importFile(real, (module, reader) => createService(real, module, () => reader.errorBody(real))),
     );
     if (loaded !== undefined) state = { kind: 'loaded', service: loaded };
-    else log.error('service-not-loadable', { ...load });
     return load;
   }
 

@@ -1,10 +1,12 @@
 // Decides whether the service accepts requests, and describes its state for /readyz. Each answer of the supervisor
 // shows that the service is alive (/livez). This file decides whether a worker serves.
 import { unixTime } from '../base/time.ts';
+import { SERVICE } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { ServiceStatus } from './service-status.ts';
 
-export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping';
+/** `service-not-loadable`: every request gets 500, since no good version of the service file has loaded. */
+export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable';
 
 /** States in which a worker answers requests. A faulty worker answers them until its replacement serves. */
 const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
@@ -12,6 +14,7 @@ const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
 export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {
   if (isStopping) return 'stopping';
   if (supervisor === undefined || supervisor.generation === 0) return 'starting';
+  if (supervisor.notLoadable.some(({ group }) => group === SERVICE)) return 'service-not-loadable';
   return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
 }
 

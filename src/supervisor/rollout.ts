@@ -1,5 +1,6 @@
 // Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
 // that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
+import { SERVICE } from '../groups/naming.ts';
 import type { GenerationOutcome } from './generation.ts';
 import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain } from './group-table.ts';
 import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
@@ -60,12 +61,17 @@ async function takeOver(
   for (const worker of old) worker.drain(service.drainTimeout);
   const generation = table.current.number;
   for (const load of groups) {
-    if (!load.ok && before.get(load.group)?.error !== load.error) log.error('group-not-loadable', { ...load });
+    if (load.ok || before.get(load.group)?.error === load.error) continue;
+    log.error(load.group === SERVICE ? 'service-not-loadable' : 'group-not-loadable', { ...load });
   }
   const lost = findLostGroups(before, groups).map(({ group }) => group);
   if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });
+  const isServiceThere = groups.some(({ group }) => group === SERVICE);
+  if (before.has(SERVICE) && !isServiceThere)
+    log.warn('service-file-removed', { generation, effect: 'its access, authenticate, strict and cors hold no more' });
   const took_ms = Math.round(service.now() - begun);
-  log.info('generation-serving', { generation, cause, groups: groups.length, took_ms });
+  const count = groups.length - Number(isServiceThere);
+  log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
   if (generation > 1 && old.length > 0) pool.keepReserve(service.workers);
   return { kind: 'serving' };

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LoadedFile } from '../../groups/module-loader.ts';
+import { SERVICE } from '../../groups/naming.ts';
 import type { GroupLoad } from '../../groups/registry.ts';
 import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
 
@@ -54,6 +55,8 @@ export function createBaseline(dir: string) {
       // A group that nobody has loaded, or a file that nobody has imported, may come and go without a change.
       if (broken || key === 'folder' || key.startsWith('link:')) entries.set(key, value);
     }
+    // A service file that comes is a change of every group, so no worker imports it while it serves.
+    entries.set(`group:${SERVICE}`, before.get(`group:${SERVICE}`) ?? ABSENT);
     const folder = before.get('folder') ?? dir;
     for (const load of groups) {
       entries.set(`group:${load.group}`, load.file);

@@ -65,11 +65,19 @@ export interface WorkerProcess {
   readonly loadingFile: string | undefined;
   /** Milliseconds since the worker began to boot, or to import that file. */
   readonly stepAge: number;
+  /** Loads the folder; called once in the life of a worker. */
   load(generation: number, order: LoadOrder): Promise<LoadOutcome>;
+  /** Accepts connections on the socket that all workers share. */
   listen(socket: BoundSocket): Promise<ListenOutcome>;
   /** Imports a new group. Resolves when the worker has imported it, has failed to, is gone, or took too long. */
   importGroup(group: string): Promise<void>;
-  /** @param acceptFor milliseconds that the worker still accepts: no other takes its place. Null: none. */
+  /**
+   * Ends a worker that serves, after its open requests. A worker whose requests, controllers or exit take too long is
+   * killed.
+   *
+   * @param timeout milliseconds for the open requests
+   * @param acceptFor milliseconds that the worker still accepts, because no other takes its place; null: none
+   */
   drain(timeout: number, acceptFor?: number | null): void;
   /** Ends a worker that holds no connection: first by an order, and soon after by a kill. */
   quit(): void;
@@ -250,6 +258,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         return pendingImports.get(message.group.group)?.();
       case 'files-read':
         return events.filesRead(self, message.files);
+      // After a successful import this finds nothing: `imported` has resolved the order already.
       case 'import-finished':
         return pendingImports.get(message.group)?.();
       case 'faulty':

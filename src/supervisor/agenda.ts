@@ -32,8 +32,9 @@ export interface Agenda {
   workerLost(): void;
   /** A worker died: counts it. */
   workerDied(): void;
+  /** Returns the step that is due, and takes it from the agenda. */
   next(): Step | Wait;
-  /** @param took milliseconds that the step took */
+  /** Derives what is due next from the result of a step. @param took milliseconds that the step took */
   finish(step: Step, result: StepResult, took: number): void;
 }
 

@@ -166,13 +166,18 @@ export function createFolderWatch({
     const previous = state;
     state = nextState(previous, snapshot, begun);
     snapshotCost = now() - begun;
-    if (state.kind === 'unchanged') state = { ...state, snapshotDue: begun + snapshotCost * SNAPSHOT_COST_FACTOR };
     // `ln -sfn` swaps a link in two steps, so a folder that is missing in one poll alone is not logged.
     if (state.kind === 'missing' && state.polls === 2)
       log.error('folder-missing', { folder: dir, effect: 'the last generation serves on' });
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
       log.warn('folder-restored', { folder: dir });
     if (state.kind === 'changed') onChange(state.what);
+    // An attempt that began at once has taken a snapshot of its own.
+    postponeSnapshot(begun + snapshotCost * SNAPSHOT_COST_FACTOR);
+  }
+
+  function postponeSnapshot(snapshotDue: number): void {
+    if (state.kind === 'unchanged') state = { kind: 'unchanged', snapshotDue };
   }
 
   function nextState(previous: State, snapshot: Snapshot | undefined, at: number): State {

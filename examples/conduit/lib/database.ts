@@ -1,0 +1,28 @@
+// The pool of a worker, and what an error of the database means for a caller.
+import { HttpError } from 'gatefold';
+import postgres from 'postgres';
+
+/** At most POOL connections for each worker. Connections open with the first query, and close when they are idle. */
+export const sql = postgres(process.env.DATABASE_URL ?? 'postgres://localhost/conduit', {
+  max: Number(process.env.POOL ?? 5),
+  connect_timeout: 5,
+  idle_timeout: 60,
+  transform: postgres.camel,
+});
+
+/** The codes of `postgres` for a connection that ended or never began, and those of PostgreSQL while it restarts. */
+const AWAY = /^(?:ECONN|ENOENT|ENOTFOUND|EAI_|EPIPE|CONNECT|08|57P0|53300)/;
+
+/** Whether an error says that the database cannot be reached at the moment. */
+export const isAway = (error: unknown): boolean => AWAY.test(codeOf(error));
+
+/** Whether it says that a value is none that PostgreSQL can store (class 22), such as a text with a NUL. */
+export const isUnstorable = (error: unknown): boolean => codeOf(error).startsWith('22');
+
+const codeOf = (error: unknown): string => String((error as { code?: unknown } | undefined)?.code);
+
+/** For `.catch`: a row that would be there twice is a refusal, whose name is that of the constraint. */
+export function refuseTaken(error: unknown): never {
+  if (!(error instanceof postgres.PostgresError) || error.code !== '23505') throw error;
+  throw new HttpError(422, 'TAKEN', `${error.constraint_name} has already been taken`, { cause: error });
+}

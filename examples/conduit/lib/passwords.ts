@@ -1,0 +1,18 @@
+// Passwords as the database keeps them: `salt:hash` by scrypt.
+import { randomBytes, scrypt as scryptCallback, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+
+const scrypt = promisify<string, string, number, Buffer>(scryptCallback);
+/** A hash that no password has. */
+const NOBODYS = `nobody:${'0'.repeat(64)}`;
+
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(16).toString('hex');
+  return `${salt}:${(await scrypt(password, salt, 32)).toString('hex')}`;
+}
+
+/** @param stored undefined: there is no such user, which takes as long to find out */
+export async function isPassword(password: string, stored = NOBODYS): Promise<boolean> {
+  const [salt = '', hash = ''] = stored.split(':');
+  return timingSafeEqual(await scrypt(password, salt, 32), Buffer.from(hash, 'hex'));
+}

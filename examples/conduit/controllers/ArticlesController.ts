@@ -38,7 +38,7 @@ export default class ArticlesController {
 
   async POST({ article }: { article: NewArticle }, { user }: Signed): Promise<OneArticle> {
     const slug = await findFreeSlug(article.title);
-    const tagList = [...new Set(article.tagList)];
+    const tagList = [...new Set(article.tagList)].sort();
     await sql`insert into articles ${sql({ ...article, tagList, slug, author: user.id })}`.catch(refuseTaken);
     return findArticle(slug, user);
   }

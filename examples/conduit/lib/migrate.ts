@@ -23,7 +23,7 @@ export function migrate(): Promise<string[]> {
   });
 }
 
-if (import.meta.main) {
+if (process.argv[1] === import.meta.filename) {
   console.log((await migrate()).map((name) => `applied ${name}`).join('\n') || 'nothing to apply');
   await sql.end();
 }

@@ -96,6 +96,20 @@ describe('createWorkerProcess', () => {
     worker.ping();
   });
 
+  it('a worker that reports file after file is alive, and one that stays at a file is not', async () => {
+    const { worker, say, killed } = create();
+    say({ kind: 'booted' });
+    void worker.load(1, ORDER);
+    for (let file = 0; file < 30; file++) {
+      say({ kind: 'loading', file: `G${file}Controller.ts` });
+      worker.ping();
+    }
+    for (let i = 1; i < 10; i++) worker.ping();
+    assert.deepEqual(killed, []);
+    worker.ping();
+    assert.deepEqual(killed, ['SIGKILL']);
+  });
+
   it('load and listen of a worker that is gone end at once, with the file that it was importing', async () => {
     const { worker, say, die } = create();
     const loading = worker.load(3, ORDER);

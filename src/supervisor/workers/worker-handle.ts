@@ -83,7 +83,7 @@ export interface WorkerProcess {
   quit(): void;
   kill(reason: string): void;
   send(message: ToWorker): void;
-  /** Sends a ping, once a second; kills the worker when it has left too many unanswered. */
+  /** Sends a ping, once a second; kills the worker after too many of them without a message. */
   ping(): void;
 }
 
@@ -223,6 +223,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   }
 
   function receive(message: FromWorker): void {
+    // The event loop of a worker need not turn between two files that it loads, but each report shows that it is alive.
+    unansweredPings = 0;
     switch (message.kind) {
       case 'booted':
         if (self.state !== 'booting') return;
@@ -269,8 +271,6 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         return events.metrics?.(self, message.metrics);
       case 'spent':
         return events.spent?.(self, message.spendings);
-      case 'pong':
-        unansweredPings = 0;
     }
   }
 

@@ -1,6 +1,6 @@
 // How long a worker may take for each order. Every wait of the supervisor ends with one of these limits.
 
-/** Pings in a row without an answer, one a second. A count, not a time, so that a suspended machine kills no worker. */
+/** Pings in a row without a message, one a second. A count, not a time, so that a suspended machine kills no worker. */
 export const MAX_UNANSWERED_PINGS = 5;
 /** The same while a worker boots or loads: compiling controllers blocks the event loop for longer than serving may. */
 export const MAX_UNANSWERED_WHILE_LOADING = 10;

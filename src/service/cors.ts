@@ -65,7 +65,8 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
 /** `null`, the origin of sandboxed pages and files, is none: any page can make itself one of those. */
 function isOrigin(text: string): boolean {
   try {
-    return new URL(text).origin === text;
+    // The parser of URLs takes an asterisk for a letter of a host.
+    return new URL(text).origin === text && !text.includes('*');
   } catch {
     return false;
   }

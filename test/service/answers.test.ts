@@ -1,0 +1,205 @@
+// The answers under a service file: the bodies of errors, the headers of all answers, CORS, and a header for keys.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { makeApplication } from '../support/caller-table.ts';
+import { GATEFOLD, type Service, startService } from '../support/service.ts';
+
+const FILE = `
+import { defineService, ErrorReply } from '${GATEFOLD}';
+export default defineService({
+  strict: true,
+  keyHeader: 'X-Api-Key',
+  headers: { 'Strict-Transport-Security': 'max-age=1', 'Content-Security-Policy': "default-src 'none'" },
+  cors: { origins: ['https://a.example'], credentials: true, maxAge: 60 },
+  securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+  authenticate: ({ authorization }) => (authorization === 'Token ann' ? { id: 'ann' } : undefined),
+  formatError(refusal) {
+    const { code, cause } = refusal;
+    if (code === 'THROW') throw new Error('in the format');
+    if (code === 'NOTHING') return undefined as never;
+    if (code === 'PROMISE') return Promise.resolve({}) as never;
+    if (code === 'BIGINT') return { n: 1n };
+    if (code === 'TEXT') return new ErrorReply(418, 'plain', { 'Content-Type': 'text/plain', 'X-Own': '1', Allow: 'NONE', 'Content-Length': '1' });
+    if ((cause as { code?: string } | undefined)?.code === 'ECONNREFUSED') return new ErrorReply(503, { busy: true }, { 'Retry-After': '5' });
+    return new ErrorReply(refusal.status, { type: code, echo: { ...refusal } }, { 'Content-Type': 'application/problem+json' });
+  },
+});
+`;
+
+const CONTROLLER = `
+import { HttpError, Reply } from '${GATEFOLD}';
+export default class XController {
+  static operations = { 'GET user': { access: 'user' } };
+  'GET'() { return { ok: true }; }
+  'GET user'() { return {}; }
+  'GET fails/{code}'(_: undefined, { path }: any) { throw new HttpError(400, path.code, 'It fails', { headers: { Allow: 'GET' } }); }
+  'GET away'() { throw Object.assign(new Error('no database'), { code: 'ECONNREFUSED' }); }
+  'GET reply'() { return new Reply(200, { a: 1 }, { 'X-Total': '7', 'Content-Security-Policy': 'own', Vary: 'Accept' }); }
+  'POST'() { return {}; }
+}
+`;
+
+describe('answers under a service file', () => {
+  let service: Service;
+  before(async () => {
+    service = await startService({
+      controllers: { 'service.ts': FILE, 'XController.ts': CONTROLLER },
+      parts: { credentials: { identify: makeApplication } },
+      expectedErrors: ['request-failed', 'error-format-failed'],
+    });
+  });
+  after(() => service.close());
+
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(service.url + path, init);
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text };
+  };
+
+  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT'])
+    it(`sends the envelope and logs a line where formatError fails: ${code}`, async () => {
+      service.lines.length = 0;
+      const { status, headers, text } = await ask(`/api/x/fails/${code}`);
+      assert.equal(status, 400);
+      assert.equal(JSON.parse(text).error_code, code);
+      assert.equal(headers.get('content-type'), 'application/json; charset=UTF-8');
+      assert.ok(service.lines.some(({ event, error_code }) => event === 'error-format-failed' && error_code === code));
+    });
+
+  it('sends an ErrorReply with its status, type and headers, and keeps the headers that are ours', async () => {
+    const { status, headers, text } = await ask('/api/x/fails/TEXT');
+    assert.deepEqual([status, text], [418, 'plain']);
+    assert.equal(headers.get('content-type'), 'text/plain');
+    assert.equal(headers.get('x-own'), '1');
+    assert.equal(headers.get('allow'), 'GET');
+    assert.equal(headers.get('content-length'), '5');
+    assert.equal(headers.get('cache-control'), 'no-store');
+    assert.equal(headers.get('x-content-type-options'), 'nosniff');
+    assert.match(headers.get('x-request-id') ?? '', /./);
+    const line = service.lines.findLast(({ event }) => event === 'request');
+    assert.equal(line?.status, 418);
+  });
+
+  it('gives formatError what was thrown, and keeps it out of an echo', async () => {
+    const away = await ask('/api/x/away');
+    assert.deepEqual([away.status, away.text, away.headers.get('retry-after')], [503, '{"busy":true}', '5']);
+    const { text, headers } = await ask('/api/x/fails/OTHER?q=secret');
+    const { requestId: id, ...echo } = JSON.parse(text).echo;
+    assert.equal(id, headers.get('x-request-id'));
+    const place = { page: 'x', method: 'GET fails/{code}', path: '/api/x/fails/OTHER', verb: 'GET' };
+    assert.deepEqual(echo, { status: 400, code: 'OTHER', message: 'It fails', ...place });
+    assert.equal(headers.get('content-type'), 'application/problem+json');
+  });
+
+  it('formats what the parser refuses, and a path outside', async () => {
+    const raw = await service.raw('GET /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n');
+    assert.match(raw, /^HTTP\/1\.1 400 /);
+    assert.match(raw, /Content-Type: application\/problem\+json\r\n/);
+    assert.match(raw, /Strict-Transport-Security: max-age=1\r\n/);
+    assert.match(raw, /\{"type":"MALFORMED_REQUEST"/);
+    assert.equal(JSON.parse((await ask('/elsewhere')).text).type, 'NOT_FOUND');
+  });
+
+  it('challenges by the scheme of users', async () => {
+    const { status, headers } = await ask('/api/x/user');
+    assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer']);
+  });
+
+  it('sends the headers of the service with each answer, except those that the answer itself has', async () => {
+    for (const path of ['/api/x', '/api/nothing'])
+      assert.equal((await ask(path)).headers.get('strict-transport-security'), 'max-age=1', path);
+    const { headers } = await ask('/api/x/reply');
+    assert.equal(headers.get('content-security-policy'), 'own');
+    assert.equal(headers.get('strict-transport-security'), 'max-age=1');
+    assert.equal(headers.get('vary'), 'Accept, Origin');
+  });
+
+  const LISTED = 'https://a.example';
+  const corsOf = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control-')).sort();
+
+  it('lets a listed origin read, with the names of the headers', async () => {
+    for (const path of ['/api/x', '/api/x/reply', '/api/x/fails/TEXT', '/elsewhere']) {
+      const { headers } = await ask(path, { headers: { origin: LISTED } });
+      assert.equal(headers.get('access-control-allow-origin'), LISTED, path);
+      assert.equal(headers.get('access-control-allow-credentials'), 'true', path);
+      assert.match(headers.get('vary') ?? '', /\bOrigin\b/, path);
+      assert.doesNotMatch(headers.get('access-control-expose-headers') ?? '', /\*/, path);
+    }
+    const { headers } = await ask('/api/x/reply', { headers: { origin: LISTED } });
+    assert.match(headers.get('access-control-expose-headers') ?? '', /X-Total.*X-Request-Id/);
+    const refused = await ask('/api/x/fails/THROW', { headers: { origin: LISTED } });
+    assert.match(refused.headers.get('access-control-expose-headers') ?? '', /\bAllow\b/);
+  });
+
+  for (const origin of ['https://b.example', 'null', 'https://a.example.evil', undefined])
+    it(`sends no CORS header to ${origin}, and varies by the origin`, async () => {
+      const { status, headers } = await ask('/api/x', origin === undefined ? {} : { headers: { origin } });
+      assert.equal(status, 200);
+      assert.deepEqual(corsOf(headers), []);
+      assert.equal(headers.get('vary'), 'Origin');
+    });
+
+  it('answers a preflight by the origin', async () => {
+    const preflight = (origin: string) =>
+      ask('/api/x', {
+        method: 'OPTIONS',
+        headers: {
+          origin,
+          'access-control-request-method': 'PUT',
+          'access-control-request-headers': 'x-a, content-type',
+        },
+      });
+    const listed = await preflight(LISTED);
+    assert.equal(listed.status, 200);
+    assert.equal(listed.headers.get('access-control-allow-headers'), 'x-a, content-type');
+    assert.equal(listed.headers.get('access-control-max-age'), '60');
+    assert.match(listed.headers.get('access-control-allow-methods') ?? '', /PUT/);
+    assert.deepEqual(corsOf((await preflight('https://b.example')).headers), []);
+  });
+
+  const posts: readonly (readonly [headers: Record<string, string>, status: number])[] = [
+    [{}, 200],
+    [{ origin: LISTED }, 200],
+    [{ origin: 'OWN' }, 200],
+    [{ origin: 'https://b.example' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ 'sec-fetch-site': 'cross-site' }, 403],
+    [{ 'sec-fetch-site': 'same-origin' }, 200],
+    [{ origin: LISTED, 'sec-fetch-site': 'cross-site' }, 200],
+  ];
+  for (const [headers, status] of posts)
+    it(`answers ${status} to a POST with ${JSON.stringify(headers)}`, async () => {
+      const origin = headers.origin === 'OWN' ? { origin: service.url } : {};
+      const head = Object.entries({ ...headers, ...origin }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const host = service.url.slice('http://'.length);
+      const answer = await service.raw(
+        `POST /api/x HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 0\r\n${head.join('')}\r\n`,
+      );
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `));
+      if (status === 403) assert.match(answer, /ORIGIN_NOT_ALLOWED/);
+    });
+
+  const keys: readonly (readonly [lines: string, status: number, code?: string])[] = [
+    ['X-Api-Key: app\r\n', 200],
+    ['x-api-key: app\r\n', 200],
+    ['X-Api-Key: dead\r\n', 401, 'INVALID_CREDENTIAL'],
+    ['X-Api-Key: whatever\r\n', 401, 'INVALID_CREDENTIAL'],
+    ['X-Api-Key:\r\n', 401, 'INVALID_CREDENTIAL'],
+    ['X-Api-Key: app\r\nX-Api-Key: app\r\n', 400, 'DUPLICATE_AUTHORIZATION'],
+    ['X-Api-Key: app\r\nAuthorization: Bearer app\r\n', 400, 'DUPLICATE_AUTHORIZATION'],
+    ['X-Api-Key: app\r\nAuthorization: Token ann\r\n', 200],
+    ['X-Api-Key: app\r\nAuthorization: Bearer dead\r\n', 401, 'INVALID_CREDENTIAL'],
+    ['Authorization: Bearer app\r\n', 200],
+  ];
+  for (const [lines, status, code] of keys)
+    it(`answers ${status} ${code ?? ''} to ${JSON.stringify(lines)}`, async () => {
+      const answer = await service.raw(`GET /api/x HTTP/1.1\r\nHost: a\r\n${lines}\r\n`);
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `), answer);
+      if (code !== undefined) assert.match(answer, new RegExp(code));
+    });
+
+  it('takes OPTIONS with a key header alone for a preflight', async () => {
+    const answer = await service.raw('OPTIONS /api/x HTTP/1.1\r\nHost: a\r\nX-Api-Key: dead\r\n\r\n');
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+  });
+});

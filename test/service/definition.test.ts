@@ -1,0 +1,201 @@
+// What a service file may say, and the line of each mistake: nothing that was meant to protect is ignored in silence.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { defineService } from '../../src/controller/service.ts';
+import { DefinitionError, readDefinition } from '../../src/service/definition.ts';
+import { GATEFOLD, startService } from '../support/service.ts';
+
+const user = () => ({ id: '1' });
+
+const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
+  [undefined, /takes a plain object/],
+  [[], /takes a plain object/],
+  [new (class Options {})(), /takes a plain object/],
+  [{ authentikate: user }, /authentikate is no property of a service; there are strict, /],
+  [{ strict: 'true' }, /strict must be true or false/],
+  [{ strict: undefined }, /strict is undefined: leave it out/],
+  [{ folders: 1 }, /folders must be true or false/],
+  [{ authenticate: 'user' }, /authenticate must be a function/],
+  [{ authenticate: class {} }, /authenticate must be a function/],
+  [{ *authenticate() {} }, /authenticate must be a function/],
+  [{ access: 'users' }, /access must be 'anyone', 'application', 'user', /],
+  [{ access: [] }, /access must be 'anyone'/],
+  [{ access: { scope: 'a b' } }, /access must be 'anyone'/],
+  [{ access: { scope: 'a', scopes: ['b'] } }, /access must be 'anyone'/],
+  [{ access: 'user' }, /access needs a user, and there is no authenticate/],
+  [{ access: ['application', 'user'] }, /access needs a user, and there is no authenticate/],
+  [{ formatError: async () => ({}) }, /formatError is async: it must return the body itself/],
+  [{ formatError: {} }, /formatError must be a function/],
+  [{ unchecked: true }, /unchecked must be 'refuse'/],
+  [{ close: 'pool' }, /close must be a function/],
+  [
+    {
+      get strict() {
+        return true;
+      },
+    },
+    /strict is an accessor/,
+  ],
+  [{ cors: '*' }, /cors must be an object/],
+  [{ cors: { origin: '*' } }, /cors: origin is no property; there are origins, /],
+  [{ cors: { origins: 'https://a.example' } }, /cors: origins must be '\*' or a list/],
+  [{ cors: { origins: ['https://a.example/'] } }, /"https:\/\/a\.example\/" is no origin/],
+  [{ cors: { origins: ['https://A.example'] } }, /is no origin/],
+  [{ cors: { origins: ['a.example'] } }, /is no origin/],
+  [{ cors: { origins: ['null'] } }, /is no origin/],
+  [{ cors: { origins: ['http://*.a.example'] } }, /is no origin/],
+  [{ cors: { origins: ['https://a*.example'] } }, /is no origin/],
+  [{ cors: { credentials: true } }, /credentials needs a list of origins/],
+  [{ cors: { origins: ['https://a.example'], credentials: 1 } }, /credentials must be true or false/],
+  [{ cors: { origins: ['https://a.example'], credentials: true, exposeHeaders: ['*'] } }, /is no wildcard/],
+  [{ cors: { maxAge: -1 } }, /maxAge must be a number of seconds/],
+  [{ cors: { allowHeaders: 'X-A' } }, /allowHeaders must be a list of header names/],
+  [{ cors: { allowHeaders: ['X A'] } }, /allowHeaders must be a list of header names/],
+  [{ securitySchemes: { token: { type: 'http' } } }, /token: scheme is missing/],
+  [{ securitySchemes: { token: { type: 'bearer' } } }, /token: type must be one of http, apiKey, /],
+  [{ securitySchemes: { token: { type: 'apiKey', in: 'body', name: 'a' } } }, /token: in must be/],
+  [{ securitySchemes: { token: { type: 'http', scheme: 'bearer', sheme: 'x' } } }, /sheme is no field/],
+  [{ securitySchemes: { application: { type: 'http', scheme: 'bearer' } } }, /choose another/],
+  [{ securitySchemes: { 'a b': { type: 'http', scheme: 'bearer' } } }, /a name has letters/],
+  [{ keyHeader: 'X Api Key' }, /keyHeader: /],
+  [{ keyHeader: 'Authorization' }, /keyHeader: Authorization has another meaning/],
+  [{ keyHeader: 'Cookie' }, /keyHeader: Cookie has another meaning/],
+  [{ headers: { 'X-Request-Id': '1' } }, /X-Request-Id belongs to the server/],
+  [{ headers: { 'Access-Control-Allow-Origin': '*' } }, /belongs to the server/],
+  [{ headers: { 'Cache-Control': 'public' } }, /belongs to the server or to a single answer/],
+  [{ headers: { 'X-A': '1\r\nX-B: 2' } }, /headers: /],
+  [{ headers: { 'X-A': 1 } }, /X-A must be a text/],
+  [{ headers: { 'X A': '1' } }, /headers: /],
+];
+
+describe('the definition of a service', () => {
+  for (const [options, error] of refused) {
+    it(`refuses ${describeOptions(options)}`, () => {
+      assert.throws(
+        () => readDefinition(defineService(options as never)),
+        (thrown: unknown) => {
+          assert.ok(thrown instanceof DefinitionError, String(thrown));
+          assert.match(thrown.message, error);
+          return true;
+        },
+      );
+    });
+  }
+
+  it('refuses what defineService has not made', () => {
+    for (const exported of [undefined, null, {}, { strict: true }, () => {}, class {}])
+      assert.throws(() => readDefinition(exported), /is not made by defineService/);
+  });
+
+  it('takes all that it knows', () => {
+    const definition = readDefinition(
+      defineService({
+        strict: true,
+        folders: true,
+        authenticate: user,
+        access: ['user', () => true],
+        formatError: () => ({}),
+        cors: { origins: ['https://a.example', 'https://*.b.example'], credentials: true, maxAge: 5 },
+        securitySchemes: { token: { type: 'apiKey', in: 'header', name: 'Authorization' } },
+        keyHeader: 'X-Api-Key',
+        headers: { 'Strict-Transport-Security': 'max-age=1' },
+        unchecked: 'refuse',
+        close: () => {},
+      }),
+    );
+    assert.equal(definition.keyHeader, 'x-api-key');
+    assert.deepEqual(definition.headers, ['Strict-Transport-Security', 'max-age=1']);
+  });
+
+  for (const [origin, isAllowed] of [
+    ['https://a.example', true],
+    ['https://a.example:8443', false],
+    ['http://a.example', false],
+    ['https://x.b.example', true],
+    ['https://x.y.b.example', true],
+    ['https://b.example', false],
+    ['https://evil-b.example', false],
+    ['https://evil.example/.b.example', false],
+    ['https://evil@x.b.example', false],
+    ['https://x.b.example.evil', false],
+    ['http://x.b.example', false],
+    ['null', false],
+    ['', false],
+  ] as const) {
+    it(`${isAllowed ? 'lists' : 'does not list'} the origin ${JSON.stringify(origin)}`, () => {
+      const { cors } = readDefinition(
+        defineService({ cors: { origins: ['https://a.example', 'https://*.b.example'] } }),
+      );
+      assert.equal(cors?.allows?.(origin), isAllowed);
+    });
+  }
+});
+
+const refusedGroups: readonly (readonly [service: string, controller: string, error: RegExp])[] = [
+  ['', "static operations = { index: { access: 'user' } }; index() { return {}; }", /no service file has authenticate/],
+  [
+    'authenticate: () => undefined',
+    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
+    /have a user that is always there: write access: 'user', or user\?:/,
+  ],
+  ["unchecked: 'refuse'", "'POST'(data: any) { return {}; }", /nothing checks its data/],
+  ["unchecked: 'refuse'", 'publish(data: unknown) { return {}; }', /nothing checks its data/],
+  [
+    "unchecked: 'refuse'",
+    "'GET {id}'(_: undefined, { path }: ControllerParams) { return path; }",
+    /has \{id\} without a type/,
+  ],
+  ['', 'static operations = { index: { access: [] } }; index() { return {}; }', /access must be 'anyone'/],
+];
+
+const acceptedGroups: readonly (readonly [service: string, controller: string])[] = [
+  [
+    'authenticate: () => undefined',
+    'index(_: undefined, { user }: ControllerParams<{ user?: { id: string } }>) { return { user: user?.id ?? null }; }',
+  ],
+  [
+    "authenticate: () => undefined, access: 'user'",
+    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
+  ],
+  [
+    "unchecked: 'refuse'",
+    'static operations = { publish: { unchecked: true } }; publish(data: unknown) { return {}; } index() { return {}; }',
+  ],
+  ["unchecked: 'refuse'", "index(data: unknown) { return {}; } 'POST leave'() { return {}; }"],
+];
+
+describe('a controller under a service file', () => {
+  const run = async (options: string, body: string) => {
+    const service = await startService({
+      controllers: {
+        'service.ts': `import { defineService } from '${GATEFOLD}';\nexport default defineService({ ${options} });\n`,
+        'XController.ts': `import type { ControllerParams } from 'gatefold';\nexport default class XController { ${body} }\n`,
+      },
+      expectedErrors: ['request-failed', 'group-not-loadable'],
+    });
+    const response = await fetch(`${service.url}/api/x`);
+    const reasons = service.lines.flatMap(({ error }) => (typeof error === 'string' ? [error] : []));
+    await response.text();
+    await service.close();
+    return { status: response.status, reasons };
+  };
+
+  for (const [options, body, error] of refusedGroups)
+    it(`is refused: ${body.slice(0, 70)}`, async () => {
+      const { status, reasons } = await run(options, body);
+      assert.equal(status, 500);
+      assert.ok(
+        reasons.some((reason) => error.test(reason)),
+        reasons.join('\n'),
+      );
+    });
+  for (const [options, body] of acceptedGroups)
+    it(`is taken: ${body.slice(0, 70)}`, async () => {
+      const { status, reasons } = await run(options, body);
+      assert.notEqual(status, 500, reasons.join('\n'));
+    });
+});
+
+function describeOptions(options: unknown): string {
+  return JSON.stringify(options, (_, value) => (typeof value === 'function' ? '() => …' : value)) ?? 'undefined';
+}

@@ -128,7 +128,11 @@ describe('static operations', () => {
       /unknown property acess; there are accepts, bodyLimit/,
     ],
     ['a property of Object', { index: { toString: 1 } }, /unknown property toString/],
-    ['access that is none', { index: { access: 'admin' } }, /access must be 'anyone', 'application' or/],
+    [
+      'access that is none',
+      { index: { access: 'admin' } },
+      /access must be 'anyone', 'application', 'user', 'caller', \{ scope: '…' \}/,
+    ],
     ['access with an empty scope', { index: { access: { scope: '' } } }, /access must be/],
     ['access with more than a scope', { index: { access: { scope: 'a', role: 'b' } } }, /access must be/],
     ['accepts that is a text', { index: { accepts: 'image/png' } }, /accepts must be a list of media types/],

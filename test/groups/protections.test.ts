@@ -200,7 +200,12 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
   ],
   'two scopes in one': [klass(`static operations = { created: { access: { scope: 'a b' } } };`), /access must be/],
   'access in another case': [klass(`static operations = { created: { access: 'Application' } };`), /access must be/],
-  'access as a list': [klass(`static operations = { created: { access: ['application'] } };`), /access must be/],
+  'access as a list': [klass(`static operations = { created: { access: ['application'] } };`), 'held'],
+  'access as an empty list': [klass('static operations = { created: { access: [] } };'), /access must be/],
+  'a list with a rule in another case': [
+    klass(`static operations = { created: { access: ['anyone', 'Application'] } };`),
+    /access must be/,
+  ],
   'access as scopes': [klass(`static operations = { created: { access: { scopes: ['a'] } } };`), /access must be/],
   'a misspelt property': [
     klass(`static operations = { created: { acces: 'application' } };`),

@@ -82,8 +82,7 @@ function sourceOf(group: string, basePath: string): string {
   const page = pageOf(group);
   // A class name must not have a dash.
   const className = `${group.replaceAll('-', '_')}Controller`;
-  return `// The handler group at ${basePath}/${page}. Each public method whose first letter is small
-// is an operation.
+  return `// The handler group at ${basePath}/${page}. A private method is not an operation.
 import type { ControllerParams } from 'gatefold';
 
 export default class ${className} {

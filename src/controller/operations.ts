@@ -27,7 +27,7 @@ export type AccessRule<User = unknown> =
   // Declared as a method, so that a function of a narrower user fits.
   | { bivariance(params: AccessParamsOf<User>): boolean | Promise<boolean> }['bivariance'];
 
-/** Who may call an operation: one rule, or a list of rules that must all hold. */
+/** The callers of an operation: one rule, or a list of rules that must all hold. */
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
 /** The settings of one operation. `Data`, `Query` and `Result` are its own types, which its schemas must produce. */

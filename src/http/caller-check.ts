@@ -1,6 +1,5 @@
-// Who calls, and whether the caller may: `authenticate` of the service file, then each rule of the operation's
-// `access`. Both come before a byte of the body is asked for. What is not understood is a 500, and never an anonymous
-// caller.
+// Finds the caller by `authenticate` of the service file, then checks each rule of the operation's `access`. Both come
+// before a byte of the body is asked for. A result that is not understood is a 500, and never an anonymous caller.
 import { type HttpErrorOptions, refusal } from '../base/errors.ts';
 import type { AccessRule } from '../controller/operations.ts';
 import type { ServiceUser } from '../controller/service.ts';

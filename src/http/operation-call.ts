@@ -111,7 +111,7 @@ export function createCallSteps({
     }, exchange.timeLeft ?? timeout);
   }
 
-  /** The clock stands still while the body arrives. */
+  /** The clock stops while the body arrives. */
   function pauseClock(exchange: Exchange): void {
     const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timer);

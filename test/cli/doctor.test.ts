@@ -83,7 +83,7 @@ test('checkNode says what this Node loads', () => {
   ]);
 });
 
-test('doctor names variables that nothing reads, and proxies that are everybody', async (t) => {
+test('doctor names variables that nothing reads, and trusted proxies that are every address', async (t) => {
   const cwd = makeProject(t, SDK);
   const env = { RATELIMIT: '100/s', GATEFOLD_DOCS: 'off', TRUSTED_PROXIES: '10.0.0.0/8,::/0', HOSTNAME: 'a' };
   const { lines } = await examine(cwd, [], env);

@@ -1,4 +1,4 @@
-// Makes the body of a refusal by `formatError` of the service file. Whatever goes wrong there is a log line, and the
+// Makes the body of a refusal by `formatError` of the service file. A failure of that function is logged, and the
 // answer is the usual envelope.
 import { validateHeaderValue } from '../../base/builtins.ts';
 import type { HttpError } from '../../base/errors.ts';

@@ -36,7 +36,7 @@ export async function openPort(port: number, host: string | undefined): Promise<
   return {
     number,
     socket,
-    // It was free when it was bound.
+    // The port was free when it was bound.
     describeError: (code) => describeListenError(number, host, code).replace(REASONS.EADDRINUSE ?? '', TAKEN),
     close: () => socket.close(),
   };

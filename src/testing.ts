@@ -9,10 +9,11 @@ import { parseSettings } from './base/config.ts';
 import { describeFailure } from './base/failure.ts';
 import { listen } from './base/listen.ts';
 import { createLog, type LineSink } from './base/log.ts';
+import { groupNameOf } from './base/page-name.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
 import type { CallingApplication, ControllerParams } from './controller.ts';
-import { groupNameOf, listControllers } from './groups/naming.ts';
+import { listControllers } from './groups/naming.ts';
 import type { Caller, CallerTable } from './http/caller.ts';
 import { createWorkerParts, type WorkerParts } from './worker/parts.ts';
 

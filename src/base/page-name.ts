@@ -1,8 +1,20 @@
-// Names the page of a group, which is its name in a URL, in the log and in the metrics.
+// Names a group and its page: `User` and `user`, `v2/Order` and `v2/order`. The page is the name in a URL, in the log
+// and in the metrics; the group is the name in files.
+
+/** The name of a folder that holds groups. */
+export const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
+const PAGE = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
 /** Returns the usual spelling of a group's page: `user` for `User`. */
 export function pageOf(group: string): string {
-  return group.charAt(0).toLowerCase() + group.slice(1);
+  const at = group.lastIndexOf('/') + 1;
+  return group.slice(0, at) + group.charAt(at).toLowerCase() + group.slice(at + 1);
+}
+
+/** Returns the group of a page; undefined for a text that cannot name a group, such as `..`, `__proto__` or `a.b`. */
+export function groupNameOf(page: string): string | undefined {
+  const [, folder = '', first, rest] = PAGE.exec(page) ?? [];
+  return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }
 
 const pages = new Map<string, string>();

@@ -64,7 +64,7 @@ export interface Verdict extends AppAnswer {
 
 export interface AskedService {
   readonly settings: Settings;
-  readonly groups: Pick<Groups, 'find'>;
+  readonly groups: Pick<Groups, 'find' | 'locate'>;
 }
 
 /**
@@ -107,6 +107,7 @@ async function ask(question: Question, { settings, groups }: AskedService): Prom
     settings,
     log: createLog({ level: 'info', sink: { write, flush: () => {} } }),
     groups: {
+      locate: groups.locate,
       find(page) {
         sought = page;
         const group = groups.find(page);

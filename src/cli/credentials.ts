@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
+import { groupNameOf } from '../base/page-name.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
 import { type Listed, listCredentials } from '../credentials/table/listing.ts';
@@ -12,7 +13,7 @@ import { readTable } from '../credentials/table/live-table.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
-import { groupNameOf, listControllers } from '../groups/naming.ts';
+import { listControllers } from '../groups/naming.ts';
 import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
 

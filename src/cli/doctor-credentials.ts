@@ -2,10 +2,11 @@
 // its name and id, and never shows a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
+import { groupNameOf } from '../base/page-name.ts';
 import { readSessionKey } from '../credentials/session.ts';
 import { type Listed, listCredentials } from '../credentials/table/listing.ts';
 import { tablePath } from '../credentials/write/store.ts';
-import { groupNameOf, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { Inspection } from './inspection.ts';
 

@@ -170,7 +170,7 @@ function checkControllers(
   report: Report,
 ): void {
   if (inspection instanceof Error) return;
-  for (const { file, reason, onPurpose } of findLookAlikes(dir)) {
+  for (const { file, reason, onPurpose } of findLookAlikes(dir, inspection.groups)) {
     report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));
   }
   for (const group of inspection.groups) {

@@ -2,10 +2,9 @@
 // does. The server's own app decides (ask-app.ts); this file describes its verdict for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
-import { pageOf } from '../base/page-name.ts';
+import { groupNameOf, pageOf } from '../base/page-name.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
-import { groupNameOf } from '../groups/naming.ts';
 import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
 import { type Answer, type Call, type Command, UsageError } from './command.ts';
@@ -153,7 +152,7 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
   if (name === undefined)
     return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
   const twin = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
-  const lookAlikes = findLookAlikes(dir).filter(({ group }) => group === name);
+  const lookAlikes = findLookAlikes(dir, groups).filter(({ group }) => group === name);
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
     ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${pageOf(twin)}`]),

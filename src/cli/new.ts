@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { pageOf } from '../base/page-name.ts';
+import { groupNameOf, pageOf } from '../base/page-name.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
-import { groupNameOf, listControllers, parseFileName } from '../groups/naming.ts';
+import { listControllers, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
 import { routesWith } from '../http/routes.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
@@ -70,7 +70,7 @@ async function run({
 
 function parseGroup(page: string): string {
   const group = groupNameOf(page);
-  if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group) {
+  if (group === undefined || group.includes('/') || parseFileName(`${group}Controller.ts`)?.group !== group) {
     throw new UsageError(`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`);
   }
   const shorter = /^(.+)Controller$/.exec(group)?.[1];

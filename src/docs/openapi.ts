@@ -73,7 +73,7 @@ export function createDocument(
       });
       const methods = paths[place.path] ?? {};
       methods[place.verb.toLowerCase()] = {
-        operationId: reserveId(`${page}_${idOf(operation.name)}`, ids),
+        operationId: reserveId(`${page.replace('/', '_')}_${idOf(operation.name)}`, ids),
         tags: [page],
         ...description,
       };

@@ -59,13 +59,14 @@ export interface Hints {
 export function createHints(dir: string, log: Log): Hints {
   let told = new Set<string>();
   return {
-    tell(loads) {
+    tell(groups) {
+      const loads = [...groups];
       const now = new Set<string>();
       const tellOnce = (file: string, what: string, say: () => void) => {
         now.add(`${file}\n${what}`);
         if (!told.has(`${file}\n${what}`)) say();
       };
-      for (const { file, reason, onPurpose } of lookAlikes(dir, log)) {
+      for (const { file, reason, onPurpose } of lookAlikes(dir, log, loads)) {
         if (!onPurpose) tellOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       }
       for (const { file, hints = [], unchecked = [] } of loads) {
@@ -77,9 +78,9 @@ export function createHints(dir: string, log: Log): Hints {
   };
 }
 
-function lookAlikes(dir: string, log: Log): ReturnType<typeof findLookAlikes> {
+function lookAlikes(dir: string, log: Log, loads: Iterable<GroupLoad>): ReturnType<typeof findLookAlikes> {
   try {
-    return findLookAlikes(dir);
+    return findLookAlikes(dir, loads);
   } catch (error) {
     log.debug('folder-unreadable', describeError(error));
     return [];

@@ -2,8 +2,9 @@
 // called is groups/naming.ts; this file guesses what was meant, by the names in the listing alone: no file is opened.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { groupNameOf } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
-import { groupNameOf, listControllers, parseFileName } from './naming.ts';
+import { listControllers, parseFileName } from './naming.ts';
 
 export interface LookAlike {
   /** Relative to the folder. */
@@ -17,9 +18,13 @@ export interface LookAlike {
 
 const DEEPEST = 3;
 
-/** @throws what `readdir` throws */
-export function findLookAlikes(dir: string): LookAlike[] {
-  const controllers = listControllers(dir);
+/**
+ * @param loaded the files that are controllers: those in folders are, where the service says so
+ * @throws what `readdir` throws
+ */
+export function findLookAlikes(dir: string, loaded: Iterable<{ readonly file: string }> = []): LookAlike[] {
+  const controllers = listControllers(dir, []);
+  const served = new Set(Array.from(loaded, ({ file }) => file));
   const found: LookAlike[] = [];
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
     const parsed = parseFileName(entry.name);
@@ -29,7 +34,7 @@ export function findLookAlikes(dir: string): LookAlike[] {
     else if (entry.isDirectory()) found.push(...lookInto(dir, entry.name, 1));
     else if (/controller/i.test(entry.name)) found.push(guess(entry.name));
   }
-  return found.sort((a, b) => (a.file < b.file ? -1 : 1));
+  return found.filter(({ file }) => !served.has(file)).sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
 /** The name is right, and yet the listing does not have it. */

@@ -1,17 +1,21 @@
-// The naming half of the filesystem convention: which files of a folder are controllers, and which group each is.
-// The one copy of these rules; the gateway, the supervisor and the commands all ask here.
+// The naming half of the filesystem convention: which files are controllers, and which group each is. A folder in the
+// controllers folder may hold controllers, too (`v2/OrderController.ts` is `v2/Order`), where the service says
+// `folders: true`. Only the loader of a worker reads that; what others list includes the folders in any case.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { FOLDER_NAME, groupNameOf, pageOf } from '../base/page-name.ts';
 
-const GROUP_NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;
-const CONTROLLER_FILE = /^([A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
+const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
 /** The service file in a list of groups. No URL names it: a group begins with an upper case letter. */
 export const SERVICE = 'service';
 /** Earlier wins where one group has several files. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
-/** What a file's name says: `TestController.ts` → `Test` and `ts`; undefined for a name that no controller has. */
+/**
+ * Reads the name of a file, relative to the controllers folder: `v2/TestController.ts` → `v2/Test` and `ts`. Returns
+ * undefined for a name that no controller has.
+ */
 export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
   const [, service] = SERVICE_FILE.exec(name) ?? [];
   if (service !== undefined) return { group: SERVICE, extension: service };
@@ -19,32 +23,66 @@ export function parseFileName(name: string): { readonly group: string; readonly 
   return group === undefined || extension === undefined ? undefined : { group, extension };
 }
 
-/** `test` → `Test`; undefined for what cannot name a group, such as `..`, `__proto__` or `a.b`. */
-export function groupNameOf(page: string): string | undefined {
-  return GROUP_NAME.test(page) ? page.charAt(0).toUpperCase() + page.slice(1) : undefined;
-}
-
 /**
  * Group name → file name, of every controller in `dir`, names exactly as the folder lists them: a name out of a URL is
  * only ever compared with these, so neither `..` nor the letter case of a lenient disk can reach another file.
  *
- * @throws what `readdir` throws: ENOENT, ENOTDIR, EACCES
+ * @param folders the folders in `dir` to list as well, by name
+ * @throws what `readdir` throws of `dir`: ENOENT, ENOTDIR, EACCES
  */
-export function listControllers(dir: string): Map<string, string> {
+export function listControllers(dir: string, folders: readonly string[] = listFolders(dir)): Map<string, string> {
   const files = new Map<string, string>();
-  for (const entry of readdirSync(dir, { withFileTypes: true })) {
-    const parsed = parseFileName(entry.name);
-    if (parsed === undefined || !isFile(dir, entry)) continue;
+  addControllers(dir, '', files);
+  for (const folder of folders) {
+    try {
+      addControllers(dir, `${folder}/`, files);
+    } catch {
+      // The folder has gone, or this user may not read it: no group is in it.
+    }
+  }
+  return files;
+}
+
+function addControllers(dir: string, prefix: string, files: Map<string, string>): void {
+  const folder = join(dir, prefix);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const name = prefix + entry.name;
+    const parsed = parseFileName(name);
+    if (parsed === undefined || !isFile(folder, entry)) continue;
     const { group, extension } = parsed;
     const rival = files.get(group);
     if (
       rival === undefined ||
       EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(rival.slice(rival.lastIndexOf('.') + 1))
     ) {
-      files.set(group, entry.name);
+      files.set(group, name);
     }
   }
-  return files;
+}
+
+/**
+ * Returns the names of the folders in `dir` that may hold controllers. Links are not followed.
+ *
+ * @throws what `readdir` throws
+ */
+export function listFolders(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() && FOLDER_NAME.test(entry.name) ? [entry.name] : [],
+  );
+}
+
+/**
+ * Says why a controller in a folder is refused: another file takes its URLs, or its names in documents and clients.
+ *
+ * @param listing every controller by its group
+ */
+export function folderConflict(group: string, listing: ReadonlyMap<string, string>): string | undefined {
+  const [folder = '', name] = pageOf(group).split('/');
+  if (name === undefined) return undefined;
+  const above = listing.get(groupNameOf(folder) ?? '');
+  if (above !== undefined) return `${above} serves the URLs of the folder ${folder}: rename one of the two`;
+  const twin = listing.get(groupNameOf(`${folder}_${name}`) ?? '');
+  return twin && `its operations would have the ids of those in ${twin}: rename one of the two`;
 }
 
 /** A file or a link to one (mounted volumes are links); a folder, a pipe or a dangling link is no controller. */

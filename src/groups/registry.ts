@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
-import { pageOf } from '../base/page-name.ts';
+import { FOLDER_NAME, groupNameOf, pageOf } from '../base/page-name.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -14,7 +14,7 @@ import { type ResultObserver, withContract } from './group-contract.ts';
 import { hintsOf } from './hints.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
-import { groupNameOf, listControllers, parseFileName, SERVICE } from './naming.ts';
+import { folderConflict, listControllers, listFolders, parseFileName, SERVICE } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { HungLoad, isTransient, isUnsettled } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
@@ -58,12 +58,22 @@ export type ServiceState =
   /** The file is there and does not load: no request may be answered as if it said nothing. */
   | { readonly kind: 'broken' };
 
+export interface Location {
+  readonly page: string;
+  readonly slugs: readonly string[];
+}
+
 export interface Groups {
   /**
    * The group that serves `page`, undefined when there is none; a promise only for a file not seen before.
    * @throws HttpError GROUP_NOT_LOADABLE
    */
   find(page: string): Group | undefined | Promise<Group | undefined>;
+  /**
+   * Returns the page and the slugs of a path whose first segment is a folder of controllers: `v2` and `order`, `7`
+   * become `v2/order` and `7`. Returns undefined for any other path, and where a group has the name of the folder.
+   */
+  locate(page: string, slugs: readonly string[]): Location | undefined;
   /** Loads every group, one after the other, so that a file that ends the process is known by name. */
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
   /** This file must not be touched until it changes: it ended another process. */
@@ -95,6 +105,8 @@ export interface GroupsOptions {
   readonly onResult?: ResultObserver | undefined;
   /** What is told of a group that has loaded has its operations. */
   readonly tellOperations?: boolean;
+  /** Whether folders in the controllers folder hold groups, too. */
+  readonly folders?: boolean;
 }
 
 interface Broken {
@@ -119,6 +131,7 @@ export function createGroups({
   onService,
   onResult,
   tellOperations = false,
+  folders: hasFolders = false,
 }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
   let reader: Promise<Reader> | undefined;
@@ -133,7 +146,9 @@ export function createGroups({
   const attempts = new Map<string, number>();
   const pending = new Map<string, Promise<Group | undefined>>();
   let listing: ReadonlyMap<string, string> = new Map();
-  let folder: Stats | undefined;
+  let folders: readonly string[] = [];
+  /** The states of the controllers folder and of the folders in it. */
+  let states: readonly (Stats | undefined)[] = [];
   let changedAt = 0;
   /**
    * Looked at in this turn of the event loop: every request that is served in it had arrived when it began, so what its
@@ -147,18 +162,34 @@ export function createGroups({
     setImmediate(() => {
       isFresh = false;
     });
-    const before = folder;
-    folder = statFolder(dir);
-    if (!isSameFolder(before, folder)) changedAt = performance.now();
+    const before = states;
+    states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
+    if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
     else if (performance.now() - changedAt > RACY_MS) return;
     try {
-      listing = listControllers(dir);
+      const found = hasFolders ? listFolders(dir) : [];
+      // A folder that has just come has not been looked at: its state is read now, and compared the next time.
+      if (found.join() !== folders.join()) states = [];
+      folders = found;
+      listing = listControllers(dir, folders);
     } catch (error) {
       // The folder is away or unreadable: what is loaded goes on serving, and a new name is a group that does not
       // exist.
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
+  }
+
+  function locate(page: string, slugs: readonly string[]): Location | undefined {
+    if (!hasFolders || slugs.length === 0 || !FOLDER_NAME.test(page) || pages.has(page)) return undefined;
+    const location = { page: `${page}/${slugs[0]}`, slugs: slugs.slice(1) };
+    if (pages.has(location.page)) return location;
+    refresh();
+    return isFolder(page) && !listing.has(groupNameOf(page) ?? '') ? location : undefined;
+  }
+
+  function isFolder(page: string): boolean {
+    return Array.from(listing.keys()).some((group) => group.startsWith(`${page}/`));
   }
 
   const find: Groups['find'] = (page) => pages.get(page) ?? miss(page);
@@ -185,7 +216,14 @@ export function createGroups({
       const { load, loaded } = await loadOne(group, file);
       if (load.ok || attempt === ATTEMPTS || !(await isUnsettled(join(dir, file), before))) {
         await onImported?.(load);
-        if (loaded !== undefined) return publish(loaded);
+        if (loaded !== undefined) {
+          if (hasFolders && isFolder(pageOf(group)))
+            log.warn('folder-refused', {
+              folder: pageOf(group),
+              effect: `${file} serves its URLs: rename one of the two`,
+            });
+          return publish(loaded);
+        }
         log.error('group-not-loadable', { ...load });
         throw notLoadable(file, load.error ?? '');
       }
@@ -223,8 +261,10 @@ export function createGroups({
   }
 
   async function importGroup(group: string, path: string): Promise<Group> {
+    const conflict = folderConflict(group, listing);
+    if (conflict !== undefined) throw new Error(conflict);
     return importFile(path, (module, reader) => {
-      const exported = instantiate(group, module);
+      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.group({ path, group, exportName: exported.exportName, classNames });
       const loaded = withContract(createGroup(group, exported, source.isHidden), source, onResult);
@@ -288,7 +328,8 @@ export function createGroups({
     onService?.(state);
     for (const file of names.filter((name) => !isService(name))) {
       const group = parseFileName(file)?.group;
-      if (group === undefined || isGone(join(dir, file))) continue;
+      const isServed = group !== undefined && (hasFolders || !group.includes('/'));
+      if (!isServed || isGone(join(dir, file))) continue;
       const reason = skip.get(file);
       if (reason !== undefined) {
         skipFile(file, reason);
@@ -316,6 +357,7 @@ export function createGroups({
 
   return {
     find,
+    locate,
     loadAll,
     all,
     skip: skipFile,

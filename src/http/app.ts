@@ -34,7 +34,7 @@ export interface AppParts {
   readonly log: Log;
   /** The sink for the line of each request; undefined: no line is written. */
   readonly requestLog?: LineSink | undefined;
-  readonly groups: Pick<Groups, 'find'>;
+  readonly groups: Pick<Groups, 'find' | 'locate'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   /** Both answer as operations do. */

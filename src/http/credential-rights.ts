@@ -1,11 +1,11 @@
 // The rights of a key: the groups and methods that its row in the credentials table allows, and the `access` of an
 // operation. This file reads no table and no header.
 import { refusal } from '../base/errors.ts';
+import { groupNameOf } from '../base/page-name.ts';
 import type { Rate } from '../base/rate.ts';
 import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { AccessRule } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
-import { groupNameOf } from '../groups/naming.ts';
 
 /** The fields of a row of the registered-credentials table that a request needs. */
 export interface CallerRow {

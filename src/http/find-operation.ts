@@ -1,10 +1,21 @@
-// One step of a request: the group and the operation that serve it.
+// Two steps of a request: the folder that its URL may name, and the group and the operation that serve it.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import { checkOperation } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
+
+/** The URL chooses the group, unless the row of the key has a handler. */
+export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
+  return function locateGroup(exchange): undefined {
+    if (exchange.caller?.handler !== undefined) return;
+    const location = groups.locate(exchange.page, exchange.slugs);
+    if (location === undefined) return;
+    exchange.page = location.page;
+    exchange.slugs = location.slugs;
+  };
+}
 
 /**
  * A key whose row has a handler is served by that group, whatever group the URL names.

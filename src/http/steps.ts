@@ -16,7 +16,7 @@ import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts
 import { createCheckCaller } from './caller-check.ts';
 import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Step } from './exchange.ts';
-import { createFindOperation } from './find-operation.ts';
+import { createFindOperation, createLocateGroup } from './find-operation.ts';
 import { createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
 import { createOriginSteps } from './origin-check.ts';
@@ -33,7 +33,7 @@ export interface ExplicitAnswer {
 export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
 
 export interface StepParts {
-  readonly groups: Pick<Groups, 'find'>;
+  readonly groups: Pick<Groups, 'find' | 'locate'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
@@ -67,6 +67,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   const params = { log, background, proxies, base };
   const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate, proxies });
   const readData = createReadData({ bodyLimit, intake, resume, fail });
+  const locateGroup = createLocateGroup(groups);
   const { timed, checkTypes, callOperation } = createCallSteps({
     fail,
     log,
@@ -89,6 +90,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       ...checkOrigin, //                403: a page of another origin, where browsers send cookies
       identifyCaller, //                401: whose key it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
+      locateGroup, //                   a group in a folder: the page is two segments
       checkRights, //                   405, 403: the methods and the groups of the key
       findOperation, //                 404, 405, 500: the group and its operation
       checkCaller, //                   401, 403, 500: `authenticate` of the service file, then `access`

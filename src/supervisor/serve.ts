@@ -1,7 +1,7 @@
 // The supervisor's process from settings to exit code: checks the folder, starts the supervisor, prints the line with
 // the address, and obeys signals. supervisor.ts does all that concerns generations and workers.
 import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
@@ -223,7 +223,8 @@ function checkFolder(dir: string, log: Log): void {
   }
   // A user who can write to these paths runs code as the user of the service.
   const folder = realpathSync(dir);
-  for (const path of [folder, ...Array.from(listControllers(folder).values(), (file) => join(folder, file))]) {
+  const files = Array.from(listControllers(folder).values(), (file) => join(folder, file));
+  for (const path of new Set([folder, ...files.map((file) => dirname(file)), ...files])) {
     if ((statSync(path).mode & WRITABLE_BY_EVERYONE) !== 0) {
       log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
     }

@@ -270,7 +270,7 @@ describe('the page', { skip: noChromium }, () => {
     const operations = new Map(names.map((name) => [name, { name, method, settings: {} }]));
     const groups = Array.from(
       { length: 500 },
-      (_, i): DocumentedGroup => ({ name: `Group${i}`, operations, routes: [] }),
+      (_, i): DocumentedGroup => ({ name: `${i % 2 === 1 ? 'v2/' : ''}Group${i}`, operations, routes: [] }),
     );
     await page.route('**/api/openapi.json', (route) =>
       route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }),
@@ -283,6 +283,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.equal(await page.locator('nav a').count(), 2);
     await page.locator('nav a.operation').click();
     await page.locator('details.panel[open] form').waitFor();
+    assert.equal(await page.locator('h1').innerText(), 'v2/group499');
     await page.locator('#filter').fill('post');
     assert.equal(await page.locator('nav a.operation').count(), 200);
     await page.unroute('**/api/openapi.json');

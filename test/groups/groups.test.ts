@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { groupNameOf, listControllers } from '../../src/groups/naming.ts';
+import { groupNameOf } from '../../src/base/page-name.ts';
+import { listControllers } from '../../src/groups/naming.ts';
 import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
 import { startService } from '../support/service.ts';
 

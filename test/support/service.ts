@@ -1,7 +1,7 @@
 // The app on a free port of loopback, in this process, with its log in an array; and a raw socket for requests that no
 // well-behaved client would send. A test that logs an error it did not announce fails when its service closes.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -10,6 +10,7 @@ import { parseSettings } from '../../src/base/config.ts';
 import { createLog, type LineSink } from '../../src/base/log.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { type AppParts, createApp } from '../../src/http/app.ts';
+import { write as writeController } from './folder.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
 
@@ -21,6 +22,8 @@ export type LogLine = Record<string, unknown> & { event: string; level: string }
 export interface ServiceOptions {
   /** File name → source, in a folder of their own; without: the shipped controllers. */
   readonly controllers?: Readonly<Record<string, string>>;
+  /** Folders in the controllers folder hold groups, too. */
+  readonly folders?: boolean;
   /** As environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'routes' | 'observer' | 'transport'>>;
@@ -42,17 +45,18 @@ export interface Service {
 export async function startService({
   controllers,
   settings = {},
+  folders = false,
   parts = {},
   expectedErrors = [],
 }: ServiceOptions = {}): Promise<Service> {
   const dir = controllers === undefined ? SHIPPED_CONTROLLERS : mkdtempSync(join(tmpdir(), 'gatefold-service-'));
-  for (const [name, source] of Object.entries(controllers ?? {})) writeFileSync(join(dir, name), source);
+  for (const [name, source] of Object.entries(controllers ?? {})) writeController(dir, name, source);
   const lines: LogLine[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: 'debug', sink });
   const parsed = parseSettings({ CONTROLLERS_DIR: dir, ...settings }, [], { cores: 1 });
-  const groups = createGroups({ dir, log, onService: (state) => app.useService(state) });
+  const groups = createGroups({ dir, log, folders, onService: (state) => app.useService(state) });
   const app = createApp({
     settings: parsed,
     log,

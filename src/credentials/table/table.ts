@@ -1,5 +1,6 @@
 // Compiles the text of the credentials table into rows that requests are checked against. An invalid row is
 // quarantined: left out, and reported by name. live-table.ts reads the file, identify.ts compares times.
+import { groupNameOf } from '../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
 import type { CallingApplication } from '../../controller.ts';
 import { sha256 } from '../token.ts';
@@ -249,7 +250,7 @@ function parseHandler(value: unknown): string {
 }
 
 export function isHandlerName(value: unknown): value is string {
-  return typeof value === 'string' && /^[A-Za-z][A-Za-z0-9_-]{0,199}$/.test(value);
+  return typeof value === 'string' && value.length <= 200 && groupNameOf(value) !== undefined;
 }
 
 /** Equal sets by their content. Many rows have few different sets, so they share them. */
@@ -281,7 +282,7 @@ function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*
   return shareSet(
     sets,
     'groups',
-    value.map((name) => name.charAt(0).toUpperCase() + name.slice(1)),
+    value.map((name) => groupNameOf(name) as string),
   );
 }
 

@@ -90,9 +90,9 @@ const jsonOf = (answer) => answer.json().catch(() => undefined);
 const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
 const shortPath = ({ pathBelow, group }) => pathBelow.replace(`/${group}`, '') || '/';
 
-/** The group and the operation of the URL. */
+/** The group and the operation of the URL. The name of a group may have a slash; the id of an operation has none. */
 function currentPlace() {
-  const [, group, id] = location.hash.split('/');
+  const [, group, id] = /^#\/(.*?)(?:\/([^/]*))?$/.exec(location.hash) ?? [];
   return { group: groups.has(group) ? group : (main.dataset.group ?? groups.keys().next().value), id };
 }
 

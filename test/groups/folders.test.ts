@@ -1,0 +1,274 @@
+// Groups in folders of the controllers folder: names, URLs, what is refused, and files that come while the service runs.
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLog } from '../../src/base/log.ts';
+import { groupNameOf, pageOf } from '../../src/base/page-name.ts';
+import { createClient } from '../../src/client.ts';
+import { parseTable } from '../../src/credentials/table/table.ts';
+import { createDocument } from '../../src/docs/openapi.ts';
+import { listControllers } from '../../src/groups/naming.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+import type { CallerRow } from '../../src/http/credential-rights.ts';
+import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
+import { createFolder, write } from '../support/folder.ts';
+import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+
+const ECHO = '(_, { page, method, slugs, path }) { return { page, method, slugs, path } }';
+const group = (...names: string[]) => `export default { ${names.map((name) => `'${name}'${ECHO}`).join(', ')} }`;
+const log = createLog({ level: 'silent', sink: { write() {}, flush() {} } });
+
+describe('names', () => {
+  for (const [page, name] of [
+    ['v2/order', 'v2/Order'],
+    ['v2-1/order', 'v2-1/Order'],
+    ['v2/Order', 'v2/Order'],
+    ['order', 'Order'],
+    ['V2/order', undefined],
+    ['v_2/order', undefined],
+    ['2v/order', undefined],
+    ['v2/', undefined],
+    ['/order', undefined],
+    ['v2//order', undefined],
+    ['v2/v3/order', undefined],
+    ['v2/../order', undefined],
+    ['../order', undefined],
+    ['v2/__proto__', undefined],
+  ] as const)
+    test(`${page} → ${name}`, () => {
+      assert.equal(groupNameOf(page), name);
+      if (name !== undefined) assert.equal(pageOf(name), page.toLowerCase());
+    });
+
+  test('listControllers lists one level of folders, and follows no link to one', (t) => {
+    const dir = createFolder(t, {
+      'AController.mjs': '',
+      'v2/AController.mjs': '',
+      'v2/AController.ts': '',
+      'v2/notes.mjs': '',
+      'v2/deep/BController.mjs': '',
+      'V3/AController.mjs': '',
+      'v_4/AController.mjs': '',
+      '.git/AController.mjs': '',
+      'empty/readme.txt': '',
+    });
+    symlinkSync(join(dir, 'v2'), join(dir, 'linked'));
+    mkdirSync(join(dir, 'v5/XController.mjs'), { recursive: true });
+    assert.deepEqual(Object.fromEntries(listControllers(dir)), { A: 'AController.mjs', 'v2/A': 'v2/AController.ts' });
+    assert.deepEqual([...listControllers(dir, [])], [['A', 'AController.mjs']]);
+  });
+
+  test('a key names them as URLs do', () => {
+    const row = (fields: object) =>
+      parseTable(
+        JSON.stringify({ production: [{ id: 'aaaaaaaaaaaa', name: 'n', authorization: 'Token x', ...fields }] }),
+      );
+    const [good] = row({ id: 'a', groups: ['v2/order', 'user'] }).rows.values();
+    assert.deepEqual([...((good?.groups ?? []) as Set<string>)], ['v2/Order', 'User']);
+    for (const groups of [['v2/../order'], ['v2/'], ['a/b/c']]) assert.equal(row({ groups }).quarantined.length, 1);
+  });
+});
+
+const rows: Record<string, CallerRow> = Object.fromEntries(
+  Object.entries({ folder: ['v2/Order'], top: ['Order', 'V2'], sdk: undefined }).map(([name, groups]) => [
+    name,
+    {
+      application: { id: name, name },
+      handler: groups === undefined ? 'v2/Sdk' : undefined,
+      groups: groups && new Set(groups),
+      methods: undefined,
+    },
+  ]),
+);
+const credentials = {
+  identify: (name: string) => {
+    const row = rows[name];
+    return row === undefined ? ({ kind: 'foreign' } as const) : ({ kind: 'row', row } as const);
+  },
+};
+const controllers = {
+  'OrderController.mjs': group('index'),
+  'ShopController.mjs': group('index', 'order'),
+  'A_bController.mjs': group('index'),
+  'a/BController.mjs': group('index'),
+  'shop/OrderController.mjs': group('index'),
+  'v2/OrderController.mjs': group('index', 'hello', 'created'),
+  'v2/ItemController.mjs': group('GET', 'PUT', 'GET {id}/x'),
+  'v2/SdkController.mjs': group('index', 'hello'),
+  'v2/NamedController.mjs': `export class NamedController { index${ECHO} }`,
+};
+
+describe('groups in folders', () => {
+  let service: Service;
+  before(async () => {
+    service = await startService({
+      controllers,
+      folders: true,
+      expectedErrors: ['request-failed', 'group-not-loadable'],
+      parts: { credentials },
+    });
+  });
+  after(() => service.close());
+  const ask = (path: string, authorization?: string, method = 'GET') =>
+    fetch(`${service.url}/api/${path}`, { method, ...(authorization && { headers: { authorization } }) });
+
+  const answered: [path: string, page: string, method: string, slugs: string[]][] = [
+    ['order', 'order', 'index', []],
+    ['v2/order', 'v2/order', 'index', []],
+    ['v2/Order', 'v2/Order', 'index', []],
+    ['v2%2Forder', 'v2/order', 'index', []],
+    ['v2/order/hello/7', 'v2/order', 'hello', ['hello', '7']],
+    ['v2%2Forder/hello', 'v2/order', 'hello', ['hello']],
+    ['v2/item', 'v2/item', 'GET', []],
+    ['v2/item/7/x', 'v2/item', 'GET {id}/x', ['7', 'x']],
+    ['v2/named', 'v2/named', 'index', []],
+    ['shop/order', 'shop', 'order', ['order']],
+    ['a_b', 'a_b', 'index', []],
+  ];
+  for (const [path, page, method, slugs] of answered)
+    test(`${path} → ${page} ${method}`, async () => {
+      const body = (await (await ask(path)).json()) as Record<string, unknown>;
+      assert.deepEqual([body.page, body.method, body.slugs], [page, method, slugs]);
+    });
+
+  const refused: [path: string, status: number, code: string][] = [
+    ['v2', 404, 'GROUP_NOT_FOUND'],
+    ['v2/nothing', 404, 'GROUP_NOT_FOUND'],
+    ['V2/order', 404, 'GROUP_NOT_FOUND'],
+    ['v2/order%2Fhello', 404, 'GROUP_NOT_FOUND'],
+    ['v2%2Forder%2Fhello', 404, 'GROUP_NOT_FOUND'],
+    ['v2%252Forder', 404, 'GROUP_NOT_FOUND'],
+    ['v2/..%2Forder', 404, 'GROUP_NOT_FOUND'],
+    ['v2/v2/order', 404, 'GROUP_NOT_FOUND'],
+    ['%2Fv2/order', 404, 'GROUP_NOT_FOUND'],
+    ['a/b', 500, 'GROUP_NOT_LOADABLE'],
+  ];
+  for (const [path, status, code] of refused)
+    test(`${path} is ${status} ${code}`, async () => {
+      assertEnvelope(await asRaw(await ask(path)), status, code);
+    });
+
+  const keys: [key: string, path: string, outcome: string | number][] = [
+    ['folder', 'v2/order', 'v2/order'],
+    ['folder', 'v2%2Forder', 'v2/order'],
+    ['folder', 'order', 403],
+    ['folder', 'v2/item', 403],
+    ['top', 'order', 'order'],
+    ['top', 'v2/order', 403],
+    ['top', 'v2', 404],
+    ['sdk', 'v2/hello', 'hello'],
+    ['sdk', 'v2/order', 'index'],
+  ];
+  for (const [key, path, outcome] of keys)
+    test(`the key ${key}: ${path} → ${outcome}`, async () => {
+      const answer = await ask(path, key);
+      const { page, method } = (await answer.json()) as Record<string, string>;
+      assert.equal(typeof outcome === 'number' ? answer.status : key === 'sdk' ? method : page, outcome);
+    });
+
+  test('the log names the page as clients write it', async () => {
+    await ask('v2/Order');
+    assert.ok(service.lines.some(({ event, page }) => event === 'request' && page === 'v2/order'));
+  });
+
+  test('a client names the group by its page', async () => {
+    const api = createClient<{ 'v2/item': { PUT(data: object): { page: string } } }>(service.url);
+    assert.equal((await api['v2/item'].PUT({ body: {} })).page, 'v2/item');
+  });
+
+  test('a file in a new folder, and one more in it, answer the next request', async () => {
+    assert.equal((await ask('fresh/one')).status, 404);
+    write(service.dir, 'fresh/OneController.mjs', group('index'));
+    assert.equal((await ask('fresh/one')).status, 200);
+    await sleep(150);
+    assert.equal((await ask('fresh/two')).status, 404);
+    write(service.dir, 'fresh/TwoController.mjs', group('index'));
+    assert.equal((await ask('fresh/two')).status, 200);
+    mkdirSync(join(service.dir, 'later'));
+    await sleep(150);
+    assert.equal((await ask('later/one')).status, 404);
+    await sleep(150);
+    write(service.dir, 'later/OneController.mjs', group('index'));
+    assert.equal((await ask('later/one')).status, 200);
+  });
+
+  test('a file that comes with the name of a folder serves', async () => {
+    write(service.dir, 'turn/OrderController.mjs', group('index'));
+    assert.equal(((await (await ask('turn/order')).json()) as { page: string }).page, 'turn/order');
+    write(service.dir, 'TurnController.mjs', group('index', 'order'));
+    assert.equal(((await (await ask('turn')).json()) as { page: string }).page, 'turn');
+    assert.equal(((await (await ask('turn/order')).json()) as { page: string }).page, 'turn');
+    assert.deepEqual(
+      service.lines.filter(({ event }) => event === 'folder-refused').map(({ folder, effect }) => [folder, effect]),
+      [
+        ['shop', 'ShopController.mjs serves its URLs: rename one of the two'],
+        ['turn', 'TurnController.mjs serves its URLs: rename one of the two'],
+      ],
+    );
+  });
+});
+
+test('loadAll refuses a folder beside its file and equal ids, and names both files', async (t) => {
+  const loads = await createGroups({ dir: createFolder(t, controllers), log, folders: true }).loadAll({
+    skip: new Map(),
+    onLoading: () => {},
+  });
+  assert.deepEqual(loads.flatMap(({ file, ok, error }) => (ok ? [] : [`${file}: ${error}`])).sort(), [
+    'a/BController.mjs: Error: its operations would have the ids of those in A_bController.mjs: rename one of the two',
+    'shop/OrderController.mjs: Error: ShopController.mjs serves the URLs of the folder shop: rename one of the two',
+  ]);
+});
+
+test('without the option a folder is none, whatever files the supervisor names', async (t) => {
+  const dir = createFolder(t, controllers);
+  const groups = createGroups({ dir, log });
+  const files = [...listControllers(dir).values()];
+  const loads = await groups.loadAll({ files, skip: new Map(), onLoading: () => {} });
+  assert.deepEqual(loads.map(({ group: name }) => name).sort(), ['A_b', 'Order', 'Shop']);
+  assert.equal(groups.locate('v2', ['order']), undefined);
+  assert.equal(await groups.find('v2/order'), undefined);
+  const service = await startService({ controllers });
+  t.after(() => service.close());
+  assertEnvelope(await asRaw(await fetch(`${service.url}/api/v2/order`)), 404, 'GROUP_NOT_FOUND');
+});
+
+test('the document has a tag a group, and ids that join with _', async (t) => {
+  const groups = createGroups({ dir: createFolder(t, controllers), log, folders: true });
+  const { tags, paths } = JSON.parse(
+    JSON.stringify(createDocument(await groups.all(), { title: 't', version: '1' })),
+  ) as {
+    tags: { name: string }[];
+    paths: Record<string, Record<string, { operationId: string; tags: string[] }>>;
+  };
+  assert.ok(tags.some(({ name }) => name === 'v2/item'));
+  assert.deepEqual(paths['/api/v2/item']?.put?.tags, ['v2/item']);
+  assert.equal(paths['/api/v2/item']?.put?.operationId, 'v2_item_PUT');
+  assert.equal(paths['/api/v2/item/{id}/x']?.get?.operationId, 'v2_item_GET_by_id_x');
+});
+
+test('the watch of the supervisor sees an edit and a removal in a folder', async (t) => {
+  for (const change of [
+    (dir: string) => write(dir, 'v2/OrderController.mjs', `${group('index')}\n// edited`),
+    (dir: string) => rmSync(join(dir, 'v2/OrderController.mjs')),
+    (dir: string) => rmSync(join(dir, 'v2'), { recursive: true }),
+  ]) {
+    const dir = createFolder(t, { 'AController.mjs': group('index'), 'v2/OrderController.mjs': group('index') });
+    let changed: () => void = () => {};
+    const isChanged = new Promise<void>((done) => {
+      changed = done;
+    });
+    const watch = createFolderWatch({ dir, log, onChange: changed });
+    const groups = createGroups({ dir, log, folders: true });
+    const snapshot = watch.takeSnapshot();
+    const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.ok(snapshot !== undefined);
+    watch.endAttempt({ before: snapshot, begunAt: Date.now(), groups: loads, files: groups.closure(), broken: false });
+    watch.start();
+    t.after(() => watch.stop());
+    change(dir);
+    await isChanged;
+    watch.stop();
+  }
+});

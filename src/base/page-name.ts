@@ -1,8 +1,6 @@
 // Names a group and its page: `User` and `user`, `v2/Order` and `v2/order`. The page is the name in a URL, in the log
 // and in the metrics; the group is the name in files.
 
-/** The name of a folder that holds groups. */
-export const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const PAGE = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
 /** Returns the usual spelling of a group's page: `user` for `User`. */

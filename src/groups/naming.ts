@@ -3,8 +3,9 @@
 // `folders: true`. Only the loader of a worker reads that; what others list includes the folders in any case.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { FOLDER_NAME, groupNameOf, pageOf } from '../base/page-name.ts';
+import { groupNameOf, pageOf } from '../base/page-name.ts';
 
+const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
 /** The service file in a list of groups. No URL names it: a group begins with an upper case letter. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
-import { FOLDER_NAME, groupNameOf, pageOf } from '../base/page-name.ts';
+import { groupNameOf, pageOf } from '../base/page-name.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
 import { closeService, disposeOf } from './disposal.ts';
@@ -167,10 +167,8 @@ export function createGroups({
     if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
     else if (performance.now() - changedAt > RACY_MS) return;
     try {
-      const found = hasFolders ? listFolders(dir) : [];
-      // A folder that has just come has not been looked at: its state is read now, and compared the next time.
-      if (found.join() !== folders.join()) states = [];
-      folders = found;
+      // The state of a folder that has just come is read the next time, and is then a change.
+      folders = hasFolders ? listFolders(dir) : [];
       listing = listControllers(dir, folders);
     } catch (error) {
       // The folder is away or unreadable: what is loaded goes on serving, and a new name is a group that does not
@@ -181,7 +179,7 @@ export function createGroups({
   }
 
   function locate(page: string, slugs: readonly string[]): Location | undefined {
-    if (!hasFolders || slugs.length === 0 || !FOLDER_NAME.test(page) || pages.has(page)) return undefined;
+    if (!hasFolders || slugs.length === 0 || pages.has(page)) return undefined;
     const location = { page: `${page}/${slugs[0]}`, slugs: slugs.slice(1) };
     if (pages.has(location.page)) return location;
     refresh();

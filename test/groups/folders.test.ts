@@ -9,6 +9,7 @@ import { groupNameOf, pageOf } from '../../src/base/page-name.ts';
 import { createClient } from '../../src/client.ts';
 import { parseTable } from '../../src/credentials/table/table.ts';
 import { createDocument } from '../../src/docs/openapi.ts';
+import { findLookAlikes } from '../../src/groups/look-alikes.ts';
 import { listControllers } from '../../src/groups/naming.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import type { CallerRow } from '../../src/http/credential-rights.ts';
@@ -183,13 +184,18 @@ describe('groups in folders', () => {
     write(service.dir, 'fresh/OneController.mjs', group('index'));
     assert.equal((await ask('fresh/one')).status, 200);
     await sleep(150);
-    assert.equal((await ask('fresh/two')).status, 404);
+    for (const pause of [0, 150]) {
+      await sleep(pause);
+      assert.equal((await ask('fresh/two')).status, 404);
+    }
     write(service.dir, 'fresh/TwoController.mjs', group('index'));
     assert.equal((await ask('fresh/two')).status, 200);
     mkdirSync(join(service.dir, 'later'));
     await sleep(150);
-    assert.equal((await ask('later/one')).status, 404);
-    await sleep(150);
+    for (const pause of [150, 150]) {
+      assert.equal((await ask('later/one')).status, 404);
+      await sleep(pause);
+    }
     write(service.dir, 'later/OneController.mjs', group('index'));
     assert.equal((await ask('later/one')).status, 200);
   });
@@ -219,6 +225,18 @@ test('loadAll refuses a folder beside its file and equal ids, and names both fil
     'a/BController.mjs: Error: its operations would have the ids of those in A_bController.mjs: rename one of the two',
     'shop/OrderController.mjs: Error: ShopController.mjs serves the URLs of the folder shop: rename one of the two',
   ]);
+});
+
+test('a first segment that is no folder stays the page, and a file that serves is no look-alike', async (t) => {
+  const dir = createFolder(t, { ...controllers, 'empty/notes.txt': '' });
+  const groups = createGroups({ dir, log, folders: true });
+  for (const page of ['empty', 'nothing', 'order', '', '..', 'shop'])
+    assert.equal(groups.locate(page, ['x']), undefined, page);
+  assert.equal(groups.locate('v2', []), undefined);
+  assert.deepEqual(groups.locate('v2', ['order', '7']), { page: 'v2/order', slugs: ['7'] });
+  const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+  assert.deepEqual(findLookAlikes(dir, loads), []);
+  assert.ok(findLookAlikes(dir).some(({ file }) => file === 'v2/OrderController.mjs'));
 });
 
 test('without the option a folder is none, whatever files the supervisor names', async (t) => {

@@ -35,14 +35,14 @@ type OneBook = ControllerParams<{ path: { id: Int } }>;
 
 export default class BookController extends ShopController {
   static operations: Operations<BookController> = {
-    created: { access: { scope: 'books:write' } },
+    POST: { access: { scope: 'books:write' } },
     'PATCH {id}': { access: { scope: 'books:write' } },
     'DELETE {id}': { access: { scope: 'books:write' } },
     'PUT {id}/cover': { access: { scope: 'books:write' }, accepts: ['image/*'], bodyLimit: 10 * 1024 * 1024 },
   };
 
   /** The books, page by page. */
-  index({ page = 1, size = 20, author, inPrint, maxPrice, sort = 'title', descending = false }: BookQuery): {
+  'GET'({ page = 1, size = 20, author, inPrint, maxPrice, sort = 'title', descending = false }: BookQuery): {
     books: Book[];
     page: Int;
     total: Int;
@@ -57,7 +57,7 @@ export default class BookController extends ShopController {
     return { books: rows.map((row) => toBook(row as Row)), page, total };
   }
 
-  created(book: NewBook): Reply<201, Book> {
+  'POST'(book: NewBook): Reply<201, Book> {
     const row = toRow(book);
     const taken = database.prepare('SELECT id FROM book WHERE isbn = ?').get(book.isbn);
     if (taken !== undefined)

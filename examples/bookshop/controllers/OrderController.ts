@@ -20,7 +20,7 @@ interface Order extends NewOrder {
 const toOrder = (row: object): Order => ({ ...(row as Order), paid: (row as { paid: number }).paid === 1 });
 
 export default class OrderController extends ShopController {
-  created(order: NewOrder, { log, waitUntil }: ControllerParams): Reply<201, Order> {
+  'POST'(order: NewOrder, { log, waitUntil }: ControllerParams): Reply<201, Order> {
     findBook(order.book);
     const { lastInsertRowid } = database
       .prepare('INSERT INTO purchase (book, copies) VALUES (?, ?)')

@@ -11,9 +11,9 @@ interface SignIn {
 }
 
 export default class SessionController extends ShopController {
-  static operations: Operations<SessionController> = { created: { limit: '5/m' } };
+  static operations: Operations<SessionController> = { POST: { limit: '5/m' } };
 
-  created({ user, password }: SignIn): Reply<201, { user: string }> {
+  'POST'({ user, password }: SignIn): Reply<201, { user: string }> {
     const secret = USERS.get(user);
     if (secret === undefined || !timingSafeEqual(secret, scryptSync(password, user, 32)))
       throw new HttpError(401, 'WRONG_PASSWORD', 'User or password is wrong');
@@ -29,7 +29,7 @@ export default class SessionController extends ShopController {
     return row as { user: string };
   }
 
-  deleted(_: unknown, params: ControllerParams): Reply<204> {
+  'DELETE'(_: unknown, params: ControllerParams): Reply<204> {
     database.prepare('DELETE FROM session WHERE token = ?').run(tokenOf(params));
     return new Reply(204, undefined, { 'Set-Cookie': 'session=; Max-Age=0; Path=/api' });
   }

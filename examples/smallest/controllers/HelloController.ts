@@ -8,17 +8,17 @@ interface Greeting {
 
 export default class HelloController {
   /** GET /api/hello */
-  index() {
+  'GET'() {
     return { hello: 'world' };
   }
 
   /** POST /api/hello */
-  created(greeting: Greeting) {
+  'POST'(greeting: Greeting) {
     return { hello: greeting.name };
   }
 
   /** GET /api/hello/to/Ada */
-  to(_data: unknown, { slugs }: ControllerParams) {
-    return { hello: slugs[1] };
+  'GET to/{name}'(_: unknown, { path }: ControllerParams<{ path: { name: string } }>) {
+    return { hello: path.name };
   }
 }

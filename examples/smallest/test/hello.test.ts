@@ -14,7 +14,7 @@ test('GET /api/hello answers', async () => {
 
 test('POST /api/hello greets who is named', async () => {
   const { hello } = api.client<{ hello: typeof HelloController }>();
-  assert.deepEqual(await hello.created({ name: 'Ada' }), { hello: 'Ada' });
+  assert.deepEqual(await hello.POST({ body: { name: 'Ada' } }), { hello: 'Ada' });
 });
 
 test('POST /api/hello without a name is refused before the controller sees it', async () => {

@@ -1,18 +1,18 @@
-// The end of the controllers of a process: those with `[Symbol.asyncDispose]` or `[Symbol.dispose]` are disposed of, so
-// that pools of connections close in good order. When that is, worker/life.ts knows.
+// Disposes of controllers that have `[Symbol.asyncDispose]` or `[Symbol.dispose]`, so that pools of connections close
+// in order. worker/life.ts decides when: after the last request of the process.
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Group } from './operations.ts';
 
-/** Milliseconds for each; all of them begin at once. */
+/** Milliseconds that one controller gets. All controllers begin at once. */
 const LIMIT = 5000;
 
-/** Never rejects: the process ends next, whatever they do. */
+/** Disposes of the controllers of all groups. The promise never rejects, because the process ends next in any case. */
 export async function disposeOf(groups: Iterable<Group>, log: Log, limit = LIMIT): Promise<void> {
-  const late = () => new Error(`it took longer than ${limit} ms`);
+  const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
   await Promise.all(
     Array.from(groups, ({ name, controller }) =>
-      withTimeLimit(dispose(controller), limit, late).catch((error: unknown) => {
+      withTimeLimit(dispose(controller), limit, createTimeoutError).catch((error: unknown) => {
         log.warn('controller-not-disposed', { group: name, ...describeError(error) });
       }),
     ),
@@ -20,8 +20,8 @@ export async function disposeOf(groups: Iterable<Group>, log: Log, limit = LIMIT
 }
 
 async function dispose(controller: object): Promise<void> {
-  const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now } = controller as Record<symbol, unknown>;
-  const disposer = typeof later === 'function' ? later : now;
+  const { [Symbol.asyncDispose]: asyncDispose, [Symbol.dispose]: syncDispose } = controller as Record<symbol, unknown>;
+  const disposer = typeof asyncDispose === 'function' ? asyncDispose : syncDispose;
   if (typeof disposer === 'function') await disposer.call(controller);
 }
 

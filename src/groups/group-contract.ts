@@ -1,5 +1,5 @@
-// Joins a loaded group with its source: the checks of its operations, and the contract that documents and commands
-// show.
+// Joins a loaded group with its source. The types of the source become the checks of the operations, and the contract
+// that the OpenAPI document and the commands show.
 
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
@@ -7,7 +7,10 @@ import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerSource } from '../contract/reader.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
-/** @throws ContractError a request type is not understood, or an operation is not found in the source */
+/**
+ * @param onResult reports results that differ from their type; undefined: results are not checked
+ * @throws ContractError a request type is not understood, or an operation is not found in the source
+ */
 export function withContract(
   group: Omit<Group, 'contract'>,
   source: ControllerSource,
@@ -20,34 +23,35 @@ export function withContract(
       const method =
         checkResult === undefined
           ? operation.method
-          : observed(group.name, operation, checkResult, onResult as ResultObserver);
+          : withResultCheck(group.name, operation, checkResult, onResult as ResultObserver);
       return [name, { ...operation, method, check: checks.get(name) }];
     }),
   );
   return { ...group, operations, contract };
 }
 
-/** Called with a result that is not what its type says, in development. */
+/** Reports, in development, a result that differs from its type. */
 export type ResultObserver = (facts: { group: string; operation: string; pointer: string; message: string }) => void;
 
-function observed(
+/** Wraps a method: each result is checked, and returned as it is. */
+function withResultCheck(
   group: string,
   { name, method }: Operation,
   check: ResultCheck,
   report: ResultObserver,
 ): OperationMethod {
-  const look = (result: unknown): unknown => {
+  const inspect = (result: unknown): unknown => {
     try {
       const mistake = check(result);
       if (mistake !== undefined) report({ group, operation: name, ...mistake });
     } catch {
-      // The sender of the answer reports what cannot be encoded.
+      // The check failed on a value that cannot be encoded either. The sender of the answer reports that.
     }
     return result;
   };
   return function (this: unknown, data, params) {
     const result: unknown = method.call(this, data, params);
-    return result instanceof Promise ? result.then(look) : look(result);
+    return result instanceof Promise ? result.then(inspect) : inspect(result);
   };
 }
 

@@ -1,6 +1,6 @@
-// What somebody has probably meant to answer and does not: a file whose name is nearly right, a method that is nearly
-// an operation. Silence, or the answer of `index` with 200, is all that its author sees otherwise. Told once, and again
-// when it has changed.
+// Logs files and methods that were probably meant to answer requests and do not: a file whose name is nearly right, a
+// method that is nearly an operation. Without a hint their author sees a 404, or a 200 of `index`. A hint is logged
+// once, and again when it has changed.
 import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from './look-alikes.ts';
@@ -9,23 +9,20 @@ import type { GroupLoad } from './registry.ts';
 
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
-/** For the report of a group that has loaded. */
+/** Returns the hints for the report of a loaded group. */
 export function hintsOf(
   group: Pick<Group, 'unexposed' | 'operations' | 'contract'>,
 ): Pick<GroupLoad, 'hints' | 'unchecked'> {
   const hints = methodHints(group);
-  const unchecked = uncheckedIn(group);
+  const unchecked = uncheckedOperations(group);
   return { ...(hints.length === 0 ? {} : { hints }), ...(unchecked.length === 0 ? {} : { unchecked }) };
 }
 
-/**
- * Operations whose source is not followed, so that their types could not be a check; those that say so themselves are
- * left out.
- */
-function uncheckedIn({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
+/** Returns the operations whose types check nothing, except those that say so in their settings. */
+function uncheckedOperations({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
   return Array.from(contract.operations.values()).flatMap(({ name, at, unchecked }) => {
-    const isSilent = at !== undefined || unchecked === undefined || operations.get(name)?.settings.unchecked === true;
-    return isSilent ? [] : [`${name}: ${unchecked}`];
+    const isExpected = operations.get(name)?.settings.unchecked === true;
+    return at !== undefined || unchecked === undefined || isExpected ? [] : [`${name}: ${unchecked}`];
   });
 }
 
@@ -44,7 +41,7 @@ function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   });
 }
 
-/** `find_all`, `FindAll` → `findAll` */
+/** Turns `find_all` and `FindAll` into `findAll`. */
 function operationNameOf(name: string): string | undefined {
   const camel = name.replace(/[^A-Za-z0-9]+([A-Za-z0-9]?)/g, (_, next: string) => next.toUpperCase());
   const better = camel.charAt(0).toLowerCase() + camel.slice(1);
@@ -52,28 +49,30 @@ function operationNameOf(name: string): string | undefined {
 }
 
 export interface Hints {
-  /** The groups that serve from now on. */
-  tell(loads: Iterable<GroupLoad>): void;
+  /** Logs the hints that are new. The loads are those of the groups that serve from now on. */
+  report(loads: Iterable<GroupLoad>): void;
 }
 
 export function createHints(dir: string, log: Log): Hints {
-  let told = new Set<string>();
+  let reported = new Set<string>();
   return {
-    tell(groups) {
+    report(groups) {
       const loads = [...groups];
-      const now = new Set<string>();
-      const tellOnce = (file: string, what: string, say: () => void) => {
-        now.add(`${file}\n${what}`);
-        if (!told.has(`${file}\n${what}`)) say();
+      const current = new Set<string>();
+      const reportOnce = (file: string, text: string, writeLine: () => void) => {
+        const key = `${file}\n${text}`;
+        current.add(key);
+        if (!reported.has(key)) writeLine();
       };
       for (const { file, reason, onPurpose } of lookAlikes(dir, log, loads)) {
-        if (!onPurpose) tellOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
+        if (!onPurpose) reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       }
       for (const { file, hints = [], unchecked = [] } of loads) {
-        for (const hint of hints) tellOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
-        for (const reason of unchecked) tellOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
+        for (const hint of hints) reportOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
+        for (const reason of unchecked)
+          reportOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
       }
-      told = now;
+      reported = current;
     },
   };
 }

@@ -1,5 +1,5 @@
-// Turns what a failed import threw into one line and a place: which file, which line, why. V8 gives no place for a
-// syntax error in plain JavaScript that was imported, so for that one `node --check` is asked.
+// Turns the error of a failed import into one line and a place: which file, which line, why. V8 gives no place for a
+// syntax error in imported JavaScript; there `node --check` finds it.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,23 +11,23 @@ import { explainPackageType } from './package-type.ts';
 export interface LoadError {
   readonly reason: string;
   readonly at?: string;
-  /** The column in that line, from 1, as the tool counts it that reports the mistake. */
+  /** The column in that line, from 1, in the units of the tool that reports the mistake. */
   readonly column?: number | undefined;
-  /** A file that is no part of the import and has to change, or to come. */
+  /** A file that the import does not read and that must change, or come, before the load can succeed. */
   readonly dueTo?: string;
 }
 
 export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
-  const found = await findLoadError(error, file);
-  const explained = explainPackageType(found.reason, found.at?.replace(/:\d+$/, '') ?? file);
-  return explained === undefined ? found : { ...found, ...explained };
+  const described = await describeSafely(error, file);
+  const explained = explainPackageType(described.reason, described.at?.replace(/:\d+$/, '') ?? file);
+  return explained === undefined ? described : { ...described, ...explained };
 }
 
-async function findLoadError(error: unknown, file: string): Promise<LoadError> {
+async function describeSafely(error: unknown, file: string): Promise<LoadError> {
   try {
     return await describe(error, file);
   } catch {
-    // Its name is a symbol, or one of its fields a getter that throws.
+    // The name of the error is a symbol, or one of its fields is a getter that throws.
     return { reason: 'it threw an error that cannot be described while loading' };
   }
 }
@@ -46,9 +46,9 @@ async function describe(error: unknown, file: string): Promise<LoadError> {
   const [, place, line] = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack) ?? [];
   if (place !== undefined) {
     const path = pathOf(place);
-    const column = caretIn(stack);
+    const column = caretColumn(stack);
     const isStripped = column !== undefined && stack.includes('_TYPESCRIPT_SYNTAX]');
-    return { reason, at: `${path}:${line}`, column: isStripped ? withTabs(path, Number(line), column) : column };
+    return { reason, at: `${path}:${line}`, column: isStripped ? sourceColumn(path, Number(line), column) : column };
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
@@ -65,11 +65,11 @@ interface Frame {
   readonly column: string;
 }
 
-/** The innermost frame of a stack that is the author's own code: neither Node's nor a package's nor this program's. */
+/** Returns the innermost frame of a stack in the author's own code: not in Node, in a package or in this program. */
 export function authorsFrame(stack: string): Frame | undefined {
   for (const text of stack.split('\n')) {
-    const frame = frameOf(text);
-    // Further out than this program there are only its callers.
+    const frame = parseFrame(text);
+    // Frames further out belong to the callers of this program, and not to the author's code.
     if (frame !== undefined && isOwnFile(frame.file)) return undefined;
     if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
@@ -77,11 +77,11 @@ export function authorsFrame(stack: string): Frame | undefined {
 }
 
 /**
- * `at f (file:///x.ts:1:2)`, `at async /x.ts:1:2`; undefined for places that are no file, such as
- * `node:internal/url:1:2`. Each expression takes linear time, because the message of an error may hold what a client
- * has sent.
+ * Parses a line such as `at f (file:///x.ts:1:2)` or `at async /x.ts:1:2`. Returns undefined for places that are no
+ * file, such as `node:internal/url:1:2`. Each expression takes linear time, because the message of an error may hold
+ * text that a client has sent.
  */
-function frameOf(text: string): Frame | undefined {
+function parseFrame(text: string): Frame | undefined {
   const [, place = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
   const file = place.replace(/^.*? \((?=\/|file:|[A-Za-z]:\\)/, '');
   return /^(?:\/|file:|[A-Za-z]:\\)/.test(file) && !file.includes('<anonymous>')
@@ -89,7 +89,7 @@ function frameOf(text: string): Frame | undefined {
     : undefined;
 }
 
-/** A path, of a path or of a URL: stacks have both. */
+/** Returns the path of a path or of a file URL: stacks have both. */
 function pathOf(file: string): string {
   try {
     return file.startsWith('file:') ? fileURLToPath(file) : file;
@@ -110,21 +110,23 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').slice(0, 500);
 }
 
-/** The column of the caret that Node draws under the line it quotes. */
-function caretIn(text: string): number | undefined {
+/** Returns the column of the caret that Node draws under the line it quotes. */
+function caretColumn(text: string): number | undefined {
   const caret = /\n([ \t]*)\^/.exec(text)?.[1];
   return caret === undefined ? undefined : caret.length + 1;
 }
 
-/** The column in the source of a caret under a line whose tabs became spaces, up to the next multiple of four. */
-function withTabs(path: string, line: number, caret: number): number {
+/**
+ * Returns the source column of a caret below a line in which Node has drawn each tab up to the next multiple of four.
+ */
+function sourceColumn(path: string, line: number, caret: number): number {
   const text = readSourceOrEmpty(path).split('\n')[line - 1] ?? '';
   let column = 1;
   for (let drawn = 1; drawn < caret; column++) drawn += text[column - 1] === '\t' ? 4 - ((drawn - 1) % 4) : 1;
   return column;
 }
 
-/** The place where a file names what is missing; the file alone where its text does not have the name. */
+/** Returns the place where a file names a missing import; the file alone where its text does not have the name. */
 function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'> {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -134,12 +136,14 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
     : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
 }
 
-/** The place of a syntax error; none when the file itself is sound (the mistake is in what it imports). */
+/**
+ * Returns the place of a syntax error; nothing when the file itself is sound, and the mistake is in an import of it.
+ */
 function locateSyntaxError(file: string): Promise<Omit<LoadError, 'reason'>> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
       const place = /^(?:file:\/\/)?(.*:\d+)$/m.exec(stderr);
-      resolve(place === null ? {} : { at: place[1] as string, column: caretIn(stderr) });
+      resolve(place === null ? {} : { at: place[1] as string, column: caretColumn(stderr) });
     });
   });
 }

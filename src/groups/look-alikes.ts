@@ -1,5 +1,5 @@
-// Files that a person would take for controllers and the server does not, each with the reason. What a controller is
-// called is groups/naming.ts; this file guesses what was meant, by the names in the listing alone: no file is opened.
+// Finds files that a person would take for controllers and the server does not, each with the reason. groups/naming.ts
+// has the rules of names. This file guesses by the names in the listing what was meant, and opens no file.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { groupNameOf } from '../base/page-name.ts';
@@ -10,12 +10,13 @@ export interface LookAlike {
   /** Relative to the folder. */
   readonly file: string;
   readonly reason: string;
-  /** A test, a declaration, a backup: left out on purpose, so nothing to mend. */
+  /** Whether the file is left out on purpose: a test, a declaration, a backup. */
   readonly onPurpose: boolean;
-  /** The group that was probably meant. */
+  /** The group that the file was probably meant for. */
   readonly group?: string;
 }
 
+/** Levels of subfolders that are searched. */
 const DEEPEST = 3;
 
 /**
@@ -25,21 +26,21 @@ const DEEPEST = 3;
 export function findLookAlikes(dir: string, loaded: Iterable<{ readonly file: string }> = []): LookAlike[] {
   const controllers = listControllers(dir, []);
   const served = new Set(Array.from(loaded, ({ file }) => file));
-  const found: LookAlike[] = [];
+  const lookAlikes: LookAlike[] = [];
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
     const parsed = parseFileName(entry.name);
     if (parsed !== undefined && controllers.get(parsed.group) === entry.name) continue;
     if (parsed !== undefined)
-      found.push({ file: entry.name, group: parsed.group, ...whyPassedOver(entry, controllers.get(parsed.group)) });
-    else if (entry.isDirectory()) found.push(...lookInto(dir, entry.name, 1));
-    else if (/controller/i.test(entry.name)) found.push(guess(entry.name));
+      lookAlikes.push({ file: entry.name, group: parsed.group, ...whyNotListed(entry, controllers.get(parsed.group)) });
+    else if (entry.isDirectory()) lookAlikes.push(...searchFolder(dir, entry.name, 1));
+    else if (/controller/i.test(entry.name)) lookAlikes.push(guess(entry.name));
   }
-  return found.filter(({ file }) => !served.has(file)).sort((a, b) => (a.file < b.file ? -1 : 1));
+  return lookAlikes.filter(({ file }) => !served.has(file)).sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** The name is right, and yet the listing does not have it. */
-function whyPassedOver(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
-  if (entry.isFile() && winner !== undefined) return { reason: `${winner} stands beside it and wins`, onPurpose: true };
+/** Says why the listing does not have a file whose name is right. */
+function whyNotListed(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
+  if (entry.isFile() && winner !== undefined) return { reason: `${winner} is beside it and wins`, onPurpose: true };
   return { reason: `it is ${kindOf(entry)}`, onPurpose: false };
 }
 
@@ -77,7 +78,7 @@ function withCapital(name: string): string {
   return (groupNameOf(name.slice(0, dot)) ?? '') + name.slice(dot);
 }
 
-/** `user.controller.ts`, `User-controller.ts`, `Usercontroller.ts` → `UserController.ts` */
+/** Turns `user.controller.ts`, `User-controller.ts` and `Usercontroller.ts` into `UserController.ts`. */
 function withSuffix(name: string): string {
   return name.replace(/[._-]?controllers?(?=\.)/i, 'Controller');
 }
@@ -88,7 +89,7 @@ function withExtension(name: string): string {
   return /^\.[cm]?jsx?$/.test(extension) ? `${name.slice(0, -extension.length)}.mjs` : name;
 }
 
-function lookInto(dir: string, folder: string, depth: number): LookAlike[] {
+function searchFolder(dir: string, folder: string, depth: number): LookAlike[] {
   if (folder.endsWith('node_modules') || /(?:^|\/)\./.test(folder)) return [];
   let entries: Dirent[];
   try {
@@ -98,10 +99,10 @@ function lookInto(dir: string, folder: string, depth: number): LookAlike[] {
   }
   return entries.flatMap((entry) => {
     const file = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) return depth < DEEPEST ? lookInto(dir, file, depth + 1) : [];
+    if (entry.isDirectory()) return depth < DEEPEST ? searchFolder(dir, file, depth + 1) : [];
     const group = parseFileName(entry.name)?.group;
     return group === undefined
       ? []
-      : [{ file, group, reason: 'it is in a subfolder, and those are not looked into', onPurpose: false }];
+      : [{ file, group, reason: 'it is in a subfolder, where controllers are not looked for', onPurpose: false }];
   });
 }

@@ -1,6 +1,6 @@
-// Imports a controller file into this process and remembers what came with it: every file that was read on the way and
-// every file that was looked for in vain, so that whoever watches the folder knows what to watch. A process imports a
-// file once; new code for old files needs a new process (docs/LIVE.md says why).
+// Imports a controller file into this process and records its import closure: every file that Node read for it, and
+// every file that Node looked for and did not find. The supervisor watches these. A process imports a file once; new
+// code for old files needs a new process (docs/LIVE.md says why).
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -10,33 +10,36 @@ import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { createSourceTexts, type SourceTexts } from './source-texts.ts';
 
-/** One file of an import closure, as it stood when it was read; fingerprint `absent`: looked for and not found. */
+/** One file of an import closure, as it was when Node read it. Fingerprint `absent`: Node did not find it. */
 export interface LoadedFile {
   readonly path: string;
   readonly fingerprint: string;
 }
 
 export interface ModuleLoader extends ImportedFiles {
-  /** @param path an absolute real path: an import through a link that was swapped would return the old file */
+  /**
+   * @param path an absolute real path: an import through a swapped link would return the old file
+   * @param attempt counts the imports of this path from 0: each gets a URL of its own
+   */
   load(path: string, attempt: number): Promise<Readonly<Record<string, unknown>>>;
   closure(): LoadedFile[];
 }
 
 export interface ModuleLoaderOptions {
-  /** A file has joined the closure, also long after the load: an operation may import when it is called. */
+  /** A file has joined the closure. Operations may import, too, so this happens long after the load as well. */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
 }
 
-/** How this version of Node tells what a module imports. */
-interface ImportWatch {
-  before(path: string, attempt: number): void;
-  after(): void;
+/** Records what an import reads, in the way that this version of Node allows. */
+interface ImportRecorder {
+  beforeImport(path: string, attempt: number): void;
+  afterImport(): void;
 }
 
 export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
   const files = new Map<string, string>();
   const remember = (path: string) => {
-    // The server's own code is not the folder's: rebuilding it must not roll the workers.
+    // The code of the server is no part of the folder: a rebuild of it must not start a generation.
     if (isOwnFile(path)) return;
     const print = fingerprint(path);
     if (files.get(path) === print) return;
@@ -46,9 +49,9 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
   const hasHooks = typeof module.registerHooks === 'function';
-  const imports: ImportWatch = hasHooks
-    ? watchWithHooks({ remember, texts, resolved })
-    : followImports(remember, texts);
+  const recorder: ImportRecorder = hasHooks
+    ? recordByHooks({ remember, texts, resolved })
+    : recordBySource(remember, texts);
   let typescript: Promise<void> | undefined;
   return {
     async load(path, attempt) {
@@ -56,12 +59,12 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         typescript ??= enableTypeScript(remember);
         await typescript;
       }
-      imports.before(path, attempt);
+      recorder.beforeImport(path, attempt);
       try {
-        // A URL that failed once fails for ever in its process, so every further attempt is a URL of its own.
+        // Node caches the failure of a URL for the whole process, so every further attempt gets a URL of its own.
         return await import(pathToFileURL(path).href + (attempt === 0 ? '' : `?attempt=${attempt}`));
       } finally {
-        imports.after();
+        recorder.afterImport();
       }
     },
     remember,
@@ -72,15 +75,15 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   };
 }
 
-interface WatchParts {
+interface HookParts {
   readonly remember: (path: string) => void;
   readonly texts: SourceTexts;
-  /** File and specifier, a line each, to the file that Node has found. */
+  /** The key is the importing file and the specifier, one line each. The value is the file that Node has found. */
   readonly resolved: Map<string, string>;
 }
 
-/** Node 22.15 and later tell of each module, and hand over the text that runs. */
-function watchWithHooks({ remember, texts, resolved }: WatchParts): ImportWatch {
+/** Node 22.15 and later call hooks for each module, and hand over the text that runs. */
+function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
       const { parentURL } = context;
@@ -105,22 +108,22 @@ function watchWithHooks({ remember, texts, resolved }: WatchParts): ImportWatch 
       const path = fileURLToPath(url);
       remember(path);
       checkSource(path);
-      return texts.during(path, () => nextLoad(url, context));
+      return texts.keepTextOf(path, () => nextLoad(url, context));
     },
   });
-  return { before: remember, after() {} };
+  return { beforeImport: remember, afterImport() {} };
 }
 
 /**
- * Older Node does not tell: imports are read out of the source, and what `require` has loaded stands in its cache. An
- * import that an operation makes when it is called is not seen, so it may still wait for a pipe.
+ * Older versions of Node have no such hooks. There the imports are read from the source texts, and the files that
+ * `require` has loaded from its cache. An import that an operation makes when it is called is not recorded.
  */
-function followImports(remember: (path: string) => void, texts: SourceTexts): ImportWatch {
+function recordBySource(remember: (path: string) => void, texts: SourceTexts): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
-  let ours: ReadonlySet<string> | undefined;
+  let cachedBefore: ReadonlySet<string> | undefined;
   return {
-    before(path, attempt) {
-      ours ??= new Set(Object.keys(cache));
+    beforeImport(path, attempt) {
+      cachedBefore ??= new Set(Object.keys(cache));
       const seen = new Set<string>();
       const queue = [path];
       for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
@@ -128,28 +131,28 @@ function followImports(remember: (path: string) => void, texts: SourceTexts): Im
         seen.add(file);
         remember(file);
         checkSource(file);
-        queue.push(...importedBy(file, texts.before(file, file === path && attempt > 0)));
+        queue.push(...importsOf(file, texts.readBeforeImport(file, file === path && attempt > 0)));
       }
     },
-    after() {
-      for (const path of Object.keys(cache)) if (!ours?.has(path)) remember(path);
+    afterImport() {
+      for (const path of Object.keys(cache)) if (!cachedBefore?.has(path)) remember(path);
     },
   };
 }
 
-/** White space and comments. */
+/** The source of an expression for white space and comments. */
 const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
 /**
- * `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')`, `require('x')`, where x is a path, a file URL
- * or a `#subpath`.
+ * Finds `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')` and `require('x')`, where x is a path, a
+ * file URL or a `#subpath`.
  */
 const IMPORT = new RegExp(
   `\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`,
   'g',
 );
 
-/** The files that a source names. Packages are not followed. */
-function importedBy(file: string, source: string): string[] {
+/** Returns the files that a source imports. Packages are not followed. */
+function importsOf(file: string, source: string): string[] {
   return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter(
     (path) => path !== undefined,
   );
@@ -169,16 +172,16 @@ function resolveImport(from: string, specifier: string): string | undefined {
     const path = specifier.startsWith('file:')
       ? fileURLToPath(specifier)
       : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
-    // The source may say `./x.js` and mean `./x.ts`, as `tsx` allows.
+    // `tsx` loads `./x.ts` for an import of `./x.js`.
     const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`];
     return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? path;
   } catch {
-    // No path: the import itself will say why.
+    // The specifier is no path. The import itself will fail and say why.
     return undefined;
   }
 }
 
-/** What loads `.ts` in this process: Node itself, the development dependency `tsx`, or nothing. */
+/** Returns the loader of `.ts` files in this process: Node itself, the development dependency `tsx`, or none. */
 export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   if (process.features.typescript) return 'node';
   try {
@@ -189,21 +192,22 @@ export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   }
 }
 
-/** Told of each file that `tsx` loads in this process. */
-const listeners = new Set<(path: string) => void>();
-let registered: Promise<void> | undefined;
+/** Called for each file that `tsx` loads in this process. */
+const tsxListeners = new Set<(path: string) => void>();
+let tsxRegistration: Promise<void> | undefined;
 
-/** Ahead of need: on a Node that needs `tsx`, its registration is most of what loading a folder costs. */
+/** Registers `tsx` before a file needs it: where Node needs `tsx`, that is most of the cost of loading a folder. */
 export async function prepareTypeScript(): Promise<void> {
   if (typescriptSupport() !== 'tsx') return;
-  registered ??= registerTsx();
-  await registered;
+  tsxRegistration ??= registerTsx();
+  await tsxRegistration;
 }
 
 /**
- * Node 22.18 and later strip types by themselves; on older ones `tsx` does it, loaded only when a file needs it.
+ * Node 22.18 and later strip types by themselves. On older versions `tsx` does that, and is loaded when a file needs
+ * it.
  *
- * @throws Error one line that says what to do, when this Node can load no TypeScript
+ * @throws Error one line that says what to do, when this Node cannot load TypeScript
  */
 async function enableTypeScript(remember: (path: string) => void): Promise<void> {
   if (typescriptSupport() === 'none') {
@@ -211,23 +215,22 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );
   }
-  listeners.add(remember);
+  tsxListeners.add(remember);
   await prepareTypeScript();
 }
 
 async function registerTsx(): Promise<void> {
-  // Started with it (`node --import tsx`): twice would transform what is loaded from now on twice. Its imports are then
-  // read out of the source alone.
+  // `node --import tsx` has registered it already. A second registration would transform each file twice. Imports are
+  // then recorded from the source texts alone.
   if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
-  // Outside of a package of ES modules a `.ts` file counts as CommonJS, and the one registration does not load it
-  // without the other.
+  // Outside of a package of ES modules a `.ts` file counts as CommonJS, and loading it takes both registrations.
   commonjs.register();
   register({
     onImport(url) {
       if (!url.startsWith('file:')) return;
       const path = fileURLToPath(url.replace(/\?.*$/, ''));
-      for (const tell of listeners) tell(path);
+      for (const listener of tsxListeners) listener(path);
     },
   });
 }

@@ -10,7 +10,7 @@ const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
 /** The service file in a list of groups. No URL names it: a group begins with an upper case letter. */
 export const SERVICE = 'service';
-/** Earlier wins where one group has several files. */
+/** The first of these wins where one group has several files. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
 /**
@@ -25,8 +25,8 @@ export function parseFileName(name: string): { readonly group: string; readonly 
 }
 
 /**
- * Group name → file name, of every controller in `dir`, names exactly as the folder lists them: a name out of a URL is
- * only ever compared with these, so neither `..` nor the letter case of a lenient disk can reach another file.
+ * Returns the file name of every controller in `dir`, by group. A name from a URL is only compared with these, and
+ * never joined into a path. So neither `..` nor a disk that ignores letter case can lead to another file.
  *
  * @param folders the folders in `dir` to list as well, by name
  * @throws what `readdir` throws of `dir`: ENOENT, ENOTDIR, EACCES
@@ -86,7 +86,7 @@ export function folderConflict(group: string, listing: ReadonlyMap<string, strin
   return twin && `its operations would have the ids of those in ${twin}: rename one of the two`;
 }
 
-/** A file or a link to one (mounted volumes are links); a folder, a pipe or a dangling link is no controller. */
+/** Says whether an entry is a file or a link to one: mounted volumes consist of links. */
 function isFile(dir: string, entry: Dirent): boolean {
   if (entry.isFile()) return true;
   if (!entry.isSymbolicLink()) return false;
@@ -97,5 +97,5 @@ function isFile(dir: string, entry: Dirent): boolean {
   }
 }
 
-/** In the mode of a file or folder: whoever can write to what the service runs or trusts runs code as its user. */
+/** The bit in the mode of a file that lets every user of the machine change the code of the service. */
 export const WRITABLE_BY_EVERYONE = 0o002;

@@ -1,15 +1,15 @@
-// Reads `static operations` of a controller, a row a property, and refuses what it does not know: a misspelt `access`
-// that is ignored in silence would leave an operation open. It does not know what a setting brings about.
+// Reads `static operations` of a controller by a table with a row for each property. An unknown property refuses the
+// file: a misspelt `access` that is ignored would leave an operation open. The effects of a setting are not here.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import { ACCESS_FORM, isAccess } from '../service/access.ts';
 
-/** Of an operation about which nothing is said. */
+/** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
-/** Each property: whether a value makes sense, and what it should have been. */
+/** By property: a check of the value, and the words for a sound value in the error. */
 const PROPERTIES: Readonly<
   Record<keyof OperationSettings, readonly [isSound: (value: unknown) => boolean, expected: string]>
 > = {
@@ -39,32 +39,32 @@ const PROPERTIES: Readonly<
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 
-/** What one class, or the object, says: operation → settings, `'*'` → those of all. */
+/** The settings of one class or object: by operation, and under `'*'` those of all. */
 type Declared = ReadonlyMap<string, OperationSettings>;
 
-/** Whether a value makes sense for that property. */
+/** Says whether a value is sound for a property. */
 export function isSound(property: keyof OperationSettings, value: unknown): boolean {
   return PROPERTIES[property][0](value);
 }
 
 /**
- * @param levels the property `operations` of the group's class, or of the object, and of each ancestor; undefined: it
- *   has none
- * @param names those of the group's operations
- * @param inherited whether an ancestor has such a method, exposed here or not
- * @returns what holds for an operation of that name
+ * @param levels the property `operations` of the group's class or object and of each ancestor, nearest first; undefined
+ *   where there is none
+ * @param names the names of the group's operations
+ * @param isInherited says whether the controller has a method of that name, exposed or not
+ * @returns a function that returns the settings of an operation by its name
  * @throws Error one line
  */
 export function readSettings(
   levels: readonly (PropertyDescriptor | undefined)[],
   names: ReadonlySet<string>,
-  inherited: (name: string) => boolean,
+  isInherited: (name: string) => boolean,
 ): (name: string) => OperationSettings {
   const declared = levels.flatMap((level, i) =>
-    level === undefined ? [] : [readLevel(level.value, (name) => names.has(name) || (i > 0 && inherited(name)))],
+    level === undefined ? [] : [readLevel(level.value, (name) => names.has(name) || (i > 0 && isInherited(name)))],
   );
   if (declared.length === 0) return () => NO_SETTINGS;
-  // The nearest class wins, and what is said of one operation over what is said of all.
+  // Settings of a nearer class replace those of its ancestors, and settings of one operation those of `'*'`.
   const order = declared.toReversed();
   return (name) => {
     const settings: OperationSettings = Object.assign(
@@ -101,16 +101,16 @@ function readValue(property: string, value: unknown, where: string): unknown {
   return copy;
 }
 
-/** What was checked is what holds. A schema is its library's own. */
+/** Copies and freezes a value, so that a later change has no effect. A schema stays the object of its library. */
 function copyOf(value: unknown, where: string): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, where)));
   return isPlain(value) && !('~standard' in value) ? Object.freeze(Object.fromEntries(entriesOf(value, where))) : value;
 }
 
 /**
- * The properties of a plain object, which is frozen: a change that comes later is an error, and not lost.
+ * Returns the properties of a plain object and freezes the object: a later change throws.
  *
- * @throws Error one line, for what is there and would not be read, or could be another value the next time
+ * @throws Error one line, for a property that would not be read, or that may have another value the next time
  */
 function entriesOf(object: object, where: string): [string, unknown][] {
   const entries = Reflect.ownKeys(object).flatMap((key): [string, unknown][] => {
@@ -130,8 +130,8 @@ function entriesOf(object: object, where: string): [string, unknown][] {
 }
 
 /**
- * An object literal, or a module (`import * as operations`): neither a class, a Proxy nor a prototype adds to what is
- * written.
+ * Says whether a value is an object literal or a module (`import * as operations`). No class, Proxy or prototype adds
+ * properties to these.
  */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || isProxy(value)) return false;
@@ -164,7 +164,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
-/** Some libraries make their schemas functions. */
+/** Schemas of some libraries are functions. */
 function isSchema(value: unknown): boolean {
   return typeof Object(Object(value)['~standard']).validate === 'function';
 }

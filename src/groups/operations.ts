@@ -1,5 +1,5 @@
-// The shape half of the filesystem convention: which methods of what a controller file exports are operations.
-// Names come from here, at load, and never from a request: a request can only pick one of this list.
+// Finds the operations of a controller: which methods of the exported class or object answer requests. This happens
+// once, at load. A request can only choose from the list, and never names a property.
 import { isProxy } from 'node:util/types';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -11,50 +11,49 @@ import { readSettings } from './operation-settings.ts';
 import { findProtections, isClass } from './protections.ts';
 
 /**
- * What a controller may inherit beside routes: a shared CRUD base class works, and its helpers stay unexposed
- * (decisions 3.3).
+ * The names that a controller may inherit besides routes: the helpers of a base class stay unexposed (decisions 3.3).
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
-const MARKED = 'it is marked private or protected';
+const MARKED_HIDDEN = 'it is marked private or protected';
 
 export type OperationMethod = (data: unknown, params: ControllerParams) => unknown;
 
 export interface Operation {
-  /** As written: `find`, `GET {id}`. */
+  /** The name as written: `find`, `GET {id}`. */
   readonly name: string;
-  /** Its `this`. */
+  /** The `this` of a call. */
   readonly controller: object;
   readonly method: OperationMethod;
-  /** What `static operations` says of it. */
+  /** The settings of `static operations` for this operation. */
   readonly settings: OperationSettings;
-  /** The level that has the method: 0 is the exported class or object itself, 1 its parent. */
+  /** The index in `Exported.levels` of the holder that declares the method. */
   readonly depth: number;
-  /** Of its group; undefined: it has none. */
+  /** The guards of the group; undefined: the group has none. */
   readonly guards: Guards | undefined;
-  /** Of its requests, by its types; undefined: it has none. */
+  /** Checks a request by the types of the operation; undefined: nothing is to be checked. */
   readonly check: RequestCheck | undefined;
 }
 
-/** What a controller, or an ancestor of it, has around each of its operations. */
+/** `_before` and `_after` of a controller or of an ancestor: they run around each operation. */
 export interface Guards {
   readonly before: OperationMethod | undefined;
   readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
 }
 
-/** A handler group, loaded. */
+/** A handler group that has loaded. */
 export interface Group {
   readonly name: string;
   readonly controller: object;
-  /** By name, in the order of the source, those of ancestors last. The routes' are among them. */
+  /** By name, in the order of the source, inherited ones last. Operations of routes are among them. */
   readonly operations: ReadonlyMap<string, Operation>;
-  /** In the order of choice. A group that has one is strict (operation-choice.ts). */
+  /** The routes in the order of choice. A group that has one is strict (operation-choice.ts). */
   readonly routes: readonly GroupRoute[];
   /** A verb reaches its operation at the bare group, and POST alone any other by its name. */
   readonly isStrict: boolean;
-  /** What has the look of an operation and is none: for the commands, no request ever sees it. */
+  /** Methods that look like operations and are none. Only commands and hints read this. */
   readonly unexposed: readonly Unexposed[];
-  /** What its types and comments say. */
+  /** The types and comments of the source. */
   readonly contract: GroupContract;
 }
 
@@ -65,34 +64,34 @@ export interface Unexposed {
   readonly method: unknown;
 }
 
-/** What a module exports as its group. */
+/** The class or object that a module exports as its group. */
 export interface Exported {
-  /** The class or the object. */
+  /** The class or the object itself. */
   readonly exported: object;
-  /** Under this name the file exports it: `default`, or the name of the controller. */
+  /** The name of the export: `default`, or that of the controller. */
   readonly exportName: string;
-  /** The object, or the one instance of the class. */
+  /** The object, or the only instance of the class. */
   readonly controller: object;
-  /** A class has made it. */
+  /** Whether the controller is an instance of a class. */
   readonly isInstance: boolean;
-  /** Where its methods stand: its prototypes, or the object and its prototypes; nearest first. */
+  /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
-  /** What else the module exports, by name. */
+  /** The other exports of the module, by name. */
   readonly beside: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The group that a module exports: a class (instantiated once, without arguments) or an object, as default or under the
- * controller's own name.
+ * Finds the class or object that a module exports, as default or under the name of the controller, and instantiates a
+ * class once, without arguments.
  *
- * @throws Error one line, when there is none; whatever the constructor throws
+ * @throws Error one line, when there is no such export; any error of the constructor
  */
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
-  const found = exportOf(`${name}Controller`, module);
-  if (found === undefined) {
+  const groupExport = findExport(`${name}Controller`, module);
+  if (groupExport === undefined) {
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
-  const { exported, exportName, beside } = found;
+  const { exported, exportName, beside } = groupExport;
   const controller: object = isClass(exported) ? new exported() : exported;
   if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
     throw new Error(
@@ -100,7 +99,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     );
   const isInstance = isMadeByClass(controller);
   const levels: { className: string | undefined; holder: object }[] = [];
-  // Fields live on the instance itself and are no operations, so an instance of a class begins at its prototype.
+  // Fields are no operations, and an instance holds nothing but fields. So its levels begin at its prototype.
   for (let holder: object | null = isInstance ? Object.getPrototypeOf(controller) : controller; holder !== null; ) {
     if (holder === Object.prototype) break;
     levels.push({ className: classNameOf(holder), holder });
@@ -114,7 +113,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
 }
 
 /**
- * @param isHidden whether the source marks the method of a level as private or protected
+ * @param isHidden says whether the source marks a method of a level as private or protected
  * @throws Error one line
  */
 export function createGroup(name: string, source: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
@@ -124,7 +123,7 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(
       ({ name: field }) => !methods.has(field),
     );
-    unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED } : field)));
+    unexposed.push(...fields.map((field) => (isHidden(field.name, 0) ? { ...field, reason: MARKED_HIDDEN } : field)));
   }
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
   const names = new Set(methods.keys());
@@ -140,33 +139,33 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
 
 type Module = Readonly<Record<string, unknown>>;
 
-function exportOf(
+function findExport(
   controllerName: string,
   module: Module,
 ): Pick<Exported, 'exported' | 'exportName' | 'beside'> | undefined {
   const names = ['default', controllerName];
   const byDefault = module.default;
-  // A CommonJS file, or TypeScript that tsx takes for one, arrives as a default that holds all its exports.
-  const nested = isGroup(byDefault) && !isClass(byDefault) ? (byDefault as Module) : {};
+  // The import of a CommonJS file, or of TypeScript that tsx compiles to one, has a default that holds all exports.
+  const nested = mayBeGroup(byDefault) && !isClass(byDefault) ? (byDefault as Module) : {};
   const places = [
     ...names.map((name) => ({ holder: nested, name })),
     ...names.map((name) => ({ holder: module, name })),
   ];
   for (const { holder, name } of places) {
     const exported = Object.hasOwn(holder, name) ? holder[name] : undefined;
-    if (isGroup(exported))
+    if (mayBeGroup(exported))
       return { exported, exportName: name, beside: holder === module ? module : { ...module, ...nested } };
   }
   return undefined;
 }
 
-function isGroup(value: unknown): value is object {
+function mayBeGroup(value: unknown): value is object {
   return isClass(value) || (typeof value === 'object' && value !== null && !Array.isArray(value));
 }
 
 interface SortedMembers {
   readonly methods: Map<string, OperationMethod>;
-  /** The level of each. */
+  /** The level that declares each method, by name. */
   readonly depths: ReadonlyMap<string, number>;
   readonly unexposed: Unexposed[];
 }
@@ -178,9 +177,10 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 }
 
 /**
- * @param fields of the instance. One that replaces a method is what a call of it runs: that method behind a guard, or
- *   undefined
- *   where a class takes back what it inherits
+ * Sorts the methods of a controller into operations and others.
+ *
+ * @param fields the fields of the instance. A field that has the name of a method is what a call runs: a function
+ *   around the method, or undefined, with which a class takes back an inherited operation
  */
 function sortMembers(
   levels: Exported['levels'],
@@ -192,10 +192,10 @@ function sortMembers(
   const unexposed: Unexposed[] = [];
   const shadowed = new Set<string>();
   for (const [depth, { holder }] of levels.entries()) {
-    for (const [name, ofClass] of propertiesOf(holder)) {
+    for (const [name, declared] of propertiesOf(holder)) {
       if (shadowed.has(name)) continue;
       shadowed.add(name);
-      const property = fields.get(name) ?? ofClass;
+      const property = fields.get(name) ?? declared;
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
       const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth, isHidden);
@@ -210,12 +210,12 @@ function sortMembers(
 }
 
 function whyUnexposed(name: string, depth: number, isHidden: IsHidden): string | undefined {
-  if (isHidden(name, depth)) return MARKED;
+  if (isHidden(name, depth)) return MARKED_HIDDEN;
   if (name.startsWith('_')) return 'its name begins with _';
   if (parseRouteName(name) !== undefined) return undefined;
   if (!OPERATION_NAME.test(name)) return 'its name is not a small letter and then letters and digits';
   if (depth > 0 && !INHERITABLE.has(name))
-    return `it is inherited, and of an ancestor only ${[...INHERITABLE].join(', ')} are taken`;
+    return `it is inherited, and only ${[...INHERITABLE].join(', ')} and routes can be`;
   return undefined;
 }
 
@@ -225,14 +225,14 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
-/** Its prototype is that of a class, and not another object. */
+/** Says whether the prototype of a controller belongs to a class, and is no plain object. */
 function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
 }
 
-/** Undefined for an object that no class has made. */
+/** Returns the name of the class that a level belongs to; undefined for an object that no class has made. */
 function classNameOf(level: object): string | undefined {
-  const maker: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
-  return typeof maker === 'function' ? maker.name : undefined;
+  const declaringClass: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
+  return typeof declaringClass === 'function' ? declaringClass.name : undefined;
 }

@@ -1,48 +1,50 @@
-// What Node takes a `.ts` or `.js` file for: the nearest package.json above it says so. `npm init` writes "commonjs"
-// there, and then a controller as everybody writes it, with `import` and `export`, is a syntax error that names
-// neither.
+// The nearest package.json above a `.ts` or `.js` file says whether Node loads it as CommonJS or as an ES module.
+// `npm init` writes "commonjs". A controller with `import` and `export` is then a syntax error that does not name the
+// cause; this file does.
 import { dirname, join } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 
 export interface PackageType {
-  /** Of the package.json. */
+  /** The path of the package.json. */
   readonly path: string;
-  /** Undefined: it does not say. */
+  /** Undefined: the package.json has no "type". */
   readonly type: string | undefined;
 }
 
-/** Undefined when there is no package.json above. */
+/** Reads the nearest package.json above a file. Returns undefined where there is none. */
 export function readPackageType(file: string): PackageType | undefined {
-  const found = nearestManifest(dirname(file));
-  return found && { path: found.path, type: typeof found.fields.type === 'string' ? found.fields.type : undefined };
+  const manifest = nearestManifest(dirname(file));
+  if (manifest === undefined) return undefined;
+  const { type } = manifest.fields;
+  return { path: manifest.path, type: typeof type === 'string' ? type : undefined };
 }
 
 const TAKEN_FOR_COMMONJS =
   /Unexpected token 'export'|Cannot use (?:import statement|'import\.meta') outside a module|top level bodies of modules|"cjs" output format/;
 
 /**
- * What is wrong and what to do, in one line, and the package.json that is to change, when that is why a module does not
- * load.
+ * Explains in one line a module that does not load because of its package.json, with the cure and the path of the
+ * package.json. Returns undefined for any other reason.
  */
 export function explainPackageType(reason: string, file: string): { reason: string; dueTo: string } | undefined {
   if (!TAKEN_FOR_COMMONJS.test(reason)) return undefined;
-  const found = readPackageType(file);
-  if (found?.type === 'module') return undefined;
+  const packageType = readPackageType(file);
+  if (packageType?.type === 'module') return undefined;
+  const why = whyCommonJs(packageType);
   return {
-    reason: `Node takes it for CommonJS, because ${whyCommonJs(found)}, and it has import or export: ${whatToDo(found)}`,
-    dueTo: found?.path ?? join(dirname(file), 'package.json'),
+    reason: `Node takes it for CommonJS, because ${why}, and it has import or export: ${whatToDo(packageType)}`,
+    dueTo: packageType?.path ?? join(dirname(file), 'package.json'),
   };
 }
 
-export function whyCommonJs(found: PackageType | undefined): string {
-  if (found === undefined) return 'there is no package.json above it';
-  return found.type === undefined
-    ? `${found.path} has no "type"`
-    : `${found.path} says "type": ${JSON.stringify(found.type)}`;
+export function whyCommonJs(packageType: PackageType | undefined): string {
+  if (packageType === undefined) return 'there is no package.json above it';
+  const { path, type } = packageType;
+  return type === undefined ? `${path} has no "type"` : `${path} says "type": ${JSON.stringify(type)}`;
 }
 
-export function whatToDo(found: PackageType | undefined): string {
-  return found === undefined
+export function whatToDo(packageType: PackageType | undefined): string {
+  return packageType === undefined
     ? 'make one with "type": "module"'
     : 'write "type": "module" there (npm pkg set type=module)';
 }

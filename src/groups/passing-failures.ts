@@ -1,19 +1,23 @@
-// Failures of a load that may pass: a file that is still being written, an import that takes too long, a process out of
-// descriptors.
+// Failures of a load that say nothing final about the file: it is still being written, its import takes too long, or
+// the process has run out of descriptors.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
 import { SourceChanged } from './source-texts.ts';
 
-/** A file that fails is given this long to stop changing: it may be half copied. */
-const UNSETTLED_MS = 200;
+/** Milliseconds after which a file that is being copied has changed again. */
+const WRITE_PAUSE = 200;
 
-/** Whether a file that did not load is still being written. */
-export async function isUnsettled(path: string, before: string): Promise<boolean> {
-  await sleep(UNSETTLED_MS);
+/**
+ * Says whether a file that did not load is still being written: it has changed since its load began.
+ *
+ * @param before the fingerprint of the file from before its load
+ */
+export async function isBeingWritten(path: string, before: string): Promise<boolean> {
+  await sleep(WRITE_PAUSE);
   return fingerprint(path) !== before;
 }
 
-/** Nothing is remembered against the file. */
+/** Says whether a load failed for a reason that is not in the file. The next request then tries the file again. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof SourceChanged) return true;
   const code = (error as { code?: unknown } | null)?.code;
@@ -22,6 +26,6 @@ export function isTransient(error: unknown): boolean {
 
 export class HungLoad extends Error {
   constructor(limit: number) {
-    super(`it did not finish loading within ${limit} ms: does a top-level await never settle?`);
+    super(`it did not finish loading within ${limit} ms: does a top-level await never end?`);
   }
 }

@@ -1,23 +1,23 @@
-// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`. Any
-// other form of the three, and a name that is nearly one of theirs, refuses the file: nothing that was meant to protect
-// is dropped in silence. Which settings there are is operation-settings.ts.
+// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`.
+// Another form of these three, and a name that is nearly one of theirs, refuses the file: otherwise a protection would
+// be dropped in silence. operation-settings.ts has the settings themselves.
 import { editDistance, lettersOf } from '../base/near.ts';
 import { isSound } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
 export interface Protections {
-  /** The property `operations` of the class and of each ancestor, nearest first; or of the object. */
+  /** The property `operations` of the class and of each ancestor, nearest first; of an object, its own. */
   readonly declared: readonly (PropertyDescriptor | undefined)[];
   readonly guards: Guards | undefined;
 }
 
-/** One property of a controller, or an export beside it. */
+/** One property of a controller, or one of the other exports of its module. */
 interface Member {
-  /** `prototype`: an ancestor of the instance or of the object. */
+  /** `prototype`: the holder is a prototype of the instance or of the object. */
   readonly place: 'static' | 'field' | 'prototype' | 'object' | 'export';
   readonly holder: object;
   readonly key: string | symbol;
-  /** The key; the description of a symbol. */
+  /** The key, or the description of a symbol. */
   readonly name: string;
   readonly isAccessor: boolean;
   /** Undefined for an accessor. */
@@ -26,8 +26,7 @@ interface Member {
 
 /**
  * @param operations the names of the group's operations
- * @throws Error one line: what is written in another form, and the cure; whatever a static accessor of such a name
- *   throws
+ * @throws Error one line that names the wrong form and its cure; any error of a static accessor of such a name
  */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
@@ -36,27 +35,27 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     Object.getOwnPropertyDescriptor(holder, 'operations'),
   );
   const inside = membersOf(exported, classes);
-  // An export that is a member, too, is judged as that.
+  // An export whose value is also a member of the controller is checked as a member.
   const beside = membersIn('export', exported.beside).filter(
     ({ name, value }) => !inside.some((member) => member.name === name && member.value === value),
   );
-  const settings = (text: string) => `write ${isInstance ? 'static operations =' : 'operations:'} { ${text} }`;
+  const settingsCure = (text: string) => `write ${isInstance ? 'static operations =' : 'operations:'} { ${text} }`;
   for (const member of [...inside, ...beside]) {
     const { place, key, name } = member;
     const isOperation =
       operations.has(name) && declared.some((property) => Object.hasOwn(Object(property?.value), name));
     const problem =
       name === 'operations' && !(isOperation && place === 'prototype')
-        ? problemOfSettings(member, isInstance, settings('…'))
-        : ((isOperation ? undefined : problemOfGuard(member)) ?? problemOfOther(member, operations, settings));
+        ? problemOfSettings(member, isInstance, settingsCure('…'))
+        : ((isOperation ? undefined : problemOfGuard(member)) ?? problemOfOther(member, operations, settingsCure));
     if (problem !== undefined) throw new Error(`${place === 'static' ? 'static ' : ''}${String(key)} ${problem}`);
   }
-  for (const level of classes) checkPrivateNames(Function.prototype.toString.call(level), settings('…'));
+  for (const level of classes) checkPrivateNames(Function.prototype.toString.call(level), settingsCure('…'));
   const [before, after] = ['_before', '_after'].map((guard) => {
-    const all = inside.filter(({ name }) => name === guard);
-    if (isInstance && all[0]?.place === 'field' && all.length > 1)
+    const members = inside.filter(({ name }) => name === guard);
+    if (isInstance && members[0]?.place === 'field' && members.length > 1)
       throw new Error(`${guard} is a field and a method: keep one of them`);
-    return all[0]?.value;
+    return members[0]?.value;
   }) as [Guards['before'], Guards['after']];
   return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
 }
@@ -85,17 +84,17 @@ function problemOfGuard({ place, key, name, isAccessor, value }: Member): string
       ? `is no guard: rename it to ${guard}; where it is an operation, name it in static operations`
       : undefined;
   }
-  if (place === 'export') return `is exported beside the group: ${asMethod(guard)}`;
-  if (place === 'static') return `is no guard: ${asMethod(guard)}`;
-  if (isAccessor) return `is an accessor: ${asMethod(guard)}`;
+  if (place === 'export') return `is exported beside the group: ${methodCure(guard)}`;
+  if (place === 'static') return `is no guard: ${methodCure(guard)}`;
+  if (isAccessor) return `is an accessor: ${methodCure(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
-  // A call returns an iterator and runs nothing of the body.
+  // A call of a generator returns an iterator and does not run the body.
   return Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
-    ? `is a generator: ${asMethod(guard)}`
+    ? `is a generator: ${methodCure(guard)}`
     : undefined;
 }
 
-function asMethod(guard: '_before' | '_after'): string {
+function methodCure(guard: '_before' | '_after'): string {
   return `write it as a method, ${guard}(${guard === '_before' ? 'data' : 'result'}, params) { … }`;
 }
 
@@ -103,51 +102,51 @@ function asMethod(guard: '_before' | '_after'): string {
 function problemOfOther(
   { place, holder, key, name, isAccessor, value }: Member,
   operations: ReadonlySet<string>,
-  settings: (text: string) => string,
+  settingsCure: (text: string) => string,
 ): string | undefined {
   const isSetting = name === 'access' || name === 'limit';
   if (!isSetting && editDistance(lettersOf(name), 'operations') > 2) return undefined;
-  // Only a static accessor can be read without an effect.
+  // A static accessor needs no instance, so it is read. A call of any other could have effects.
   const content: unknown = isAccessor && place === 'static' ? Reflect.get(holder, key) : value;
   if (isSetting)
-    return isSound(name, content) ? `says nothing: ${settings(`'*': { ${name}: … }`)}, or rename it` : undefined;
+    return isSound(name, content) ? `says nothing: ${settingsCure(`'*': { ${name}: … }`)}, or rename it` : undefined;
   const looksLikeSettings = Object.keys(Object(content)).some((one) => one === '*' || operations.has(one));
   return looksLikeSettings ? 'says nothing: rename it to operations' : undefined;
 }
 
-/** Names that people write for the guards, without case, `_`, `-` and `$`. */
+/** The names that people give to guards, in lower case and without `_`, `-` and `$`. */
 const GUARD_NAME = /^(before|after)(?:each|all|every|request|operation|action|handler|hook)?$/;
 
-/** Finds the guard that a name means or misspells: `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
+/** Returns the guard that a name means or misspells: `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
 function guardMeantBy(name: string): '_before' | '_after' | undefined {
   const letters = lettersOf(name);
   const [, exact] = GUARD_NAME.exec(letters) ?? [];
   if (exact !== undefined) return exact === 'before' ? '_before' : '_after';
   if (!name.startsWith('_')) return undefined;
   if (editDistance(letters, 'before') <= 2) return '_before';
-  // Two letters from "after" are "later", "enter" and "outer", and one is "alter": names of ordinary helpers.
+  // "later", "enter" and "outer" differ from "after" in two letters, "alter" in one: names of ordinary helpers.
   return editDistance(letters, 'after') <= 1 && letters !== 'alter' ? '_after' : undefined;
 }
 
-/** A `#before` that nothing calls was meant for a guard. Only the text of the class shows it. */
+/** Refuses a `#before` that nothing calls: it was meant as a guard. Only the text of the class shows private names. */
 function checkPrivateNames(text: string, cure: string): void {
   for (const [, name = ''] of text.matchAll(
     /(?:[\n;{}]|\b(?:static|async)\s)\s*#(operations|_?(?:before|after))\s*[=(]/g,
   )) {
     if (text.match(new RegExp(`#${name}\\b`, 'g'))?.length !== 1) continue;
     const guard = guardMeantBy(name);
-    throw new Error(`#${name} is used nowhere: ${guard === undefined ? cure : asMethod(guard)}`);
+    throw new Error(`#${name} is used nowhere: ${guard === undefined ? cure : methodCure(guard)}`);
   }
 }
 
-/** The class of an instance and its ancestors; of an object those that made what it inherits. Nearest first. */
+/** Returns the class of an instance and its ancestors, nearest first; for an object, the classes of its prototypes. */
 function classesOf({ levels, isInstance }: Exported): object[] {
   const classes = new Set<object>();
   for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
-    const maker: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
-    // By prototypes alone, or by classes alone, an ancestor can be linked, too.
+    const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
+    // `Object.setPrototypeOf` can link an ancestor by the prototypes alone, or by the classes alone.
     for (
-      let level = maker;
+      let level = declaringClass;
       typeof level === 'function' && level !== Function.prototype;
       level = Object.getPrototypeOf(level)
     )

@@ -1,6 +1,6 @@
-// Handler groups of one process: page → group. A hit is a Map look-up; a miss looks at the folder (one `stat` when it
-// has not changed) and imports a file it has not seen before. Files it has loaded it never looks at again: new code for
-// an old file is a new generation of workers, and that is the supervisor's business.
+// The handler groups of one process, by page. A hit is a Map look-up. A miss looks at the folder (one `stat` when the
+// folder has not changed) and imports a new file "in place", in the process that serves. A loaded file is never read
+// again: new code for it needs new workers, a new "generation", which the supervisor starts.
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
@@ -16,37 +16,37 @@ import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
 import { folderConflict, listControllers, listFolders, parseFileName, SERVICE } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
-import { HungLoad, isTransient, isUnsettled } from './passing-failures.ts';
+import { HungLoad, isBeingWritten, isTransient } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { refuseUserWithoutService, underService } from './service-rules.ts';
 import { SourceChanged } from './source-texts.ts';
 
-/** How one controller file fared. */
+/** The outcome of loading one controller file. */
 export interface GroupLoad {
   readonly group: string;
-  /** The file's name in the folder. */
+  /** The name of the file, relative to the folder. */
   readonly file: string;
   readonly ok: boolean;
-  /** One line: why not. */
+  /** The reason why the file did not load, in one line. */
   readonly error?: string;
-  /** `file:line` of the mistake, where it is known. */
+  /** The place of the mistake, `file:line`, where it is known. */
   readonly at?: string;
-  /** Column of that line, from 1. */
+  /** The column in that line, from 1. */
   readonly column?: number | undefined;
-  /** What it answers, where somebody wants to be told. */
+  /** The names of the operations, where `GroupsOptions.reportsOperations` is set. */
   readonly operationNames?: readonly string[];
-  /** Methods that look like operations and are none, each with what to do: `find_all: rename it to findAll`. */
+  /** Methods that look like operations and are none, each with its cure: `find_all: rename it to findAll`. */
   readonly hints?: readonly string[];
-  /** Operations whose types are not read since their source is not followed: `created: its source is not followed`. */
+  /** Operations whose types check nothing, each with the reason: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
-  /** It did not finish within its time. */
+  /** Whether the load did not end within its time. */
   readonly hung?: boolean;
 }
 
 export interface LoadAllOptions {
-  /** File names; default: what the folder lists now. One that is gone by then is passed over. */
+  /** The names of the files to load; default: those in the folder now. A file that has gone is skipped. */
   readonly files?: readonly string[];
-  /** File name → reason, of files that must not be touched: they hung or ended an earlier process. */
+  /** By file name, why a file must not be imported: an earlier import of it hung or ended its process. */
   readonly skip: ReadonlyMap<string, string>;
   readonly onLoading: (file: string) => void;
 }
@@ -65,7 +65,7 @@ export interface Location {
 
 export interface Groups {
   /**
-   * The group that serves `page`, undefined when there is none; a promise only for a file not seen before.
+   * Returns the group that serves `page`, undefined when there is none; a promise only for a file that is new.
    * @throws HttpError GROUP_NOT_LOADABLE
    */
   find(page: string): Group | undefined | Promise<Group | undefined>;
@@ -74,52 +74,53 @@ export interface Groups {
    * become `v2/order` and `7`. Returns undefined for any other path, and where a group has the name of the folder.
    */
   locate(page: string, slugs: readonly string[]): Location | undefined;
-  /** Loads every group, one after the other, so that a file that ends the process is known by name. */
+  /** Loads every group, one after the other, so that the name of a file that ends the process is known. */
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
-  /** This file must not be touched until it changes: it ended another process. */
+  /** Keeps a file from being imported until it changes: its import has ended another process. */
   skip(file: string, reason: string): void;
-  /** Every group of the folder that loads, by name; one that has come since is imported first. */
+  /** Returns every group of the folder that loads, in the order of names. New files are imported first. */
   all(): Promise<readonly Group[]>;
-  /** Lets the controllers close what they hold; the process ends next. Never rejects. */
+  /** Disposes of the controllers before the process ends. The promise never rejects. */
   dispose(): Promise<void>;
-  /** Names of the groups that serve at the moment. */
+  /** Returns the names of the groups that serve at the moment. */
   names(): string[];
-  /** Every file imported so far and every file looked for in vain. */
+  /** Returns every file that imports have read so far, or have looked for and not found. */
   closure(): LoadedFile[];
 }
 
 export interface GroupsOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Milliseconds one file may take to load: a top-level `await` may never settle. */
+  /** Milliseconds that one file may take to load: a top-level `await` may wait for ever. */
   readonly loadTimeout?: number;
   /** A group is about to be imported in place. */
   readonly onImporting?: ((file: string) => void) | undefined;
-  /** A file has joined the closure, also long after the load. */
+  /** A file has joined the closure. Operations may import, too, so this happens long after the load as well. */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
-  /** A group was imported in place, on its first request, which is held until this has settled. */
+  /** A group was imported in place, for its first request. The request waits for the returned promise. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
   /** Called once by `loadAll`, before it loads the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
-  /** Told of results that are not what their types say; without it no result is looked at. */
+  /** Reports results that differ from their types; without it results are not checked. */
   readonly onResult?: ResultObserver | undefined;
-  /** What is told of a group that has loaded has its operations. */
-  readonly tellOperations?: boolean;
+  /** Whether `GroupLoad.operationNames` is set. */
+  readonly reportsOperations?: boolean;
   /** Whether folders in the controllers folder hold groups, too. */
   readonly folders?: boolean;
 }
 
 interface Broken {
   readonly reason: string;
-  /** Of the file when it failed; a different one is a new chance. */
+  /** The fingerprint of the file when it failed. A file with another one is tried again. */
   readonly fingerprint: string;
 }
 
-/** File systems keep time in steps; a listing taken this soon after a change may miss the next one. */
-const RACY_MS = 100;
-const ATTEMPTS = 10;
-/** A controller whose source has changed under its import is loaded again this often at once. */
-const RELOADS = 3;
+/** Milliseconds. File systems keep time in steps, so a second change this soon may leave the times as they were. */
+const COARSE_TIME = 100;
+/** Imports of a file that is still being written, at most, before its request is refused. */
+const MOST_ATTEMPTS = 10;
+/** Loads of a file whose source changes during its import, at most. */
+const MOST_RELOADS = 3;
 
 export function createGroups({
   dir,
@@ -130,29 +131,32 @@ export function createGroups({
   onImported,
   onService,
   onResult,
-  tellOperations = false,
+  reportsOperations = false,
   folders: hasFolders = false,
 }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
   let reader: Promise<Reader> | undefined;
-  /** The parser is loaded with the first controller. */
+  /** Loads the parser of types with the first controller. */
   const loadReader = () =>
     (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(loader)));
-  /** By page, so with the first letter in either case. */
+  /** By page. Each group has two entries: the first letter may be in either case. */
   const pages = new Map<string, Group>();
+  /** By file name, files whose last load failed. */
   const broken = new Map<string, Broken>();
   let state: ServiceState = { kind: 'none' };
-  /** Real path → how often it was imported. */
+  /** By real path, how often a file was imported. */
   const attempts = new Map<string, number>();
+  /** By group, imports that are under way: requests that come meanwhile share one. */
   const pending = new Map<string, Promise<Group | undefined>>();
+  /** By group, the names of the files in the folder, as of the last look. */
   let listing: ReadonlyMap<string, string> = new Map();
   let folders: readonly string[] = [];
   /** The states of the controllers folder and of the folders in it. */
   let states: readonly (Stats | undefined)[] = [];
   let changedAt = 0;
   /**
-   * Looked at in this turn of the event loop: every request that is served in it had arrived when it began, so what its
-   * client had done before was done by then. A flood of unknown names costs one look at the folder a turn.
+   * Whether the folder was looked at in this turn of the event loop. All requests of a turn had arrived when it began,
+   * so files that their clients had made before are in that look. A flood of unknown names costs one look a turn.
    */
   let isFresh = false;
 
@@ -165,14 +169,13 @@ export function createGroups({
     const before = states;
     states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
     if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
-    else if (performance.now() - changedAt > RACY_MS) return;
+    else if (performance.now() - changedAt > COARSE_TIME) return;
     try {
       // The state of a folder that has just come is read the next time, and is then a change.
       folders = hasFolders ? listFolders(dir) : [];
       listing = listControllers(dir, folders);
     } catch (error) {
-      // The folder is away or unreadable: what is loaded goes on serving, and a new name is a group that does not
-      // exist.
+      // The folder is away or unreadable. Loaded groups still serve, and any other name is no group.
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
@@ -198,12 +201,12 @@ export function createGroups({
     refresh();
     const file = listing.get(group);
     if (file === undefined) return undefined;
-    const failed = broken.get(file);
-    if (failed !== undefined && failed.fingerprint === fingerprint(join(dir, file)))
-      throw notLoadable(file, failed.reason);
-    const running = pending.get(group) ?? importInPlace(group, file).finally(() => pending.delete(group));
-    pending.set(group, running);
-    return running;
+    const failure = broken.get(file);
+    if (failure !== undefined && failure.fingerprint === fingerprint(join(dir, file)))
+      throw notLoadable(file, failure.reason);
+    const importing = pending.get(group) ?? importInPlace(group, file).finally(() => pending.delete(group));
+    pending.set(group, importing);
+    return importing;
   }
 
   async function importInPlace(group: string, file: string): Promise<Group | undefined> {
@@ -212,7 +215,7 @@ export function createGroups({
       if (before === 'absent') return undefined;
       onImporting?.(file);
       const { load, loaded } = await loadOne(group, file);
-      if (load.ok || attempt === ATTEMPTS || !(await isUnsettled(join(dir, file), before))) {
+      if (load.ok || attempt === MOST_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
         await onImported?.(load);
         if (loaded !== undefined) {
           if (hasFolders && isFolder(pageOf(group)))
@@ -231,8 +234,8 @@ export function createGroups({
   async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
     const { load, loaded } = await attempted(group, file, (real) => importGroup(group, real));
     if (loaded === undefined) return { load };
-    const told = tellOperations ? { operationNames: [...loaded.operations.keys()] } : {};
-    return { load: { ...load, ...told, ...hintsOf(loaded) }, loaded };
+    const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
+    return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
   }
 
   async function attempted<T>(
@@ -251,7 +254,7 @@ export function createGroups({
     } catch (error) {
       const { reason, dueTo, ...place } = await describeLoadError(error, real);
       if (dueTo !== undefined) loader.remember(dueTo);
-      // Out of descriptors or memory says nothing about the file, so nothing is remembered against it.
+      // A lack of descriptors or memory says nothing about the file, so the next request tries the file again.
       if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
       const hung = error instanceof HungLoad;
       return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
@@ -286,12 +289,12 @@ export function createGroups({
       try {
         return read(module, reader);
       } catch (error) {
-        if (!(error instanceof SourceChanged) || tries === RELOADS) throw error;
+        if (!(error instanceof SourceChanged) || tries === MOST_RELOADS) throw error;
       }
     }
   }
 
-  /** From here on it answers. */
+  /** Makes a group answer requests. */
   function publish(group: Group): Group {
     pages.set(group.name, group);
     pages.set(pageOf(group.name), group);
@@ -349,8 +352,10 @@ export function createGroups({
   async function all(): Promise<readonly Group[]> {
     refresh();
     const names = [...listing.keys()].filter((name) => name !== SERVICE).sort();
-    const found = await Promise.allSettled(names.map(async (name) => find(name)));
-    return found.flatMap((one) => (one.status === 'fulfilled' && one.value !== undefined ? [one.value] : []));
+    const results = await Promise.allSettled(names.map(async (name) => find(name)));
+    return results.flatMap((result) =>
+      result.status === 'fulfilled' && result.value !== undefined ? [result.value] : [],
+    );
   }
 
   return {
@@ -376,7 +381,7 @@ function statFolder(dir: string): Stats | undefined {
   }
 }
 
-/** Not when it cannot be looked at: that is a file that does not load. */
+/** Says whether a file has gone. A file that cannot be looked at has not: it is loaded, and fails. */
 function isGone(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) === undefined;
@@ -385,7 +390,7 @@ function isGone(path: string): boolean {
   }
 }
 
-/** Number by number: the text of a fingerprint would cost a flood of 404s more than the stat itself. */
+/** Compares numbers: a fingerprint as text would cost a flood of 404s more than the `stat` itself. */
 function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
   if (a === undefined || b === undefined) return false;
   return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;

@@ -1,25 +1,25 @@
-// The texts that a process runs: what was imported and what is read of it must be one and the same. Where Node hands
-// over what it loads, that text is kept. Elsewhere a text counts when the file had it before the import and has it when
-// it is read.
+// The source texts of the modules that this process runs. Types are read from a text, and the checks made of them must
+// fit the code that runs, so both must be the same text. Where Node hands over the text that it loads, this file keeps
+// that. Elsewhere a text counts only if the file had it before the import and still has it.
 import { readSource } from '../base/source-file.ts';
 import { SOURCE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 
 export interface SourceTexts {
-  /** Runs the step of Node's loader that reads a file, and keeps the text that it has read. */
-  during<T extends { format?: string | null | undefined; source?: unknown }>(path: string, load: () => T): T;
+  /** Runs the step of Node's loader that reads a file, and keeps the text that the step has read. */
+  keepTextOf<T extends { format?: string | null | undefined; source?: unknown }>(path: string, load: () => T): T;
   /**
-   * The text of a file that is about to be imported; empty: it cannot be read.
+   * Returns the text of a file that is about to be imported; an empty text where it cannot be read.
    *
-   * @param isFresh its URL is a new one: Node does not take the module from its cache
+   * @param isFresh the URL of the file is new, so Node does not take the module from its cache
    */
-  before(path: string, isFresh: boolean): string;
+  readBeforeImport(path: string, isFresh: boolean): string;
   /** @throws SourceChanged, and what reading the file throws */
   textOf(path: string): string;
   imported(): Iterable<string>;
 }
 
-/** A file is another one by now than it was when it was imported. */
+/** A file has changed since it was imported. The registry then loads it again. */
 export class SourceChanged extends Error {
   constructor(path: string) {
     super(`${path} has changed while it was loaded`);
@@ -27,23 +27,23 @@ export class SourceChanged extends Error {
 }
 
 export function createSourceTexts(): SourceTexts {
-  /** Texts that run, as Node has handed them over. */
+  /** By path, the texts that Node has handed over: these run. */
   const running = new Map<string, string>();
-  /** Texts as they were before an import that Node tells nothing of. */
+  /** By path, the texts from before an import whose text Node does not hand over. */
   const expected = new Map<string, string>();
 
-  const during: SourceTexts['during'] = (path, load) => {
+  const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
     if (!isSource(path)) return load();
     const text = readSource(path);
     const loaded = load();
     const { format, source } = loaded;
     const isHandedOver = format?.endsWith('-typescript') === true && source !== null && source !== undefined;
-    // JavaScript may be the work of a tool, and CommonJS reads its files by itself: the file must not change meanwhile.
-    running.set(path, isHandedOver ? textOfSource(source) : unchanged(path, text));
+    // A tool may have transformed JavaScript, and CommonJS reads its files by itself: there the file must not change.
+    running.set(path, isHandedOver ? textOfSource(source) : refuseChange(path, text));
     return loaded;
   };
 
-  function before(path: string, isFresh: boolean): string {
+  function readBeforeImport(path: string, isFresh: boolean): string {
     try {
       const text = readSource(path);
       if (isSource(path) && (isFresh || !expected.has(path))) expected.set(path, text);
@@ -57,17 +57,18 @@ export function createSourceTexts(): SourceTexts {
     const text = running.get(path);
     if (text !== undefined) return text;
     const imported = expected.get(path);
-    return imported === undefined ? readSource(path) : unchanged(path, imported);
+    return imported === undefined ? readSource(path) : refuseChange(path, imported);
   }
 
-  return { during, before, textOf, imported: () => [...running.keys(), ...expected.keys()] };
+  return { keepTextOf, readBeforeImport, textOf, imported: () => [...running.keys(), ...expected.keys()] };
 }
 
 function isSource(path: string): boolean {
   return SOURCE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
 }
 
-function unchanged(path: string, text: string): string {
+/** @throws SourceChanged */
+function refuseChange(path: string, text: string): string {
   if (readSource(path) !== text) throw new SourceChanged(path);
   return text;
 }

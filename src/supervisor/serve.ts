@@ -109,7 +109,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         onGroups(loads) {
           const groups = [...loads];
           announcer?.groups(groups);
-          hints.tell(groups);
+          hints.report(groups);
         },
       },
       createPool: (events) => createPool({ early, drainTimeout, events }),

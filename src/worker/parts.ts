@@ -65,7 +65,7 @@ export async function createWorkerParts({
     log,
     onImporting,
     onFile,
-    tellOperations: settings.development,
+    reportsOperations: settings.development,
     ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),
     onService: (state) => app.useService(state),

@@ -38,7 +38,7 @@ test('what nearly answers is told with what to rename, once a change', async (t)
   const hints = createHints(dir, log);
   const told = (loads: readonly GroupLoad[]) => {
     lines.length = 0;
-    hints.tell(loads);
+    hints.report(loads);
     return lines.map(({ level, event, file, reason, hint }) => [level, event, file, reason ?? hint].join(' | '));
   };
   const loads = await load();

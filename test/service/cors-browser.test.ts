@@ -1,0 +1,222 @@
+// Cross-origin rules of a service file, as Chromium keeps them: a front end on another origin with a session in a
+// cookie, and pages of origins that are not listed, which try to read, to write and to post forms with that cookie.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { launchChromium, noChromium } from '../support/chromium.ts';
+import { GATEFOLD, type Service, startService } from '../support/service.ts';
+
+const serviceFile = (origins: readonly string[]) => `
+import { defineService } from '${GATEFOLD}';
+interface User { id: string }
+export default defineService<User>({
+  strict: true,
+  access: 'user',
+  cors: { origins: ${JSON.stringify(origins)}, credentials: true },
+  authenticate: ({ cookies }) => cookies.session === undefined ? undefined : { id: cookies.session },
+});
+`;
+
+const SESSION_CONTROLLER = `
+import type { ControllerParams, Operations } from 'gatefold';
+import { Reply } from '${GATEFOLD}';
+interface User { id: string }
+const notes: string[] = [];
+export default class SessionController {
+  static operations: Operations<SessionController> = { POST: { access: 'anyone' } };
+  POST({ name }: { name: string }) {
+    return new Reply(201, { name }, { 'Set-Cookie': \`session=\${name}; Path=/; HttpOnly; Secure; SameSite=None\` });
+  }
+  GET(_: undefined, { user }: ControllerParams<{ user: User }>) { return { name: user.id, notes }; }
+  'POST note'(data: { text: string }, { user }: ControllerParams<{ user: User }>) {
+    notes.push(\`\${user.id}: \${data.text}\`);
+    return { notes };
+  }
+}
+`;
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  /** Whether the page can read the id of the request. */
+  readonly hasId: boolean;
+}
+
+describe('a front end of another origin with a cookie', { skip: noChromium }, () => {
+  let browser: Browser;
+  let context: BrowserContext;
+  let pages: Server;
+  let service: Service;
+  /** Each of the three is an origin of its own. The last one is of another site, too. */
+  let listed: string;
+  let unlisted: string;
+  let otherPages: Server;
+  let otherSite: string;
+  const seen: { verb: string; cookie: string | undefined; origin: string | undefined }[] = [];
+
+  before(async () => {
+    pages = await servePages();
+    otherPages = await servePages();
+    listed = `http://127.0.0.1:${portOf(pages)}`;
+    unlisted = `http://127.0.0.1:${portOf(otherPages)}`;
+    otherSite = `http://localhost:${portOf(otherPages)}`;
+    service = await startService({
+      controllers: { 'service.ts': serviceFile([listed]), 'SessionController.ts': SESSION_CONTROLLER },
+    });
+    service.app.server.prependListener('request', ({ method = '', rawHeaders }) => {
+      const headerOf = (wanted: string) =>
+        rawHeaders.find((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === wanted);
+      seen.push({ verb: method, cookie: headerOf('cookie'), origin: headerOf('origin') });
+    });
+    browser = await launchChromium();
+  });
+  after(async () => {
+    await browser?.close();
+    for (const server of [pages, otherPages]) {
+      server?.closeAllConnections();
+      server?.close();
+    }
+    await service?.close();
+  });
+  beforeEach(async () => {
+    await context?.close();
+    context = await browser.newContext();
+    const page = await open(listed);
+    assert.equal((await call(page, 'POST', '/api/session', { name: 'ann' })).status, 201);
+    seen.length = 0;
+  });
+
+  async function open(origin: string): Promise<Page> {
+    const page = await context.newPage();
+    await page.goto(`${origin}/`);
+    return page;
+  }
+
+  /** Calls the service from a page with its cookies. Rejects where the page cannot read the answer. */
+  function call(page: Page, verb: string, path: string, json?: unknown): Promise<Answer> {
+    return page.evaluate(
+      async ([url, method, body]) => {
+        const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' };
+        const response = await fetch(url, { method, credentials: 'include', headers, body: body ?? null });
+        const hasId = response.headers.get('x-request-id') !== null;
+        return { status: response.status, body: await response.json(), hasId };
+      },
+      [service.url + path, verb, json === undefined ? undefined : JSON.stringify(json)] as const,
+    );
+  }
+
+  /** Posts a form as a page does that its user has opened, and returns what the window shows then. */
+  async function postForm(page: Page, sandboxed = false): Promise<string> {
+    const form = `<form method="post" action="${service.url}/api/session/note"><input name="text" value="form"></form>`;
+    if (!sandboxed) {
+      await page.setContent(form);
+      const [response] = await Promise.all([
+        page.waitForResponse((response) => response.url().endsWith('/note')),
+        page.evaluate('document.forms[0].submit()'),
+      ]);
+      return `${response.status()} ${await response.text()}`;
+    }
+    const source = `${form}<script>document.forms[0].submit()</script>`.replaceAll('"', '&quot;');
+    const [response] = await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith('/note')),
+      page.setContent(`<iframe sandbox="allow-scripts allow-forms" srcdoc="${source}"></iframe>`),
+    ]);
+    return `${response.status()} ${await response.text().catch(() => '')}`;
+  }
+
+  const notes = async () => ((await call(await open(listed), 'GET', '/api/session')).body as { notes: string[] }).notes;
+
+  it('of a listed origin reads, writes and is refused, all with the cookie', async () => {
+    const page = await open(listed);
+    const read = await call(page, 'GET', '/api/session');
+    assert.deepEqual([read.status, (read.body as { name: string }).name, read.hasId], [200, 'ann', true]);
+    const before = await notes();
+    const written = await call(page, 'POST', '/api/session/note', { text: 'json' });
+    assert.deepEqual(written, { status: 200, body: { notes: [...before, 'ann: json'] }, hasId: true });
+    const wrong = await call(page, 'POST', '/api/session/note', { text: 1 });
+    assert.deepEqual([wrong.status, (wrong.body as { error_code: string }).error_code], [422, 'INVALID_DATA']);
+    const nothing = await call(page, 'GET', '/api/nothing');
+    assert.deepEqual([nothing.status, nothing.hasId], [404, true]);
+    assert.match(await postForm(page), /^200 /);
+    assert.deepEqual(await notes(), [...before, 'ann: json', 'ann: form']);
+  });
+
+  for (const [title, origin, cookie] of [
+    ['of an origin that is not listed', () => unlisted, 'session=ann'],
+    // Chromium withholds the cookies of another site from fetch, and sends them with a form.
+    ['of another site', () => otherSite, undefined],
+  ] as const) {
+    it(`${title} reads nothing`, async () => {
+      const page = await open(origin());
+      await assert.rejects(call(page, 'GET', '/api/session'), /Failed to fetch/);
+      assert.deepEqual(seen, [{ verb: 'GET', cookie, origin: origin() }]);
+    });
+
+    it(`${title} writes nothing: its preflight fails`, async () => {
+      const before = await notes();
+      const page = await open(origin());
+      seen.length = 0;
+      await assert.rejects(call(page, 'POST', '/api/session/note', { text: 'stolen' }), /Failed to fetch/);
+      assert.deepEqual(seen, [{ verb: 'OPTIONS', cookie: undefined, origin: origin() }]);
+      assert.deepEqual(await notes(), before);
+    });
+
+    it(`${title} posts no form, though the cookie is sent, and nothing else that needs no preflight`, async () => {
+      const before = await notes();
+      const page = await open(origin());
+      seen.length = 0;
+      await page.evaluate(async (url) => {
+        const body = new URLSearchParams({ text: 'stolen' });
+        await fetch(url, { method: 'POST', mode: 'no-cors', credentials: 'include', body });
+      }, `${service.url}/api/session/note`);
+      assert.match(await postForm(page), /^403 .*ORIGIN_NOT_ALLOWED/);
+      assert.deepEqual(seen, [
+        { verb: 'POST', cookie, origin: origin() },
+        { verb: 'POST', cookie: 'session=ann', origin: origin() },
+      ]);
+      assert.deepEqual(await notes(), before);
+    });
+  }
+
+  it('of a sandboxed frame, whose origin is null, posts no form', async () => {
+    const before = await notes();
+    const page = await open(unlisted);
+    seen.length = 0;
+    assert.match(await postForm(page, true), /^403 /);
+    assert.equal(seen[0]?.origin, 'null');
+    assert.deepEqual(await notes(), before);
+  });
+
+  it('of the service itself may do all of it', async () => {
+    const page = await open(`${service.url}/api/session`);
+    const written = await call(page, 'POST', '/api/session/note', { text: 'own' });
+    assert.equal(written.status, 200);
+    assert.equal(seen.at(-1)?.origin, service.url);
+  });
+
+  it('gets Vary: Origin with each answer, and CORS headers where its origin is listed alone', async () => {
+    for (const path of ['/api/session', '/api/nothing', '/other'])
+      for (const origin of [listed, unlisted, 'null', undefined]) {
+        const { headers } = await fetch(service.url + path, { headers: origin === undefined ? {} : { origin } });
+        assert.match(headers.get('vary') ?? '', /\bOrigin\b/);
+        const names = [...headers.keys()].filter((name) => name.startsWith('access-control-'));
+        if (origin !== listed) assert.deepEqual(names, []);
+        else assert.equal(headers.get('access-control-allow-origin'), listed);
+      }
+  });
+});
+
+async function servePages(): Promise<Server> {
+  const server = createServer((_request, response) =>
+    response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>page</title>'),
+  ).listen(0);
+  await once(server, 'listening');
+  return server;
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}

@@ -5,7 +5,7 @@ import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
-import { createDocument, type DocumentedGroup, type DocumentInfo } from './openapi.ts';
+import { createDocument, type DocumentedGroup, type DocumentedService, type DocumentInfo } from './openapi.ts';
 
 export interface DocsParts {
   /** `application`: a request needs a credential. */
@@ -14,6 +14,8 @@ export interface DocsParts {
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
+  /** Returns the service file. Undefined: there is none. */
+  readonly service: () => DocumentedService | undefined;
   /** Reads the HTML that the build made of src/docs/page. */
   readonly readPage: () => string;
 }
@@ -25,7 +27,7 @@ export interface Docs {
   readonly page: Handler;
 }
 
-export function createDocs({ access, groups, info, basePath, readPage }: DocsParts): Docs {
+export function createDocs({ access, groups, info, basePath, service, readPage }: DocsParts): Docs {
   let documented: readonly DocumentedGroup[] = [];
   let document: Promise<Reply> | undefined;
   let page: Page | undefined;
@@ -48,7 +50,7 @@ export function createDocs({ access, groups, info, basePath, readPage }: DocsPar
   };
 
   async function writeDocument(current: readonly DocumentedGroup[]): Promise<Reply> {
-    const text = JSON.stringify(createDocument(current, info(), basePath));
+    const text = JSON.stringify(createDocument(current, info(), basePath, service()));
     return new Reply(200, Buffer.from(text), {
       'Content-Type': 'application/json; charset=UTF-8',
       ETag: tagOf(text),
@@ -57,7 +59,7 @@ export function createDocs({ access, groups, info, basePath, readPage }: DocsPar
   }
 
   const sendPage: Handler = async (_, { application }) => {
-    page ??= addPolicy(readPage());
+    page ??= addPolicy(withKeyHeader(readPage(), service()?.keyHeader));
     const { text, headers } = page;
     // A browser cannot send a credential for a page that a user opens. So the 401 has the page as its body. The page
     // asks the user for a credential, and contains nothing about the service.
@@ -83,6 +85,11 @@ function tagOf(text: string): string {
 interface Page {
   readonly text: string;
   readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The page asks for a credential before it has the document, so the page itself names the header for that. */
+function withKeyHeader(text: string, keyHeader = ''): string {
+  return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }
 
 /** Adds a policy: the browser runs only the page's own script and style, and connects only to this service. */

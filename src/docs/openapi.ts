@@ -6,8 +6,11 @@ import { methodOf, namesOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
+import type { LoadedService } from '../groups/service-file.ts';
+import { createAccessWriter } from './access.ts';
 import { createComponents } from './components.ts';
-import { describeOperation, OWN_RESPONSES, OWN_SCHEMAS, type Place } from './operation-object.ts';
+import { describeOperation, type Place } from './operation-object.ts';
+import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
 
 /** The parts of a handler group that the document shows. */
 export interface DocumentedGroup {
@@ -40,20 +43,31 @@ export interface OpenApiDocument {
   readonly [key: string]: unknown;
 }
 
+/** The parts of a service file that the document shows. */
+export type DocumentedService = Pick<
+  LoadedService,
+  'authenticate' | 'securitySchemes' | 'keyHeader' | 'formatError' | 'errorBody'
+>;
+
 /**
  * The paths of the document begin with `/api`, as they did before there was BASE_PATH: clients that were generated from
  * it stay as they are. Another base path is in `servers`.
+ *
+ * @param service undefined: there is no service file
  */
 export function createDocument(
   groups: readonly DocumentedGroup[],
   info: DocumentInfo,
   basePath = '/api',
+  service?: DocumentedService | undefined,
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const ordered = groups
     .map((group) => ({ ...group, page: pageOf(group.name) }))
     .sort((a, b) => (a.page < b.page ? -1 : 1));
-  const components = createComponents(Object.keys(OWN_SCHEMAS));
+  const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
+  const access = createAccessWriter(service);
+  const refusals = writeRefusals(service, components);
   const paths: Record<string, Record<string, object>> = {};
   const tags: object[] = [];
   const ids = new Set<string>();
@@ -70,6 +84,7 @@ export function createDocument(
         place,
         group: { page, defs: contract?.defs ?? {} },
         components,
+        access,
       });
       const methods = paths[place.path] ?? {};
       methods[place.verb.toLowerCase()] = {
@@ -85,15 +100,13 @@ export function createDocument(
     info,
     servers: [{ url: server }],
     // A credential is optional. An operation that needs one replaces this.
-    security: [{}, { application: [] }],
+    security: access.open,
     tags,
     paths,
     components: {
-      schemas: { ...components.finish(), ...OWN_SCHEMAS },
-      responses: OWN_RESPONSES,
-      securitySchemes: {
-        application: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
-      },
+      schemas: { ...components.finish(), ...refusals.schemas },
+      responses: refusals.responses,
+      securitySchemes: access.schemes,
     },
   };
 }

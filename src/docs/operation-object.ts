@@ -3,7 +3,7 @@
 import { STATUS_CODES } from '../base/builtins.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
-import { rulesOf } from '../service/access.ts';
+import { type AccessWriter, refusalsOf } from './access.ts';
 import { type Components, hasFile, isFile, type SchemaGroup } from './components.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
@@ -21,6 +21,7 @@ export interface OperationParts {
   readonly place: Place;
   readonly group: SchemaGroup;
   readonly components: Components;
+  readonly access: AccessWriter;
 }
 
 interface Parameter {
@@ -30,43 +31,6 @@ interface Parameter {
 }
 
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
-const ERROR = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
-
-/** The components that every document has. */
-export const OWN_SCHEMAS: Readonly<Record<string, Schema>> = {
-  Error: {
-    type: 'object',
-    description: 'Every error has this shape.',
-    properties: {
-      status: { const: 'error' },
-      error_code: { type: 'string', examples: ['GROUP_NOT_FOUND'] },
-      message: { type: 'string' },
-      timestamp: { type: 'integer', description: 'Unix time in seconds.' },
-      request_id: { type: 'string', description: 'The id of the request in the log of the service.' },
-      errors: { type: 'array', items: { $ref: '#/components/schemas/FieldError' } },
-    },
-    required: ['status', 'error_code', 'message', 'timestamp', 'request_id'],
-  },
-  FieldError: {
-    type: 'object',
-    properties: {
-      in: { enum: ['body', 'query', 'path'] },
-      pointer: { type: 'string', description: 'A JSON pointer (RFC 6901); empty: the part itself.' },
-      message: { type: 'string' },
-    },
-    required: ['pointer', 'message'],
-  },
-};
-
-export const OWN_RESPONSES: Readonly<Record<string, object>> = {
-  Refused: { description: 'Refused, or failed', content: ERROR },
-  InvalidData: {
-    description: 'The data is not valid: errors names each wrong field',
-    content: ERROR,
-  },
-  CredentialRequired: { description: 'The credential is missing or not valid', content: ERROR },
-  ScopeMissing: { description: 'The credential lacks a scope that the operation requires', content: ERROR },
-};
 
 export function describeOperation(parts: OperationParts): object {
   const { operation, contract, place } = parts;
@@ -83,7 +47,7 @@ export function describeOperation(parts: OperationParts): object {
     parameters: parameters.length === 0 ? undefined : removeDuplicates(parameters),
     requestBody: dataIsQuery ? undefined : describeBody(parts),
     responses: describeResponses(parts),
-    security: describeAccess(operation.settings.access, []),
+    security: parts.access.alternatives(operation.settings.access),
   };
 }
 
@@ -156,7 +120,6 @@ function describeBody({
 function describeResponses({ operation: { settings }, contract, group, components }: OperationParts): object {
   const results = contract?.results ?? [{ status: 200, body: 'json', schema: undefined }];
   const isChecked = [contract?.data, contract?.query, contract?.path].some((schema) => schema !== undefined);
-  const { access = 'anyone' } = settings;
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
   for (const [i, { status: declared, body, schema }] of results.entries()) {
@@ -166,11 +129,7 @@ function describeResponses({ operation: { settings }, contract, group, component
       content: describeContent({ body, schema: schema && components.publish(group, schema) }),
     };
   }
-  const rules = rulesOf(access);
-  if (rules.some((rule) => rule !== 'anyone' && typeof rule !== 'function'))
-    responses[401] = refer('CredentialRequired');
-  if (rules.some((rule) => typeof rule === 'object' || typeof rule === 'function'))
-    responses[403] = refer('ScopeMissing');
+  for (const [status, name] of Object.entries(refusalsOf(settings.access))) responses[status] = refer(name);
   if (isChecked || settings.body !== undefined || settings.query !== undefined) responses[422] = refer('InvalidData');
   return { ...responses, default: refer('Refused') };
 }
@@ -180,24 +139,4 @@ function describeContent({ body, schema }: Pick<ResultContract, 'body' | 'schema
   if (body === 'events') return { 'text/event-stream': { schema: { type: 'string' } } };
   if (body === 'bytes') return { '*/*': { schema: { type: 'string', format: 'binary' } } };
   return { 'application/json': { schema: schema ?? {} } };
-}
-
-/**
- * Alternatives, each of which lets a caller in; undefined: as the whole document says.
- *
- * @param schemes names of the schemes by which users authenticate
- */
-function describeAccess(
-  access: DocumentedOperation['settings']['access'],
-  schemes: readonly string[],
-): object[] | undefined {
-  const rules = rulesOf(access ?? 'anyone');
-  const scopes = rules.flatMap((rule) => (typeof rule === 'object' ? [rule.scope] : []));
-  const key = scopes.length > 0 || rules.includes('application') ? { application: scopes } : undefined;
-  if (rules.includes('user') || (rules.includes('caller') && key === undefined)) {
-    const users = schemes.map((scheme): object => ({ [scheme]: [], ...key }));
-    const alone = rules.includes('user') ? [] : [{ application: [] }];
-    return users.length + alone.length === 0 ? undefined : [...users, ...alone];
-  }
-  return key === undefined ? undefined : [key];
 }

@@ -120,7 +120,7 @@ export function createCallSteps({
   }
 
   function timed(step: Step): Step {
-    return (exchange): Outcome => {
+    return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
       if (!(outcome instanceof Promise)) return outcome;
       startClock(exchange);

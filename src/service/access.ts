@@ -5,6 +5,10 @@ import type { Access, AccessRule } from '../controller/operations.ts';
 export const ACCESS_FORM =
   "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these";
 
+/** The names of the document for a credential of Gatefold: in `Authorization`, and in `keyHeader`. */
+export const KEY_SCHEME = 'application';
+export const KEY_HEADER_SCHEME = 'applicationKey';
+
 const WORDS: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
 
 export function isAccess(value: unknown): boolean {
@@ -40,4 +44,14 @@ export function requiresUser(access: Access): boolean {
 /** Whether a user may make a difference to this access. */
 export function mayTakeUser(access: Access): boolean {
   return rulesOf(access).some((rule) => rule === 'user' || rule === 'caller' || typeof rule === 'function');
+}
+
+/** A few words for people: `user and scope notes:write`. Undefined: anyone may call. */
+export function outlineAccess(access: Access | undefined): string | undefined {
+  const rules = rulesOf(access ?? 'anyone').filter((rule) => rule !== 'anyone');
+  const words = rules.map((rule) => {
+    if (typeof rule === 'function') return 'a function';
+    return typeof rule === 'object' ? `scope ${rule.scope}` : rule;
+  });
+  return words.length === 0 ? undefined : words.join(' and ');
 }

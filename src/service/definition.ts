@@ -5,7 +5,7 @@ import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';
 import type { Access } from '../controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
-import { ACCESS_FORM, isAccess, requiresUser } from './access.ts';
+import { ACCESS_FORM, isAccess, KEY_HEADER_SCHEME, KEY_SCHEME, requiresUser } from './access.ts';
 import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 
 /** A service file as the workers use it. */
@@ -123,7 +123,8 @@ function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonl
       throw new DefinitionError(`securitySchemes: ${name}: ${what}`, name);
     };
     if (!/^[A-Za-z0-9._-]+$/.test(name)) fail('a name has letters, digits, ".", "_" and "-" alone');
-    if (name === 'application') fail('this name is that of the credentials of Gatefold: choose another');
+    if (name === KEY_SCHEME || name === KEY_HEADER_SCHEME)
+      fail('this name is that of the credentials of Gatefold: choose another');
     if (!isPlainObject(scheme)) fail('it must be an object');
     const fields = SCHEME_FIELDS[scheme.type];
     if (fields === undefined) return fail(`type must be one of ${Object.keys(SCHEME_FIELDS).join(', ')}`);

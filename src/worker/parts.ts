@@ -8,6 +8,7 @@ import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { createGroups, type GroupLoad, type Groups } from '../groups/registry.ts';
+import type { LoadedService } from '../groups/service-file.ts';
 import type { RequestObserver } from '../http/answer/response.ts';
 import { type App, createApp } from '../http/app.ts';
 import type { CallerTable } from '../http/caller.ts';
@@ -60,6 +61,7 @@ export async function createWorkerParts({
   withCallers = (table) => table,
 }: WorkerPartsOptions): Promise<WorkerParts> {
   const { dataDir, sessionKey, logLevel } = settings;
+  let service: LoadedService | undefined;
   const groups: Groups = createGroups({
     dir: settings.controllersDir,
     log,
@@ -68,7 +70,10 @@ export async function createWorkerParts({
     reportsOperations: settings.development,
     ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),
-    onService: (state) => app.useService(state),
+    onService(state) {
+      service = state.kind === 'loaded' ? state.service : undefined;
+      app.useService(state);
+    },
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });
   const identity = createIdentity({ dataDir, log, accounts: credentials });
@@ -76,6 +81,7 @@ export async function createWorkerParts({
     access: settings.docs,
     groups: () => groups.all(),
     basePath: settings.basePath,
+    service: () => service,
     info: () => readServiceInfo(settings.controllersDir),
     readPage: readDocsPage,
   });

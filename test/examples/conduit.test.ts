@@ -11,8 +11,7 @@ import { noPostgres } from '../../examples/conduit/test/postgres.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-const skip =
-  major > 22 || (major === 22 && minor >= 18) ? noPostgres : 'TypeScript as it is needs Node 22.18';
+const skip = major > 22 || (major === 22 && minor >= 18) ? noPostgres : 'TypeScript as it is needs Node 22.18';
 
 for (const name of ['flow', 'refusals'])
   test(`examples/conduit passes its own tests: ${name}`, { skip }, async (t) => {

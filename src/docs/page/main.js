@@ -1,29 +1,29 @@
 // The page: a list of the groups, and the operations of one group. Everything on the page comes from the OpenAPI
 // document of the service. The page's policy (handlers.ts) blocks connections to any other server.
+import { callerFields, credentials, keyField, showFields } from './caller.js';
 import { h, prose } from './element.js';
 import { badge, createPanel } from './operation.js';
 import { base } from './request.js';
 import { root } from './schema.js';
 
-const [main, nav, filter, token, menu] = ['main', 'nav', 'filter', 'token', 'menu'].map((id) =>
-  document.getElementById(id),
-);
+const [main, nav, filter, menu] = ['main', 'nav', 'filter', 'menu'].map((id) => document.getElementById(id));
 let groups = new Map();
 
 document.getElementById('document').href = `${base}/openapi.json`;
 
 async function load() {
-  const headers = token.value === '' ? {} : { Authorization: token.value };
+  const { headers } = credentials();
   const answer = await fetch(`${base}/openapi.json`, { headers }).then(jsonOf, () => undefined);
   if (answer?.paths === undefined) {
     main.replaceChildren(
       h('h1', 'No document'),
       h('p', `${answer?.message ?? 'The service does not answer'}. Enter a credential above.`),
     );
-    return token.focus();
+    return keyField().focus();
   }
   Object.assign(root, answer);
   groups = groupOperations(answer);
+  showFields(answer.components?.securitySchemes ?? {});
   for (const name of ['title', 'version']) document.getElementById(name).textContent = answer.info[name];
   document.title = answer.info.title;
   show();
@@ -101,7 +101,7 @@ function show() {
   const { name = 'No operations yet', description = '', operations = [] } = groups.get(group) ?? {};
   if (main.dataset.group !== name) {
     main.dataset.group = name;
-    const panels = operations.map((one) => createPanel(one, token, () => history.replaceState(null, '', linkTo(one))));
+    const panels = operations.map((one) => createPanel(one, () => history.replaceState(null, '', linkTo(one))));
     main.replaceChildren(h('h1', name), prose(description) || '', ...panels);
   }
   list();
@@ -128,9 +128,7 @@ function onKey(event) {
   target?.focus();
 }
 
-token.value = sessionStorage.getItem('authorization') ?? '';
-token.addEventListener('input', () => sessionStorage.setItem('authorization', token.value));
-token.addEventListener('change', () => groups.size === 0 && load());
+callerFields.addEventListener('change', () => groups.size === 0 && load());
 filter.addEventListener('input', list);
 menu.addEventListener('click', () => toggleMenu(menu.getAttribute('aria-expanded') === 'false'));
 addEventListener('keydown', onKey);

@@ -1,5 +1,6 @@
 // The panel of one operation. A closed panel is a line. An open one has a form, the curl line of the request, the
 // answer, and the kinds of answers that the document declares.
+import { callerFields, credentials } from './caller.js';
 import { h, prose } from './element.js';
 import { createControl, createJsonInput, showMistake } from './form.js';
 import { curlOf, requestOf, send } from './request.js';
@@ -8,19 +9,19 @@ import { follow, outline, read, sample } from './schema.js';
 export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, method);
 
 /** Creates the panel. Its content is created when a user opens it for the first time. */
-export function createPanel(operation, token, onOpen) {
+export function createPanel(operation, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
-  const lock = needsCredential(operation) && h('span.locked', 'credential');
+  const lock = needsCaller(operation) && h('span.locked', callersOf(operation));
   const line = h('summary', badge(operation), h('code.path', path), h('span.summary', operation.summary), lock);
   const panel = h(`details.panel${operation.deprecated ? '.deprecated' : ''}`, { id: operation.id }, line);
   panel.addEventListener('toggle', () => {
-    if (panel.open && panel.childElementCount === 1) panel.append(createContent(operation, token));
+    if (panel.open && panel.childElementCount === 1) panel.append(createContent(operation));
     if (panel.open) onOpen();
   });
   return panel;
 }
 
-function createContent(operation, token) {
+function createContent(operation) {
   const parts = {
     path: parametersOf(operation, 'path'),
     query: parametersOf(operation, 'query'),
@@ -31,7 +32,7 @@ function createContent(operation, token) {
   const values = () =>
     Object.fromEntries(Array.from(sections.children, (section) => [section.dataset.key, section.lastChild.read()]));
   const samples = () => Object.fromEntries(schemas.map(([where, schema]) => [where, sample(schema)]));
-  const request = () => requestOf(operation, values(), token.value.trim());
+  const request = (show) => requestOf(operation, values(), credentials(show));
   const line = h('code', { tabIndex: 0 });
   const copy = h('button', { type: 'button', onclick: () => copyText(line, copy) }, 'Copy');
   const answer = h('div.answer', { 'aria-live': 'polite' });
@@ -58,10 +59,10 @@ function createContent(operation, token) {
       canSwap && isJson ? createJsonInput(schema, where, initial) : createControl(schema, true, where, initial);
     return h('section', { 'data-key': where }, h('h3', where, swap), control);
   }
-  /** The line shows the beginning of the credential only. The button copies the complete line. */
+  /** The line shows the beginning of each credential only. The button copies the complete line. */
   function updateCurl() {
     line.dataset.complete = curlOf(request());
-    line.textContent = line.dataset.complete.replace(/(Authorization: .{0,11})[^']*/, '$1…');
+    line.textContent = curlOf(request((value) => `${value.slice(0, 11)}…`));
   }
   async function submit(event) {
     event.preventDefault();
@@ -86,7 +87,7 @@ function createContent(operation, token) {
     'keydown',
     (event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
   );
-  token.addEventListener('input', updateCurl);
+  callerFields.addEventListener('input', updateCurl);
   build({});
   const leftColumn = h('div', prose(operation.description), describeAccess(operation), form);
   const answers = Object.entries(operation.responses).map(describeAnswer);
@@ -101,16 +102,23 @@ function parametersOf({ parameters }, where) {
   return ofPart.length === 0 ? undefined : { type: 'object', properties, required };
 }
 
-function needsCredential({ security }) {
-  return security.length > 0 && security.every((one) => Object.keys(one).length > 0);
+/** An operation without a scheme still declares its 401: the service file names no scheme for its users. */
+function needsCaller({ security, responses }) {
+  return responses[401] !== undefined || (security.length > 0 && security.every((one) => Object.keys(one).length > 0));
+}
+
+/** `credential`, or the schemes of users: `token and credential`. A key in its own header is a credential, too. */
+function callersOf({ security }) {
+  if (security.some((one) => Object.keys(one).length === 0)) return 'user';
+  const nameOf = (name) => (/^application(Key)?$/.test(name) ? 'credential' : name);
+  const alternatives = security.map((one) => Object.keys(one).map(nameOf).join(' and '));
+  return [...new Set(alternatives)].join(' or ');
 }
 
 function describeAccess(operation) {
-  const scopes = operation.security.flatMap((one) => Object.values(one).flat());
-  return (
-    needsCredential(operation) &&
-    h('p.access', scopes.length > 0 ? `Needs a credential with ${scopes.join(' or ')}.` : 'Needs a credential.')
-  );
+  const scopes = new Set(operation.security.flatMap((one) => Object.values(one).flat()));
+  const suffix = scopes.size > 0 ? ` with ${[...scopes].join(' or ')}` : '';
+  return needsCaller(operation) && h('p.access', `Needs a ${callersOf(operation)}${suffix}.`);
 }
 
 function describeAnswer([status, response]) {

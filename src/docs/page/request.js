@@ -5,9 +5,9 @@ import { h } from './element.js';
 export const base = location.origin + location.pathname.replace(/\/docs\/?$/, '');
 
 /** Returns the options for `fetch`, and the `url`. */
-export function requestOf({ pathBelow, method, bodyType }, values, authorization) {
-  const headers = authorization === '' ? {} : { Authorization: authorization };
-  const search = new URLSearchParams(entriesOf(values.query));
+export function requestOf({ pathBelow, method, bodyType }, values, caller) {
+  const headers = { ...caller.headers };
+  const search = new URLSearchParams([...entriesOf(values.query), ...caller.query]);
   const filledPath = pathBelow.replaceAll(/\{([^}]+)\}/g, (part, name) =>
     encodeURIComponent(values.path?.[name] ?? part),
   );

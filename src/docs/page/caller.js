@@ -1,0 +1,64 @@
+// The fields for who calls: one for each place of a request in which a security scheme of the document looks. A browser
+// sends cookies by itself, so a scheme in a cookie has no field.
+import { h } from './element.js';
+
+/** The element that holds the fields. Their events come from it. */
+export const callerFields = document.getElementById('caller');
+const keyHeader = callerFields.dataset.keyHeader;
+const AUTHORIZATION = 'Authorization';
+
+/** The place of a scheme: a header, or `?` and the name of a query parameter. */
+function placeOf({ type, in: where, name }) {
+  if (type !== 'apiKey' || (where === 'header' && name.toLowerCase() === 'authorization')) return AUTHORIZATION;
+  return { header: name, query: `?${name}` }[where];
+}
+
+/** Adds the fields that are missing, and labels each by its schemes. */
+export function showFields(schemes) {
+  const places = new Map([[AUTHORIZATION, []]]);
+  for (const [name, scheme] of Object.entries(schemes)) {
+    const place = placeOf(scheme);
+    const isKeyElsewhere = name === 'application' && keyHeader !== '';
+    if (place !== undefined && !isKeyElsewhere) places.set(place, [...(places.get(place) ?? []), [name, scheme]]);
+  }
+  for (const [place, found] of places) {
+    const input = fieldOf(place) ?? addField(place);
+    const own = found.filter(([name]) => name !== 'application' && name !== 'applicationKey');
+    input.previousSibling.textContent = own.length === 0 ? place : found.map(([name]) => name).join(' or ');
+    if (own.length > 0) input.placeholder = own.map(([, scheme]) => exampleOf(scheme)).join(', or ');
+  }
+}
+
+function exampleOf({ description, type, scheme = 'bearer' }) {
+  return description ?? (type === 'apiKey' ? '' : `${scheme[0].toUpperCase()}${scheme.slice(1)} …`);
+}
+
+const inputs = () => [...callerFields.querySelectorAll('input')];
+const fieldOf = (place) => inputs().find((input) => input.dataset.place === place);
+
+function addField(place) {
+  const placeholder = place === keyHeader ? 'gfk_…' : place === AUTHORIZATION ? 'Bearer gfk_…, or another scheme' : '';
+  const about = { type: 'password', autocomplete: 'off', spellcheck: false, placeholder };
+  const id = place === AUTHORIZATION ? 'token' : `token-${place}`;
+  const input = h('input', { ...about, id, value: sessionStorage.getItem(place.toLowerCase()) ?? '' });
+  input.dataset.place = place;
+  input.addEventListener('input', () => sessionStorage.setItem(place.toLowerCase(), input.value));
+  callerFields.append(h('label', h('span', place), input));
+  return input;
+}
+
+/** The headers and the query of a request for its caller. @param show what becomes of a value */
+export function credentials(show = (value) => value) {
+  const filled = inputs().filter((input) => input.value.trim() !== '');
+  const entries = filled.map((input) => [input.dataset.place, show(input.value.trim())]);
+  const isQuery = ([place]) => place.startsWith('?');
+  return {
+    headers: Object.fromEntries(entries.filter((entry) => !isQuery(entry))),
+    query: entries.filter(isQuery).map(([place, value]) => [place.slice(1), value]),
+  };
+}
+
+/** The field for a credential of Gatefold. */
+export const keyField = () => fieldOf(keyHeader) ?? fieldOf(AUTHORIZATION);
+
+showFields(keyHeader === '' ? {} : { applicationKey: { type: 'apiKey', in: 'header', name: keyHeader } });

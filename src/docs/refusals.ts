@@ -1,0 +1,78 @@
+// Writes the answers of the document that are refusals: our envelope, or the body that `formatError` of the service file
+// makes instead.
+import type { Schema } from '../contract/contract.ts';
+import type { LoadedService } from '../groups/service-file.ts';
+import type { Components } from './components.ts';
+
+/** The components that each document has without a format of the service's own. */
+export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
+  Error: {
+    type: 'object',
+    description: 'Every error has this shape.',
+    properties: {
+      status: { const: 'error' },
+      error_code: { type: 'string', examples: ['GROUP_NOT_FOUND'] },
+      message: { type: 'string' },
+      timestamp: { type: 'integer', description: 'Unix time in seconds.' },
+      request_id: { type: 'string', description: 'The id of the request in the log of the service.' },
+      errors: { type: 'array', items: { $ref: '#/components/schemas/FieldError' } },
+    },
+    required: ['status', 'error_code', 'message', 'timestamp', 'request_id'],
+  },
+  FieldError: {
+    type: 'object',
+    properties: {
+      in: { enum: ['body', 'query', 'path'] },
+      pointer: { type: 'string', description: 'A JSON pointer (RFC 6901); empty: the part itself.' },
+      message: { type: 'string' },
+    },
+    required: ['pointer', 'message'],
+  },
+};
+
+const DESCRIPTIONS = {
+  Refused: 'Refused, or failed',
+  InvalidData: 'The data is not valid: errors names each wrong field',
+  CredentialRequired: 'The credential is missing or not valid',
+  UserRequired: 'No user is signed in, or the credential is missing or not valid',
+  ScopeMissing: 'The credential lacks a scope that the operation requires',
+  AccessDenied: 'The caller may not call the operation',
+};
+
+const OWN_FORMAT = 'The service formats its errors itself, and may send another status';
+const OWN_DESCRIPTIONS = {
+  ...DESCRIPTIONS,
+  Refused: `${DESCRIPTIONS.Refused}. ${OWN_FORMAT}`,
+  InvalidData: `The data is not valid. ${OWN_FORMAT}`,
+};
+
+export interface Refusals {
+  readonly schemas: Readonly<Record<string, Schema>>;
+  readonly responses: Readonly<Record<keyof typeof DESCRIPTIONS, object>>;
+}
+
+/** @param service undefined: there is no service file */
+export function writeRefusals(
+  service: Pick<LoadedService, 'formatError' | 'errorBody'> | undefined,
+  components: Components,
+): Refusals {
+  if (service?.formatError === undefined) {
+    const schema = { $ref: '#/components/schemas/Error' };
+    return { schemas: ENVELOPE_SCHEMAS, responses: responsesOf(DESCRIPTIONS, 'application/json', schema) };
+  }
+  const { schema = {}, defs } = service.errorBody;
+  // No group has a name with a dot.
+  const published = components.publish({ page: 'service.error', defs }, schema);
+  return { schemas: {}, responses: responsesOf(OWN_DESCRIPTIONS, mediaTypeOf(service.formatError), published) };
+}
+
+function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Schema): Refusals['responses'] {
+  const describe = ([name, description]: [string, string]) => [name, { description, content: { [type]: { schema } } }];
+  return Object.fromEntries(Object.entries(descriptions).map(describe)) as Refusals['responses'];
+}
+
+/** The media type that the function writes as a literal. The document is made without a call of the function. */
+function mediaTypeOf(format: NonNullable<LoadedService['formatError']>): string {
+  const [, type] = /content-type['"`]?\s*:\s*['"`]([\w.+-]+\/[\w.+-]+)/i.exec(String(format)) ?? [];
+  return type?.toLowerCase() ?? 'application/json';
+}

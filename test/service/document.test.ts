@@ -1,0 +1,221 @@
+// The OpenAPI document under a service file: how users and keys authenticate, and the bodies that formatError makes.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { runCommand } from '../../src/cli/command.ts';
+import { command } from '../../src/cli/openapi.ts';
+import { startTest } from '../../src/testing.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+import { createFolder } from '../support/folder.ts';
+import { GATEFOLD } from '../support/service.ts';
+
+const USERS = `authenticate: ({ authorization }) => (authorization === 'Token ann' ? { id: 'ann' } : undefined),`;
+const SCHEMES = `securitySchemes: {
+  token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Token …' },
+  session: { type: 'apiKey', in: 'cookie', name: 'session' },
+},`;
+const serviceFile = (options: string) => `
+import { defineService, ErrorReply as Formatted } from '${GATEFOLD}';
+import type { ErrorReply } from 'gatefold';
+import type { Problem } from './problem.ts';
+export default defineService({ ${options} });
+`;
+const PROBLEM = `
+/** A problem. */
+export interface Problem { title: string; causes: Cause[] }
+interface Cause { at: string }
+`;
+const NOTES = `
+import type { ControllerParams, Int } from 'gatefold';
+export default class NoteController {
+  static operations = {
+    'GET user': { access: 'user' },
+    'GET both': { access: ['user', 'application'] },
+    'GET caller': { access: 'caller' },
+    'GET scope': { access: { scope: 'notes' } },
+    'GET function': { access: () => true },
+    'GET mine': { access: ['user', () => true] },
+    'GET anyone': { access: 'anyone' },
+  };
+  'GET user'() {}
+  'GET both'() {}
+  'GET caller'() {}
+  'GET scope'() {}
+  'GET function'() {}
+  'GET mine'() {}
+  'GET anyone'() {}
+  'GET {id}'(_: unknown, { path }: ControllerParams<{ path: { id: Int } }>) { return path; }
+}
+`;
+
+interface Operation {
+  readonly security?: readonly object[];
+  readonly responses: Readonly<Record<string, { readonly $ref: string }>>;
+}
+interface Document {
+  readonly security: readonly object[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, object>>;
+    readonly responses: Readonly<
+      Record<string, { description: string; content: Record<string, { schema: { $ref?: string } }> }>
+    >;
+    readonly securitySchemes: Readonly<Record<string, object>>;
+  };
+}
+
+/** The document as a client gets it. It is what `gatefold openapi` prints. */
+async function documentOf(t: { after(done: () => void): void }, options: string): Promise<Document> {
+  const service = serviceFile(options);
+  const files = { 'service.ts': service, 'problem.ts': PROBLEM, 'NoteController.ts': NOTES };
+  const cwd = makeProject(
+    t,
+    Object.fromEntries(Object.entries(files).map(([name, text]) => [`controllers/${name}`, text])),
+  );
+  const api = await startTest({ controllers: `${cwd}/controllers` });
+  try {
+    const document = (await (await api.fetch('/openapi.json')).json()) as Document;
+    const printed = await runHere((argv, io) => runCommand(command, argv, io), ['--json'], { cwd });
+    assert.deepEqual(JSON.parse(printed.out), document);
+    return document;
+  } finally {
+    await api.close();
+  }
+}
+
+const operationOf = ({ paths }: Document, name: string) => paths[`/api/note/${name}`]?.get as Operation;
+const securityOf = (document: Document, name: string) => operationOf(document, name).security;
+
+describe('the access of an operation', () => {
+  test('has users by the schemes of the service file, and keys, as alternatives', async (t) => {
+    const document = await documentOf(t, `${USERS} ${SCHEMES}`);
+    const users = [{ token: [] }, { session: [] }];
+    assert.deepEqual(securityOf(document, 'user'), users);
+    assert.deepEqual(securityOf(document, 'mine'), users);
+    assert.deepEqual(securityOf(document, 'both'), [
+      { token: [], application: [] },
+      { session: [], application: [] },
+    ]);
+    assert.deepEqual(securityOf(document, 'caller'), [...users, { application: [] }]);
+    assert.deepEqual(securityOf(document, 'scope'), [{ application: ['notes'] }]);
+    assert.equal(securityOf(document, 'anyone'), undefined);
+    assert.deepEqual(document.security, [{}, { application: [] }, ...users]);
+    assert.deepEqual(document.components.securitySchemes.token, {
+      type: 'apiKey',
+      in: 'header',
+      name: 'Authorization',
+      description: 'Token …',
+    });
+  });
+
+  test('has the 401 of users and the 403 of a function', async (t) => {
+    const document = await documentOf(t, `${USERS} ${SCHEMES}`);
+    const refusals = (name: string) =>
+      ['401', '403'].map((status) => operationOf(document, name).responses[status]?.$ref.split('/').at(-1));
+    assert.deepEqual(refusals('user'), ['UserRequired', undefined]);
+    assert.deepEqual(refusals('caller'), ['UserRequired', undefined]);
+    assert.deepEqual(refusals('scope'), ['CredentialRequired', 'ScopeMissing']);
+    assert.deepEqual(refusals('function'), [undefined, 'AccessDenied']);
+    assert.deepEqual(refusals('mine'), ['UserRequired', 'AccessDenied']);
+    for (const name of ['UserRequired', 'AccessDenied']) assert.ok(name in document.components.responses, name);
+  });
+
+  test('is that of the service file where the operation has none', async (t) => {
+    const document = await documentOf(t, `${USERS} ${SCHEMES} access: 'user',`);
+    assert.deepEqual(securityOf(document, '{id}'), [{ token: [] }, { session: [] }]);
+    assert.ok(operationOf(document, '{id}').responses[401]);
+    assert.equal(securityOf(document, 'anyone'), undefined);
+  });
+
+  test('has a 401 without a scheme where the service file names none', async (t) => {
+    const document = await documentOf(t, USERS);
+    assert.equal(securityOf(document, 'user'), undefined);
+    assert.ok(operationOf(document, 'user').responses[401]);
+    assert.deepEqual(securityOf(document, 'both'), [{ application: [] }]);
+  });
+
+  test('has keys in keyHeader beside Authorization', async (t) => {
+    const document = await documentOf(t, `${USERS} ${SCHEMES} keyHeader: 'X-Api-Key',`);
+    const { type, in: place, name } = document.components.securitySchemes.applicationKey as Record<string, unknown>;
+    assert.deepEqual([type, place, name], ['apiKey', 'header', 'x-api-key']);
+    assert.deepEqual(securityOf(document, 'scope'), [{ application: ['notes'] }, { applicationKey: ['notes'] }]);
+    assert.equal(securityOf(document, 'both')?.length, 4);
+  });
+});
+
+describe('the answers that refuse', () => {
+  const schemaOf = ({ components }: Document, name: string) => components.responses[name]?.content;
+
+  test('have the type of formatError', async (t) => {
+    const document = await documentOf(
+      t,
+      `${USERS} formatError: ({ message }): Problem => ({ title: message, causes: [] }),`,
+    );
+    const json = { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } };
+    assert.deepEqual(schemaOf(document, 'Refused'), json);
+    assert.deepEqual(schemaOf(document, 'InvalidData'), json);
+    assert.deepEqual(schemaOf(document, 'UserRequired'), json);
+    assert.deepEqual(Object.keys(document.components.schemas), ['Cause', 'Problem']);
+    assert.equal(operationOf(document, '{id}').responses[422]?.$ref, '#/components/responses/InvalidData');
+    assert.match(document.components.responses.Refused?.description ?? '', /may send another status/);
+  });
+
+  test('have the media type that an ErrorReply names', async (t) => {
+    const document = await documentOf(
+      t,
+      `${USERS} formatError({ status, message }): ErrorReply<Problem> {
+        return new Formatted(status, { title: message, causes: [] }, { 'Content-Type': 'application/problem+json; a=b' });
+      },`,
+    );
+    assert.deepEqual(schemaOf(document, 'Refused'), {
+      'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+    });
+  });
+
+  test('have a body of any kind where formatError has no annotation', async (t) => {
+    const document = await documentOf(t, `${USERS} formatError: ({ message }) => ({ title: message }),`);
+    assert.deepEqual(schemaOf(document, 'Refused'), { 'application/json': { schema: {} } });
+    assert.deepEqual(document.components.schemas, {});
+  });
+
+  test('keep our envelope without formatError', async (t) => {
+    const document = await documentOf(t, USERS);
+    assert.deepEqual(schemaOf(document, 'Refused'), {
+      'application/json': { schema: { $ref: '#/components/schemas/Error' } },
+    });
+  });
+});
+
+test('DOCS=application takes a key in keyHeader, and the page knows that header', async (t) => {
+  const controllers = createFolder(t, {
+    'service.ts': serviceFile(`${USERS} keyHeader: 'X-Api-Key',`),
+    'NoteController.ts': NOTES,
+    'problem.ts': PROBLEM,
+  });
+  const api = await startTest({ controllers, env: { DOCS: 'application' } });
+  t.after(() => api.close());
+  const key = await issueKey(api);
+  const statusOf = async (headers: Record<string, string>) => (await api.fetch('/openapi.json', { headers })).status;
+  assert.equal(await statusOf({}), 401);
+  assert.equal(await statusOf({ 'x-api-key': 'nothing' }), 401);
+  assert.equal(await statusOf({ 'x-api-key': key }), 200);
+  assert.equal(await statusOf({ 'x-api-key': key, authorization: 'Token ann' }), 200);
+  const page = await api.fetch('/docs');
+  assert.equal(page.status, 401);
+  assert.match(await page.text(), /id="caller" data-key-header="x-api-key"/);
+});
+
+/** `as` sends its own credential in Authorization. The test needs the same one as a text. */
+async function issueKey(api: Awaited<ReturnType<typeof startTest>>): Promise<string> {
+  const { fetch: real } = globalThis;
+  let key = '';
+  globalThis.fetch = async (url, init) => {
+    key = new Headers(init?.headers).get('authorization')?.replace('Bearer ', '') ?? '';
+    return real(url, init);
+  };
+  try {
+    await api.as({ application: { name: 'tool' } }).fetch('/note/anyone');
+  } finally {
+    globalThis.fetch = real;
+  }
+  return key;
+}

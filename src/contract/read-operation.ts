@@ -238,11 +238,16 @@ function writeParams(
   });
 }
 
-/** Reads whether the user may be absent. The type of the user itself may come from anywhere, so it is not read. */
+/** Reads whether the user may be absent. The type of the user may come from anywhere, so nothing else of it is read. */
 function readUser(params: Shape): OperationContract['user'] {
   const user = params.kind === 'record' ? params.props.get('user') : undefined;
-  if (user === undefined || resolve(user.shape).kind === 'any') return undefined;
-  return user.optional || mayBeAbsent(user.shape) ? 'optional' : 'required';
+  if (user?.isUser !== true) return undefined;
+  try {
+    return user.optional || mayBeAbsent(user.shape) ? 'optional' : 'required';
+  } catch (error) {
+    if (error instanceof Unsupported) return 'required';
+    throw error;
+  }
 }
 
 /** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */

@@ -187,7 +187,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a part of the params that there is not',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ headers: { a: string } }>) { return [data, params]; } }",
-      /ControllerParams takes path and query, and no headers/,
+      /ControllerParams takes path, query and user, and no headers/,
     ],
     [
       'a path of a package, where a schema says what the query is',

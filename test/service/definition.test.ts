@@ -138,6 +138,16 @@ const refusedGroups: readonly (readonly [service: string, controller: string, er
     'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
     /have a user that is always there: write access: 'user', or user\?:/,
   ],
+  [
+    'authenticate: () => undefined',
+    'index(_: undefined, { user }: ControllerParams<{ user: import("pg").PoolClient }>) { return { user }; }',
+    /have a user that is always there/,
+  ],
+  [
+    '',
+    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } }>) { return { id: user.id }; }',
+    /have a user that is always there/,
+  ],
   ["unchecked: 'refuse'", "'POST'(data: any) { return {}; }", /nothing checks its data/],
   ["unchecked: 'refuse'", 'publish(data: unknown) { return {}; }', /nothing checks its data/],
   [
@@ -149,6 +159,14 @@ const refusedGroups: readonly (readonly [service: string, controller: string, er
 ];
 
 const acceptedGroups: readonly (readonly [service: string, controller: string])[] = [
+  [
+    '',
+    'index(_: undefined, params: { user: import("pg").PoolClient; page: string }) { return { page: params.page }; }',
+  ],
+  [
+    'authenticate: () => undefined',
+    'index(_: undefined, { user }: ControllerParams<{ user: { id: string } | undefined }>) { return { id: user?.id ?? 0 }; }',
+  ],
   [
     'authenticate: () => undefined',
     'index(_: undefined, { user }: ControllerParams<{ user?: { id: string } }>) { return { user: user?.id ?? null }; }',

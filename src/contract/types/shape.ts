@@ -59,6 +59,8 @@ export interface Prop {
   readonly shape: Shape;
   readonly optional: boolean;
   readonly notes: Notes;
+  /** The user of `ControllerParams<{ user: User }>`, whom the server provides. */
+  readonly isUser?: boolean;
 }
 
 /** Throws at a known place. @param cure advice on what to write instead; empty where `what` includes it */

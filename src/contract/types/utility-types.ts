@@ -73,6 +73,8 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
     SERVER_FIELDS.map((name) => [name, { shape: NO_DATA, optional: false, notes: NO_NOTES }]),
   );
   for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? unchecked);
+  const user = argProps.get('user');
+  if (user !== undefined) props.set('user', { ...user, isUser: true });
   return { kind: 'record', props, index: undefined };
 }
 

@@ -1,6 +1,9 @@
 // Names a group and its page: `User` and `user`, `v2/Order` and `v2/order`. The page is the name in a URL, in the log
 // and in the metrics; the group is the name in files.
 
+/** The service file in a list of groups. No URL names it, because a group begins with an upper case letter. */
+export const SERVICE = 'service';
+
 const PAGE = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
 /** Returns the usual spelling of a group's page: `user` for `User`. */

@@ -1,5 +1,5 @@
-// Writes the answers of the document that are refusals: our envelope, or the body that `formatError` of the service file
-// makes instead.
+// Writes the answers of the document that are refusals: the envelope, or the body that `formatError` of the service
+// file makes.
 import type { Schema } from '../contract/contract.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import type { Components } from './components.ts';

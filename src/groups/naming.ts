@@ -3,13 +3,11 @@
 // `folders: true`. Only the loader of a worker reads that; what others list includes the folders in any case.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupNameOf, pageOf } from '../base/page-name.ts';
+import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
 
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
-/** The service file in a list of groups. No URL names it: a group begins with an upper case letter. */
-export const SERVICE = 'service';
 /** The first of these wins where one group has several files. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 

@@ -1,7 +1,8 @@
 // Decides whether the service accepts requests, and describes its state for /readyz. Each answer of the supervisor
 // shows that the service is alive (/livez). This file decides whether a worker serves.
+
+import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
-import { SERVICE } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { ServiceStatus } from './service-status.ts';
 

@@ -1,6 +1,6 @@
 // Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
 // that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
-import { SERVICE } from '../groups/naming.ts';
+import { SERVICE } from '../base/page-name.ts';
 import type { GenerationOutcome } from './generation.ts';
 import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain } from './group-table.ts';
 import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';

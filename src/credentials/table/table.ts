@@ -204,9 +204,8 @@ const NO_PREVIOUS: CredentialRow['previous'] = [];
 
 /** The fields of a row that are read. */
 export const FIELDS: ReadonlySet<string> = new Set(
-  'id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description authorization'.split(
-    ' ',
-  ),
+  `id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description
+  authorization`.split(/\s+/),
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 

@@ -2,8 +2,8 @@
 // that differs from it has changed.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { SERVICE } from '../../base/page-name.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import { SERVICE } from '../../groups/naming.ts';
 import type { GroupLoad } from '../../groups/registry.ts';
 import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
 

@@ -2,11 +2,14 @@
 import { HttpError } from 'gatefold';
 import postgres from 'postgres';
 
-/** At most POOL connections for each worker. Connections open with the first query, and close when they are idle. */
+/** At most POOL connections for each worker. A connection opens with a query, and closes when it is idle for a minute. */
 export const sql = postgres(process.env.DATABASE_URL ?? 'postgres://localhost/conduit', {
   max: Number(process.env.POOL ?? 5),
   connect_timeout: 5,
   idle_timeout: 60,
+  // Half a second between two attempts, so that a worker is soon there again after a restart of the database.
+  backoff: () => 0.5,
+  connection: { application_name: `conduit ${process.pid}` },
   transform: postgres.camel,
 });
 

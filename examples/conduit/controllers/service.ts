@@ -13,7 +13,9 @@ export default defineService<User>({
   unchecked: 'refuse',
   access: 'user',
   authenticate: ({ authorization }) => userOfToken(authorization),
-  securitySchemes: { token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Token …' } },
+  securitySchemes: {
+    Token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Token jwt.token.here' },
+  },
   cors: { origins: process.env.ORIGINS?.split(',') ?? '*' },
   formatError({ message, errors = [{ pointer: '', message }], cause }): Errors | ErrorReply<Errors> {
     if (isAway(cause)) return new ErrorReply(503, inFormat('the database is away'), { 'Retry-After': '2' });

@@ -135,4 +135,27 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.equal((await ask('DELETE', `${path}/${id}`, bob)).status, 204);
     assert.deepEqual((await ask('GET', path)).body, { comments: [] });
   });
+
+  test('the document has the scheme of the specification, where a user is needed, and its error body', async () => {
+    const { paths, components } = (await ask('GET', '/openapi.json')).body;
+    assert.deepEqual(Object.keys(components.securitySchemes), ['application', 'Token']);
+    const operations = Object.entries(paths as Record<string, Record<string, { security?: object }>>).flatMap(
+      ([path, verbs]) => Object.entries(verbs).map(([verb, { security }]) => ({ name: `${verb} ${path}`, security })),
+    );
+    assert.equal(operations.length, 19);
+    const open = operations.filter(({ security }) => security === undefined).map(({ name }) => name);
+    assert.deepEqual(open.sort(), [
+      'get /api/articles',
+      'get /api/articles/{slug}',
+      'get /api/articles/{slug}/comments',
+      'get /api/profiles/{username}',
+      'get /api/tags',
+      'post /api/users',
+      'post /api/users/login',
+    ]);
+    for (const { name, security } of operations)
+      if (!open.includes(name)) assert.deepEqual(security, [{ Token: [] }], name);
+    const { schema } = components.responses.InvalidData.content['application/json'];
+    assert.deepEqual(schema, { $ref: '#/components/schemas/Errors' });
+  });
 });

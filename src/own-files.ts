@@ -1,6 +1,7 @@
 // Finds the files of Gatefold itself: src, or the dist that `npm run build` makes of it. This file must stay at the top
 // of src, because the build puts all its output at the top of dist, and relative paths must be true in both.
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -19,6 +20,15 @@ export function entryPath(name: 'server' | 'worker' | 'cli'): string {
 /** Returns the folder of the package: the checkout, or the installed package. */
 export function packagePath(): string {
   return dirname(OWN_FOLDER);
+}
+
+/** Returns the file of an import of this package: `gatefold/client`. Undefined: the package has no such entry. */
+export function ownExport(specifier: string): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve(specifier);
+  } catch {
+    return undefined;
+  }
 }
 
 export function version(): string {

@@ -4,6 +4,7 @@ import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure } from './base/settings.ts';
+import { findOtherPackage } from './groups/own-package.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { OperationsServer } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
@@ -18,6 +19,8 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink, flush } = basics;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
+  const other = findOtherPackage(settings.controllersDir);
+  if (other !== undefined) log.warn('package-version-differs', { ...other, running: version() });
   const output = sink.isShared ? relayOutput(sink) : undefined;
   const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');

@@ -202,6 +202,28 @@ export function stderrUnblocker(): (() => void) | undefined {
   return handle?.setBlocking === undefined ? undefined : () => void handle.setBlocking?.(false);
 }
 
+type ResolveFilename = (request: string, ...rest: readonly unknown[]) => string;
+
+/**
+ * Answers a `require` that finds no file. Replaces `Module._resolveFilename`; a Node without it keeps the error.
+ *
+ * @param find returns the path of a file, or undefined for the error of Node
+ */
+export function onMissingRequire(find: (request: string, error: unknown) => string | undefined): void {
+  const Module = require('node:module') as { _resolveFilename?: ResolveFilename };
+  const { _resolveFilename: resolveFilename } = Module;
+  if (resolveFilename === undefined) return;
+  Module._resolveFilename = function resolve(request, ...rest) {
+    try {
+      return resolveFilename.call(this, request, ...rest);
+    } catch (error) {
+      const path = find(request, error);
+      if (path === undefined) throw error;
+      return path;
+    }
+  };
+}
+
 /**
  * Keeps the hidden class of the objects that `process.nextTick()` queues alive. Node before 24 makes them by a literal
  * with computed keys. V8 forgets such a class at a full garbage collection in which no tick is queued, and every later

@@ -9,8 +9,10 @@ import { createLog } from '../base/log.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { findOtherPackage } from '../groups/own-package.ts';
 import { routesWith } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
+import { version } from '../own-files.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
@@ -150,6 +152,9 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
 function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
   const files = listOrRefuse(dir);
   checkWriters([dir, ...Array.from(files.values(), (file) => join(dir, file))], report);
+  const other = findOtherPackage(dir);
+  if (other !== undefined)
+    report('warning', `controllers import gatefold ${other.version}, and ${version()} runs them`, other.folder);
   report('note', `${dir} has ${files.size} ${files.size === 1 ? 'controller' : 'controllers'}`);
   if (inspection instanceof Error) throw inspection;
 }

@@ -8,6 +8,7 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
+import { ownUrl, provideOwnPackage } from './own-package.ts';
 import { createSourceTexts, type SourceTexts } from './source-texts.ts';
 
 /** One file of an import closure, as it was when Node read it. Fingerprint `absent`: Node did not find it. */
@@ -100,7 +101,9 @@ function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder
       } catch (error) {
         if (/^\.{1,2}\//.test(specifier) && parentURL?.startsWith('file:'))
           remember(fileURLToPath(new URL(specifier, parentURL)));
-        throw error;
+        const url = ownUrl(specifier, error);
+        if (url === undefined) throw error;
+        return { url, shortCircuit: true };
       }
     },
     load(url, context, nextLoad) {
@@ -131,7 +134,9 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
         seen.add(file);
         remember(file);
         checkSource(file);
-        queue.push(...importsOf(file, texts.readBeforeImport(file, file === path && attempt > 0)));
+        const source = texts.readBeforeImport(file, file === path && attempt > 0);
+        provideOwnPackage(file, source);
+        queue.push(...importsOf(file, source));
       }
     },
     afterImport() {

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { createServer as createHttpServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
 import { type AddressInfo, connect, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -227,6 +228,13 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     child.stderr.resume();
     const [code] = await once(child, 'exit');
     assert.equal(code, 0);
+  });
+
+  it('onMissingRequire answers a require that finds no file', () => {
+    const require = createRequire(import.meta.url);
+    internals.onMissingRequire((request) => (request === 'gatefold-missing' ? import.meta.filename : undefined));
+    assert.equal(require.resolve('gatefold-missing'), import.meta.filename);
+    assert.throws(() => require.resolve('gatefold-missing-too'), { code: 'MODULE_NOT_FOUND' });
   });
 
   it('keepTickShape keeps the object that is queued for a tick', async () => {

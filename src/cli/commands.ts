@@ -3,6 +3,7 @@ import { version } from '../own-files.ts';
 import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './command.ts';
 
 const COMMANDS: readonly Entry[] = [
+  { name: 'dev', about: 'Serve the controllers folder for development', load: () => import('./dev.ts') },
   { name: 'serve', about: 'Serve the controllers folder', load: () => import('./serve.ts') },
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
   { name: 'openapi', about: 'Print the OpenAPI document', load: () => import('./openapi.ts') },

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
+import { modeOf } from '../base/system.ts';
 import { readSessionKey } from '../credentials/session.ts';
 import { type Listed, listCredentials } from '../credentials/table/listing.ts';
 import { tablePath } from '../credentials/write/store.ts';
@@ -38,8 +39,9 @@ export function checkCredentials(installation: Installation, report: Report): vo
 }
 
 function checkFile(path: string, rows: readonly Listed[], live: readonly Listed[], report: Report): void {
-  const mode = statSync(path, { throwIfNoEntry: false })?.mode;
-  if (mode === undefined) return report('note', `there is no ${path}, so there are no credentials`);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return report('note', `there is no ${path}, so there are no credentials`);
+  const mode = modeOf(stats);
   if ((mode & WRITABLE_BY_EVERYONE) !== 0)
     report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
   report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);

@@ -1,6 +1,7 @@
 // The doctor's check of HTTPS: reads the certificate with which the service would start, by the code that serves it.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
+import { modeOf } from '../base/system.ts';
 import { warningPeriod } from '../https/acme/renewal.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
@@ -85,6 +86,6 @@ function readOrReport(path: string, report: Report): string | undefined {
 }
 
 function checkReaders(path: string, report: Report): void {
-  if ((statSync(path).mode & 0o004) !== 0)
+  if ((modeOf(statSync(path)) & 0o004) !== 0)
     report('warning', 'every user of this machine can read the private key in it', path);
 }

@@ -6,6 +6,7 @@ import { flagOf } from '../base/config.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
+import { modeOf } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
@@ -162,7 +163,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
 /** Reports who else can write the controllers, because their code runs as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
-    const { mode } = statSync(path);
+    const mode = modeOf(statSync(path));
     if ((mode & WRITABLE_BY_EVERYONE) !== 0)
       report('wrong', 'every user of this machine can write to it, and so change what the service runs', path);
     else if ((mode & 0o020) !== 0)

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
+import { modeOf } from '../base/system.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
@@ -13,6 +14,7 @@ import { createLedger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { listGroups } from './group-table.ts';
+import { watchLaunchers } from './launcher.ts';
 import type { SupervisorStatus } from './status.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
@@ -75,6 +77,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (isOnTerminal && !isatty(2)) return stop(signal);
     certificates?.retryNow();
     supervisor?.renew();
+  });
+  void watchLaunchers((pid) => {
+    if (isStopping()) return;
+    log.info('launcher-exited', { launcher: pid });
+    stop('SIGTERM');
   });
   // A mistake in this process, or a reader of its output that is gone, must not end the workers.
   process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
@@ -225,7 +232,7 @@ function checkFolder(dir: string, log: Log): void {
   const folder = realpathSync(dir);
   const files = Array.from(listControllers(folder).values(), (file) => join(folder, file));
   for (const path of new Set([folder, ...files.map((file) => dirname(file)), ...files])) {
-    if ((statSync(path).mode & WRITABLE_BY_EVERYONE) !== 0) {
+    if ((modeOf(statSync(path)) & WRITABLE_BY_EVERYONE) !== 0) {
       log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
     }
   }

@@ -84,7 +84,7 @@ test('init overwrites nothing, and says what a package.json lacks as a command t
   const [, command = ''] = /^ {2}(npm pkg set .*)$/m.exec(out) ?? [];
   execFileSync('sh', ['-c', command], { cwd, stdio: 'ignore' });
   const { type, scripts, dependencies, devDependencies } = readJson(join(cwd, 'package.json'));
-  assert.deepEqual([type, scripts.start, scripts.dev], ['module', 'mine', 'NODE_ENV=development gatefold serve']);
+  assert.deepEqual([type, scripts.start, scripts.dev], ['module', 'mine', 'gatefold dev']);
   assert.match(scripts.test, /^node .*--test/);
   assert.ok(dependencies.gatefold && devDependencies['@types/node'] && devDependencies.typescript);
   const again = await runHere(init, [], { cwd });

@@ -1,0 +1,78 @@
+// Notices that the npm which started this service has ended. A SIGTERM to npx, `npm start` or `npm run` ends npm and
+// the shell of its script. The service would otherwise remain without a parent and hold the port. A service that
+// systemd, a container or a shell has started has no such launcher.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { errorCode } from '../base/failure.ts';
+import { ADOPTS_ORPHANS } from '../base/system.ts';
+
+export interface Ancestor {
+  readonly parent: number;
+  /** The command line, as far as the system shows it. */
+  readonly command: string;
+}
+
+type Describe = (pid: number) => Promise<Ancestor | undefined> | Ancestor | undefined;
+
+/** Milliseconds between two looks. */
+const INTERVAL = 500;
+/** npm that runs npm that runs npx, each with a shell. */
+const MOST_LAUNCHERS = 12;
+const IS_NPM = /(?:^|[\s\\/])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.c?js)?(?:\s|$)/;
+const IS_SCRIPT_SHELL = /^(?:\S*\/)?(?:ba|da|k|z)?sh -c /;
+
+/** Calls `onExit` once, when a launcher has ended. Does not keep this process alive. */
+export async function watchLaunchers(onExit: (pid: number) => void, env = process.env): Promise<void> {
+  // npm, pnpm and yarn set it for every script.
+  if (env.npm_lifecycle_event === undefined && env.npm_command === undefined) return;
+  const parent = process.ppid;
+  const launchers = ADOPTS_ORPHANS ? await findLaunchers(parent, describeProcess) : [parent];
+  if (launchers.length === 0) return;
+  const timer = setInterval(() => {
+    const ended = ADOPTS_ORPHANS && process.ppid !== parent ? parent : launchers.find((pid) => !isAlive(pid));
+    if (ended === undefined) return;
+    clearInterval(timer);
+    onExit(ended);
+  }, INTERVAL);
+  timer.unref();
+}
+
+/** Returns the processes from the parent up to the outermost npm, with the shells of scripts between them. */
+export async function findLaunchers(parent: number, describe: Describe): Promise<number[]> {
+  const chain: number[] = [];
+  let length = 0;
+  for (let pid = parent; pid > 0 && chain.length < MOST_LAUNCHERS; ) {
+    const ancestor = await describe(pid);
+    if (ancestor === undefined) break;
+    const isNpm = IS_NPM.test(ancestor.command) && !IS_SCRIPT_SHELL.test(ancestor.command);
+    if (!isNpm && !IS_SCRIPT_SHELL.test(ancestor.command)) break;
+    chain.push(pid);
+    if (isNpm) length = chain.length;
+    pid = ancestor.parent;
+  }
+  return chain.slice(0, length);
+}
+
+/** Reads /proc on Linux. Elsewhere it asks `ps`. Undefined: the process has ended, or the system does not show it. */
+async function describeProcess(pid: number): Promise<Ancestor | undefined> {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return { parent: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]), command };
+  } catch {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'ppid=,args=', '-p', String(pid)]).catch(() => ({
+      stdout: '',
+    }));
+    const [, parent, command = ''] = /^\s*(\d+)\s+(.*)/.exec(stdout) ?? [];
+    return parent === undefined ? undefined : { parent: Number(parent), command };
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errorCode(error) !== 'ESRCH';
+  }
+}

@@ -1,0 +1,111 @@
+// A service that npm has started ends with npm; one that a shell has started outlives the shell.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { dirname, join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Ancestor, findLaunchers } from '../../src/supervisor/launcher.ts';
+import { createFolder, SERVER, write } from '../support/cluster-server.ts';
+
+const CLI = SERVER.replace(/server\.js$/, 'cli.js');
+
+describe('the launchers of a service', () => {
+  const rows: readonly (readonly [name: string, commands: readonly string[], count: number])[] = [
+    ['npm and the shell of its script', ['sh -c gatefold serve', 'npm start', '/bin/bash'], 2],
+    ['npm, whose shell became the service', ['npm run dev   ', 'bash'], 1],
+    ['npm within npm', ['/bin/sh -c node x', 'npm run two', 'sh -c npm run two', 'npm run dev', 'zsh'], 4],
+    ['npx by its file', ['node /usr/lib/node_modules/npm/bin/npx-cli.js gatefold serve', 'bash'], 1],
+    ['pnpm', ['sh -c gatefold serve', 'node /home/me/.local/share/pnpm/bin/pnpm.cjs start'], 2],
+    ['npm that systemd has started', ['sh -c gatefold serve', 'npm start', '/sbin/init'], 2],
+    ['an interactive shell within npm', ['bash', 'npm run shell'], 0],
+    ['a shell', ['bash', 'sshd: me'], 0],
+    ['a shell that runs one line', ['sh -c gatefold serve', '/usr/sbin/cron -f'], 0],
+    ['systemd', ['/lib/systemd/systemd'], 0],
+    ['a supervisor whose path has npm in it', ['/opt/npm-tools/runner start', 'bash'], 0],
+  ];
+  for (const [name, commands, count] of rows) {
+    it(`are ${count} of: ${name}`, async () => {
+      const describe = (pid: number): Ancestor | undefined => {
+        const command = commands[pid - 1];
+        return command === undefined ? undefined : { parent: pid + 1, command };
+      };
+      assert.deepEqual(await findLaunchers(1, describe), [1, 2, 3, 4].slice(0, count));
+    });
+  }
+});
+
+it('gatefold dev serves for development, with one worker', { timeout: 120_000 }, async (test) => {
+  const service = await start(test, process.execPath, [CLI, 'dev'], '');
+  test.after(() => service.child.kill('SIGTERM'));
+  const failed = (await (await fetch(`${service.url}/fail`)).json()) as { detail?: { message: string } };
+  assert.match(JSON.stringify(failed.detail), /on purpose/);
+  const pids = new Set<number>();
+  for (let i = 0; i < 20; i++) {
+    const response = await fetch(service.url, { headers: { Connection: 'close' } });
+    pids.add(((await response.json()) as { pid: number }).pid);
+  }
+  assert.equal(pids.size, 1);
+});
+
+describe('gatefold serve', { timeout: 120_000 }, () => {
+  for (const [name, signal, script] of [
+    ['a SIGTERM', 'SIGTERM', 'serve'],
+    ['a SIGKILL, which leaves the shell of its script', 'SIGKILL', 'serve'],
+    ['a SIGTERM, while developing', 'SIGTERM', 'dev'],
+  ] as const) {
+    it(`ends when npm has ended by ${name}`, async (test) => {
+      const service = await start(test, 'npm', ['start'], `"${process.execPath}" "${CLI}" ${script} && true`);
+      service.child.kill(signal);
+      await service.closed;
+      assert.match(service.output(), /launcher-exited.*stopping.*stopped/s);
+      await assert.rejects(fetch(service.url));
+    });
+  }
+
+  it('outlives the shell that started it in the background, also within npm', async (test) => {
+    const line = '"$0" "$1" serve & echo "pid $!"; wait';
+    const service = await start(test, 'sh', ['-c', line, process.execPath, CLI], '');
+    const pid = Number(/^pid (\d+)$/m.exec(service.output())?.[1]);
+    test.after(() => process.kill(pid, 'SIGTERM'));
+    service.child.kill('SIGKILL');
+    await once(service.child, 'exit');
+    // Three looks. A service on a slow machine has looked fewer times, and then this proves less.
+    await wait(1700);
+    assert.equal((await fetch(service.url)).status, 200);
+  });
+});
+
+/** Starts a command in a project whose start script is given, and waits until the service answers. */
+async function start(test: TestContext, command: string, args: readonly string[], script: string) {
+  const dir = createFolder(test, {
+    'TestController.js': `export default class {
+      index() { return { pid: process.pid }; }
+      fail() { throw new Error('on purpose'); }
+    }`,
+  });
+  write(dirname(dir), 'package.json', JSON.stringify({ type: 'module', scripts: { start: script } }));
+  const child = spawn(command, args, {
+    cwd: dirname(dir),
+    env: {
+      ...(({ WORKERS, NODE_ENV, ...rest }) => rest)(process.env),
+      ...{ PORT: '0', HOST: '127.0.0.1', CONTROLLERS_DIR: dir, DATA_DIR: join(dirname(dir), 'data') },
+      ...{ npm_lifecycle_event: 'start', npm_command: 'run', npm_config_update_notifier: 'false' },
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const port = await new Promise<string>((resolve, reject) => {
+    const read = (text: string) => {
+      output += text;
+      const found = /^gatefold listening on http:\S+:(\d+)$/m.exec(output)?.[1];
+      if (found !== undefined) resolve(found);
+    };
+    child.stdout.setEncoding('utf8').on('data', read);
+    child.stderr.setEncoding('utf8').on('data', read);
+    child.once('close', (code) => reject(new Error(`exit ${code}: ${output}`)));
+  });
+  // The service holds the pipes, so they close when its last process has ended.
+  const closed = once(child, 'close');
+  return { child, closed, output: () => output, url: `http://127.0.0.1:${port}/api/test` };
+}

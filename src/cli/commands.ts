@@ -3,10 +3,15 @@ import { version } from '../own-files.ts';
 import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './command.ts';
 
 const COMMANDS: readonly Entry[] = [
-  { name: 'dev', about: 'Serve the controllers folder for development', load: () => import('./dev.ts') },
+  {
+    name: 'dev',
+    about: 'Serve the controllers folder for development',
+    load: () => import('./serve.ts').then(({ dev }) => ({ command: dev })),
+  },
   { name: 'serve', about: 'Serve the controllers folder', load: () => import('./serve.ts') },
   { name: 'routes', about: 'List every URL that answers', load: () => import('./routes.ts') },
   { name: 'openapi', about: 'Print the OpenAPI document', load: () => import('./openapi.ts') },
+  { name: 'types', about: 'Write the types of all operations for a front end', load: () => import('./types.ts') },
   { name: 'explain', about: 'Say what answers a request, or why nothing does', load: () => import('./explain.ts') },
   { name: 'doctor', about: 'Find what is wrong with this installation', load: () => import('./doctor.ts') },
   { name: 'init', about: 'Make a project of your own', load: () => import('./init.ts') },

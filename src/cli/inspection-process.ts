@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { outlineOf } from '../contract/outline.ts';
+import { writeDeclarations } from '../docs/declarations.ts';
 import { createDocument } from '../docs/openapi.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
@@ -41,6 +42,7 @@ async function inspect({
   loadTimeout,
   question,
   wantsDocument,
+  wantsTypes,
 }: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
   const groups = createGroups({ dir, log, loadTimeout });
@@ -56,6 +58,8 @@ async function inspect({
     providers: countProviders(settings.dataDir),
     verdict: question && (await askApp(question, { settings, groups })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath),
+    declarations:
+      wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
   };
 }
 

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
 import type { ContractOutline } from '../contract/outline.ts';
+import type { Declarations } from '../docs/declarations.ts';
 import type { OpenApiDocument } from '../docs/openapi.ts';
 import { listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
@@ -19,6 +20,8 @@ export interface Job {
   readonly question?: Question;
   /** Set: the OpenAPI document is wanted. */
   readonly wantsDocument?: true;
+  /** Set: the declarations for front ends are wanted. */
+  readonly wantsTypes?: true;
 }
 
 export interface ListedOperation {
@@ -42,6 +45,7 @@ export interface Inspection {
   readonly providers?: number | undefined;
   readonly verdict?: Verdict | undefined;
   readonly document?: OpenApiDocument | undefined;
+  readonly declarations?: Declarations | undefined;
 }
 
 export type FromInspection =
@@ -63,7 +67,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export async function inspectFolder(
   settings: Settings,
   io: CommandIo,
-  wanted: Pick<Job, 'question' | 'wantsDocument'> = {},
+  wanted: Pick<Job, 'question' | 'wantsDocument' | 'wantsTypes'> = {},
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();

@@ -1,4 +1,4 @@
-// `gatefold serve`: runs the server's entry in this process, and answers `--help`.
+// `gatefold serve` and `gatefold dev`: run the server's entry in this process, and answer `--help`.
 import { pathToFileURL } from 'node:url';
 import { flagOf } from '../base/config.ts';
 import { alignColumns } from '../base/ink.ts';
@@ -6,8 +6,8 @@ import { settingRows } from '../base/settings.ts';
 import { entryPath } from '../own-files.ts';
 import { type CommandIo, type ExitCode, print } from './command.ts';
 
-export async function command(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
-  if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help()}\n`, 0);
+export async function command(argv: readonly string[], io: CommandIo, intro = HELP): Promise<ExitCode> {
+  if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help(intro)}\n`, 0);
   // The entry reads its flags from `process.argv`, and passes them to the workers that it forks. The path is computed,
   // so that the build keeps the entry in its own file.
   process.argv.splice(2, process.argv.length, ...argv);
@@ -15,7 +15,27 @@ export async function command(argv: readonly string[], io: CommandIo): Promise<E
   return process.exitCode === 1 ? 1 : 0;
 }
 
-function help(): string {
+/** Serves for development. It sets variables itself, because shells do that in different ways. */
+export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
+  process.env.NODE_ENV = 'development';
+  process.env.WORKERS ||= '1';
+  return command(argv, io, DEV_HELP);
+}
+
+const HELP = [
+  'Usage: gatefold serve [--SETTING VALUE]…',
+  '',
+  'Serve the controllers folder until a signal ends it. Each flag is also an environment variable; the flag wins.',
+];
+
+const DEV_HELP = [
+  'Usage: gatefold dev [--SETTING VALUE]…',
+  '',
+  'Serve the controllers folder for development: one worker unless WORKERS or --workers says otherwise, and a 500',
+  'answer contains its cause. Each flag is also an environment variable; the flag wins.',
+];
+
+function help(intro: readonly string[]): string {
   const rows = settingRows({ cores: 1 }).map(({ name, fallback, about, key }) => [
     flagOf(name),
     name,
@@ -23,9 +43,7 @@ function help(): string {
     about,
   ]);
   return [
-    'Usage: gatefold serve [--SETTING VALUE]…',
-    '',
-    'Serve the controllers folder until a signal ends it. Each flag is also an environment variable; the flag wins.',
+    ...intro,
     '',
     ...alignColumns([['FLAG', 'VARIABLE', 'DEFAULT', ''], ...rows]).map((row) => `  ${row.join('  ')}`.trimEnd()),
   ].join('\n');

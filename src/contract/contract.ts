@@ -15,6 +15,12 @@ export interface ResultContract {
   readonly body: 'json' | 'bytes' | 'events' | 'none';
   /** The schema of a `json` body. Undefined: any value. */
   readonly schema: Schema | undefined;
+  /** The schema of the value that the operation returns, or of the data of an event. Undefined: any value. */
+  readonly returned?: Schema | undefined;
+  /** Whether the result is a `Reply`. */
+  readonly isReply?: boolean;
+  /** Whether the operation may return undefined, also as the body of a `Reply`. */
+  readonly mayBeAbsent?: boolean;
 }
 
 export interface OperationContract {

@@ -7,7 +7,7 @@ import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
-import { excludeKinds, resolve, type Shape, unite } from './types/shape.ts';
+import { excludeKinds, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
 
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json', schema: undefined };
 const BODILESS = new Set([204, 205, 304]);
@@ -35,7 +35,9 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
   const results = replies.map(
     ({ status, body }): ResultContract =>
-      BODILESS.has(status) ? { status, body: 'none', schema: undefined } : writeResult(status, body, writer),
+      BODILESS.has(status)
+        ? { status, body: 'none', schema: undefined }
+        : { ...writeResult(status, body, writer), isReply: true },
   );
   // Without a `Reply` the type is written as it is, so that it keeps its name.
   if (plainParts.length > 0)
@@ -46,17 +48,29 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
   if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes', schema: undefined };
-  if (kind === 'events') return { status, body: 'events', schema: undefined };
+  if (kind === 'events') {
+    const { data } = resolve(shape) as Extract<Shape, { kind: 'events' }>;
+    return { status, body: 'events', schema: undefined, returned: isAny(data) ? undefined : writer.write(data) };
+  }
+  if (kind === 'any') return { status, body: 'json', schema: undefined };
   const value = excludeKinds(shape, 'undefined', 'null');
+  const present = excludeKinds(shape, 'undefined');
+  const isAbsent = resolve(present).kind === 'never';
+  const returned = { returned: isAbsent ? undefined : writer.write(present), mayBeAbsent: mayBeAbsent(shape) };
   // For a result without a value the service sends its plain success.
-  if (resolve(value).kind === 'never' || kind === 'any') return { status, body: 'json', schema: undefined };
+  if (resolve(value).kind === 'never') return { status, body: 'json', schema: undefined, ...returned };
   const schema = writer.write(value);
   return {
     status,
     body: 'json',
+    ...returned,
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(value) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
+}
+
+function isAny(shape: Shape): boolean {
+  return resolve(shape).kind === 'any';
 }
 
 function isScalar(shape: Shape): boolean {

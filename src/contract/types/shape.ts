@@ -9,18 +9,10 @@ export type Notes = Readonly<Record<string, unknown>>;
 
 export type Shape =
   | {
-      readonly kind:
-        | 'any'
-        | 'never'
-        | 'undefined'
-        | 'null'
-        | 'boolean'
-        | 'object'
-        | 'date'
-        | 'file'
-        | 'bytes'
-        | 'events';
+      readonly kind: 'any' | 'never' | 'undefined' | 'null' | 'boolean' | 'object' | 'date' | 'file' | 'bytes';
     }
+  /** `EventStream<T>` */
+  | { readonly kind: 'events'; readonly data: Shape }
   | { readonly kind: 'string' | 'number'; readonly keywords?: Keywords }
   | { readonly kind: 'const'; readonly value: string | number | boolean }
   | { readonly kind: 'array'; readonly element: Shape; readonly keywords?: Keywords }

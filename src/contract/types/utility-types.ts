@@ -49,7 +49,8 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   if (name === 'ErrorReply') return args[0] ?? { kind: 'any' };
   if (name === 'FormValue')
     return unite([STRING, { kind: 'file' }, { kind: 'array', element: unite([STRING, { kind: 'file' }]) }]);
-  return name === 'EventStream' || name === 'ServerSentEvents' ? { kind: 'events' } : undefined;
+  const isStream = name === 'EventStream' || name === 'ServerSentEvents';
+  return isStream ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
 }
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */

@@ -1,0 +1,62 @@
+// `gatefold types`: writes the declarations of all operations for a front end, and checks that a written file is
+// current. docs/declarations.ts makes the text.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { describeFailure, errorCode } from '../base/failure.ts';
+import { makeFolder } from '../base/make-folder.ts';
+import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
+import { inspectFolder } from './inspection.ts';
+import { brokenPlace } from './routes.ts';
+
+export const command: Command = {
+  name: 'types',
+  usage: '[--out FILE] [--check]',
+  about: 'Write the types of all operations for a front end: createClient<Api>() needs no source of the service',
+  help: [
+    '--out FILE             The file to write; default: standard output',
+    '--check                Write nothing, and exit with 1 when FILE is out of date',
+  ],
+  options: { out: { type: 'string' }, check: { type: 'boolean' } },
+  operands: [],
+  reads: ['controllersDir', 'dataDir', 'basePath'],
+  run,
+};
+
+async function run({ settings, io, options: { out }, flags }: Call): Promise<Answer> {
+  const isCheck = flags.has('check');
+  if (isCheck && out === undefined) throw new UsageError('--check needs --out FILE');
+  const { declarations, groups } = await inspectFolder(settings, io, { wantsTypes: true });
+  const broken = groups.find(({ ok }) => !ok);
+  if (broken !== undefined) throw new Refused(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
+  if (declarations === undefined) throw new Refused('Cannot write the types: the controllers folder was not loaded');
+  const { text, unknown } = declarations;
+  if (out === undefined) return { json: { text, unknown }, text: text.trimEnd(), complaints: unknown };
+  const path = resolve(io.cwd, out);
+  const isCurrent = readOrEmpty(path) === text;
+  if (isCheck && !isCurrent) throw new Refused(`${out} is out of date. Run: gatefold types --out ${out}`);
+  if (!isCurrent) write(path, text);
+  return {
+    json: { file: path, changed: !isCurrent, unknown },
+    text: isCurrent ? `${out} is current` : `Wrote ${out}`,
+    complaints: unknown,
+  };
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    // git may check a file out with the line ends of Windows.
+    return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return '';
+    throw new Refused(`Cannot read ${path}: ${describeFailure(error)}`);
+  }
+}
+
+function write(path: string, text: string): void {
+  try {
+    makeFolder(dirname(path));
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new Refused(`Cannot write ${path}: ${describeFailure(error)}`);
+  }
+}

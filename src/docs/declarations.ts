@@ -1,0 +1,166 @@
+// Writes the declarations of all operations for a front end: one file of TypeScript without any import. `Client<Api>`
+// makes the same client of it as of the controllers. type-text.ts writes each type. This file does not know files.
+import { pageOf } from '../base/page-name.ts';
+import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
+import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
+import { comment, type NameOf, quoted, typeText } from './type-text.ts';
+
+export interface Declarations {
+  readonly text: string;
+  /** Operations whose result has no type that can be read, each with the reason: `order created: …`. */
+  readonly unknown: readonly string[];
+}
+
+interface NamedType {
+  readonly group: DocumentedGroup;
+  readonly schema: Schema;
+}
+
+const HEAD = `// Declarations of the service's operations. \`gatefold types\` makes this file: do not edit it.
+//
+//   import { createClient } from 'gatefold/client';
+//   const api = createClient<Api>`;
+
+/** The types of results that have no JSON, as \`gatefold/client\` reads them. Each is written where it is needed. */
+const RESULT_TYPES: Readonly<Record<string, string>> = {
+  Reply: `
+/** A result with a status of its own. */
+interface Reply<Status extends number, Body> {
+  readonly status: Status;
+  readonly body: Body | undefined;
+  readonly headers: Readonly<Record<string, string | readonly string[]>> | undefined;
+}
+`,
+  EventStream: `
+/** A stream of server-sent events. */
+interface EventStream<Data> {
+  readonly source: AsyncIterable<
+    { readonly data: Data; readonly event?: string; readonly id?: string; readonly retry?: number } | Data
+  >;
+  readonly options: { readonly retry?: number };
+}
+`,
+};
+
+/** Names that a written type uses, or that have a meaning of their own. */
+const RESERVED = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
+
+/** @param url the URL of the service in the example of the file's head, with its base path */
+export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
+  const ordered = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const names = nameTypes(ordered);
+  const used = new Map<string, NamedType>();
+  const unknown: string[] = [];
+  const interfaces = ordered.map((group) => {
+    const nameOf = createNames(group, names, used);
+    const members = Array.from(group.operations.values(), (operation) => {
+      const contract = group.contract?.operations.get(operation.name);
+      const reason = whyUnknown(contract);
+      if (reason !== undefined) unknown.push(`${pageOf(group.name)} ${operation.name}: ${reason}`);
+      return writeOperation(operation, contract, nameOf);
+    });
+    const { summary, description } = group.contract ?? {};
+    return `${comment({ summary, description }, '  ')}  ${quoted(pageOf(group.name))}: {\n${members.join('')}  };\n`;
+  });
+  // Writing a type may add another one to the map. The loop also visits that one.
+  const types: string[] = [];
+  for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNames(group, names, used)));
+  const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
+  const results = Object.entries(RESULT_TYPES).map(([name, text]) => (body.includes(`${name}<`) ? text : ''));
+  return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, unknown };
+}
+
+function whyUnknown(contract: OperationContract | undefined): string | undefined {
+  if (contract === undefined) return 'its source was not read';
+  if (contract.undocumented !== undefined) return contract.undocumented;
+  const isUnknown = contract.results.every(({ body, schema, returned, mayBeAbsent }) => {
+    return body === 'json' && schema === undefined && returned === undefined && mayBeAbsent !== true;
+  });
+  return isUnknown ? 'its result has no type in the source, so it is unknown: annotate it' : undefined;
+}
+
+const keyOf = (group: string, name: string) => `${group} ${name}`;
+
+/**
+ * Names each type for the whole file. Types of two groups keep one name if they are equal. Otherwise the name of the
+ * group comes before each of them, and before the types that refer to one.
+ */
+function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
+  const types = groups.flatMap(({ name: group, contract }) =>
+    Object.entries(contract?.defs ?? {}).map(([name, schema]) => ({ group, name, text: JSON.stringify(schema) })),
+  );
+  const contested = new Set(RESERVED);
+  const textByName = new Map<string, string>();
+  for (const { name, text } of types) {
+    if ((textByName.get(name) ?? text) !== text) contested.add(name);
+    textByName.set(name, text);
+  }
+  // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
+  for (const name of contested)
+    for (const type of types) if (type.text.includes(`"#/$defs/${name}"`)) contested.add(type.name);
+  const names = new Map<string, string>();
+  /** The names of the file, each with the types that share it. */
+  const owners = new Map<string, string>();
+  for (const { group, name } of types) {
+    const owner = contested.has(name) ? keyOf(group, name) : name;
+    const plain = `${contested.has(name) ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
+    let own = plain;
+    for (let i = 2; RESERVED.has(own) || (owners.get(own) ?? owner) !== owner; i++) own = `${plain}${i}`;
+    owners.set(own, owner);
+    names.set(keyOf(group, name), own);
+  }
+  return names;
+}
+
+function createNames(group: DocumentedGroup, names: ReadonlyMap<string, string>, used: Map<string, NamedType>): NameOf {
+  return (reference) => {
+    const name = reference.slice('#/$defs/'.length);
+    const own = names.get(keyOf(group.name, name)) ?? 'unknown';
+    if (!used.has(own)) used.set(own, { group, schema: group.contract?.defs[name] ?? {} });
+    return own;
+  };
+}
+
+function writeType(name: string, schema: Schema, nameOf: NameOf): string {
+  const type = typeText(schema, nameOf);
+  const isObject = type.startsWith('{\n') && schema.additionalProperties === undefined && !schema.patternProperties;
+  const declaration = isObject ? `export interface ${name} ${type}` : `export type ${name} = ${type};`;
+  return `\n${comment(schema, '')}${declaration}\n`;
+}
+
+function writeOperation(
+  { name, method, settings }: DocumentedOperation,
+  contract: OperationContract | undefined,
+  nameOf: NameOf,
+): string {
+  const indent = '      ';
+  const params = [
+    ...(contract?.path === undefined ? [] : [`path: ${typeText(contract.path, nameOf, `${indent}  `)}`]),
+    ...(contract?.query === undefined ? [] : [`query: ${typeText(contract.query, nameOf, `${indent}  `)}`]),
+  ];
+  const data = writeData(contract, settings.body === 'stream', nameOf, indent);
+  const takesData = method.length > 0 || data !== 'data: unknown' || params.length > 0;
+  const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
+  const results = contract?.results.map((result) => writeResult(result, nameOf, indent)) ?? ['unknown'];
+  const about = { ...contract, summary: settings.summary ?? contract?.summary };
+  return `${comment(about, '    ')}    ${quoted(name)}(${args.join(', ')}): ${[...new Set(results)].join(' | ')};\n`;
+}
+
+function writeData(contract: OperationContract | undefined, isStream: boolean, nameOf: NameOf, indent: string): string {
+  if (isStream) return 'data: Blob';
+  if (contract?.data === undefined) return 'data: unknown';
+  return `data${contract.optional ? '?' : ''}: ${typeText(contract.data, nameOf, indent)}`;
+}
+
+function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {
+  const { status, body, schema, returned = schema, isReply, mayBeAbsent } = result;
+  if (body === 'none') return `Reply<${status}, undefined>`;
+  const parts = [
+    ...(returned === undefined ? [] : [typeText(returned, nameOf, indent)]),
+    ...(mayBeAbsent ? ['undefined'] : []),
+  ];
+  if (parts.length === 0) parts.push('unknown');
+  const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
+  // A `Reply` for each part: TypeScript does not infer undefined from a body that may be undefined.
+  return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
+}

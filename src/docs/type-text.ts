@@ -1,0 +1,111 @@
+// Writes JSON Schema as a type of TypeScript, for a client. A constraint that no type expresses is left out. This file
+// does not know operations.
+import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
+
+/** A schema of a contract, with the symbols of its dates and files. */
+type Schema = { readonly [keyword: string | symbol]: unknown };
+
+/** Returns the name of the type that a reference leads to. */
+export type NameOf = (reference: string) => string;
+
+const PLAIN_NAME = /^[A-Za-z_$][\w$]*$/;
+const UNKNOWN = 'unknown';
+
+/** @param indent the spaces before a field of the type */
+export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string {
+  if (value === false) return 'never';
+  if (typeof value !== 'object' || value === null) return UNKNOWN;
+  const schema = value as Schema;
+  const write = (inner: unknown) => typeText(inner, nameOf, indent);
+  if (typeof schema.$ref === 'string') return nameOf(schema.$ref);
+  if (schema[IS_DATE]) return Array.isArray(schema.type) ? 'Date | null' : 'Date';
+  if (schema[IS_FILE]) return Array.isArray(schema.type) ? 'File | null' : 'File';
+  if ('const' in schema) return literal(schema.const);
+  if (Array.isArray(schema.enum)) return unite(schema.enum.map(literal));
+  const parts = [schema.anyOf, schema.oneOf].filter(Array.isArray).map((list) => unite(list.map(write)));
+  if (Array.isArray(schema.allOf)) parts.push(...schema.allOf.map(write));
+  if (schema.type !== undefined) {
+    const kinds = [schema.type].flat() as string[];
+    parts.push(unite(kinds.map((kind) => writeKind(kind, schema, nameOf, indent))));
+  }
+  if (parts.length === 0) return schema.not === undefined ? UNKNOWN : 'never';
+  return parts.length === 1 ? (parts[0] as string) : parts.map(inBrackets).join(' & ');
+}
+
+/** Writes a union. Its parts are different, and `unknown` has every other part in it. */
+function unite(parts: readonly string[]): string {
+  if (parts.includes(UNKNOWN)) return UNKNOWN;
+  return [...new Set(parts)].join(' | ') || 'never';
+}
+
+function inBrackets(text: string): string {
+  return / [|&] /.test(text) ? `(${text})` : text;
+}
+
+function writeKind(kind: string, schema: Schema, nameOf: NameOf, indent: string): string {
+  if (kind === 'integer' || kind === 'number') return 'number';
+  if (kind === 'array') return writeArray(schema, nameOf, indent);
+  if (kind === 'object') return Array.isArray(schema.type) ? 'object' : writeObject(schema, nameOf, indent);
+  return /^(?:string|boolean|null)$/.test(kind) ? kind : UNKNOWN;
+}
+
+function writeArray({ prefixItems, items, minItems = 0, type }: Schema, nameOf: NameOf, indent: string): string {
+  // `object` includes lists.
+  if (Array.isArray(type) && type.includes('object')) return 'object';
+  if (!Array.isArray(prefixItems)) {
+    if (items === false) return '[]';
+    return `${inBrackets(typeText(items ?? true, nameOf, indent))}[]`;
+  }
+  const cells = prefixItems.map((item, i) => {
+    const cell = typeText(item, nameOf, indent);
+    return i < Number(minItems) ? cell : `${inBrackets(cell)}?`;
+  });
+  const rest = items === false ? [] : [`...${inBrackets(typeText(items ?? true, nameOf, indent))}[]`];
+  return `[${[...cells, ...rest].join(', ')}]`;
+}
+
+function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
+  const { properties = {}, required = [], additionalProperties, patternProperties } = schema;
+  const fields = Object.entries(properties as Record<string, Schema>).map(([name, property]) => {
+    const mark = (required as string[]).includes(name) ? '' : '?';
+    const text = typeText(property, nameOf, `${indent}  `);
+    return `${comment(property, indent)}${indent}${quoted(name)}${mark}: ${text};\n`;
+  });
+  const others = Object.values((patternProperties as object | undefined) ?? {});
+  const index = [
+    ...(additionalProperties === undefined || additionalProperties === false
+      ? []
+      : [`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`]),
+    ...others.map((other) => `{ [name: number]: ${typeText(other, nameOf, indent)} }`),
+  ];
+  const own = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
+  const parts = [...own, ...index];
+  if (parts.length > 0) return parts.join(' & ');
+  // `{}` takes any fields. A type without any field takes none.
+  return schema.properties === undefined ? 'object' : 'Record<never, never>';
+}
+
+/** Returns the name of a field or of an operation as an interface has it. */
+export function quoted(name: string): string {
+  return PLAIN_NAME.test(name) ? name : literal(name);
+}
+
+function literal(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value);
+  return `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
+}
+
+interface Described {
+  readonly [keyword: string]: unknown;
+}
+
+/** Returns the doc comment of a field, a type or an operation. Empty: there is nothing to say. */
+export function comment({ summary, description, deprecated }: Described, indent: string): string {
+  const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
+  const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]
+    .map((line) => line.replaceAll('*/', '*\\/').trimEnd())
+    .filter((line, i, all) => line !== '' || (i > 0 && i < all.length - 1));
+  if (lines.length === 0) return '';
+  if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;
+  return `${indent}/**\n${lines.map((line) => `${indent} *${line === '' ? '' : ` ${line}`}\n`).join('')}${indent} */\n`;
+}

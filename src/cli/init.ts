@@ -7,6 +7,7 @@ import { plain } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
 import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
+import { listControllers } from '../groups/naming.ts';
 import { packagePath } from '../own-files.ts';
 import { type Answer, type Call, type Command, Refused } from './command.ts';
 
@@ -33,7 +34,9 @@ interface Manifest {
 }
 
 const EXAMPLE = 'examples/smallest';
-const COPIED = ['tsconfig.json', 'controllers/HelloController.ts', 'test/hello.test.ts'];
+const COPIED = ['tsconfig.json', 'AGENTS.md'];
+/** Added where no controller is there yet. They would change what an existing folder serves. */
+const FIRST = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
 async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
@@ -45,9 +48,12 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
-    ...COPIED.map((path): [string, string] => [path, readOwn(`${EXAMPLE}/${path}`)]),
+    ...[...COPIED, ...(hasControllers(folder) ? [] : FIRST)].map((path): [string, string] => [
+      path,
+      readOwn(`${EXAMPLE}/${path}`),
+    ]),
     ['README.md', readOwn(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
-    ...(flags.has('docker') ? [['Dockerfile', dockerfileOf(packed !== undefined)] as [string, string]] : []),
+    ...(flags.has('docker') ? dockerFiles(packed !== undefined) : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
   const made: string[] = [];
@@ -115,6 +121,14 @@ function ownSpecifier(folder: string): string {
   return `^${version}`;
 }
 
+function hasControllers(folder: string): boolean {
+  try {
+    return listControllers(join(folder, 'controllers')).size > 0;
+  } catch {
+    return false;
+  }
+}
+
 /** Creates a file. Returns false where it exists already. */
 function makeFile(path: string, text: string): boolean {
   try {
@@ -165,18 +179,26 @@ function readOwn(path: string): string {
   return readFileSync(join(packagePath(), path), 'utf8');
 }
 
-const dockerfileOf = (isPacked: boolean) => `FROM node:24-bookworm-slim
+const dockerFiles = (isPacked: boolean): [path: string, text: string][] => [
+  [
+    'Dockerfile',
+    `FROM node:24-bookworm-slim
 WORKDIR /app
 COPY package.json package-lock.json ${isPacked ? 'gatefold-*.tgz ' : ''}./
 RUN npm ci --omit=dev
-COPY controllers/ controllers/
+# The whole project, without the files that .dockerignore names.
+COPY . .
 # The tables of credentials are mounted at /app/data. They are never part of an image.
-RUN mkdir data
+RUN mkdir -p data
 ENV NODE_ENV=production
 USER 1000:1000
 EXPOSE 3000
+# Node is process 1. It drains on SIGTERM. For controllers that start programs, run the image with --init.
 CMD ["node_modules/.bin/gatefold", "serve"]
-`;
+`,
+  ],
+  ['.dockerignore', 'node_modules\n.git\n.env*\ndata\ntls\ntest\n'],
+];
 
 /** Returns the package's systemd unit, adapted to a project in /opt. */
 function unitOf(name: string): string {

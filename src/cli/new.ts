@@ -78,27 +78,42 @@ function parseGroup(page: string): string {
   return group;
 }
 
+/** Names that the source of a new controller has already. */
+const TAKEN = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
+
 function sourceOf(group: string, basePath: string): string {
   const page = pageOf(group);
-  // A class name must not have a dash.
-  const className = `${group.replaceAll('-', '_')}Controller`;
-  return `// The handler group at ${basePath}/${page}. A private method is not an operation.
-import type { ControllerParams } from 'gatefold';
+  const url = `${basePath}/${page}`;
+  // The name of a class must not have a dash.
+  const word = group.replaceAll('-', '_');
+  const type = TAKEN.has(word) ? `${word}Item` : word;
+  return `// ${url}
+import { type ControllerParams, HttpError, type Int, Reply } from 'gatefold';
 
-export default class ${className} {
-  /** GET ${basePath}/${page} */
-  'GET'(data: unknown, params: ControllerParams) {
-    return { status: 'success', message: 'The group ${page} answers', query: params.query, data };
+interface New${type} {
+  /** @minLength 1 */
+  name: string;
+}
+
+interface ${type} extends New${type} {
+  id: Int;
+}
+
+export default class ${word}Controller {
+  /** GET ${url}?name=Ada */
+  'GET'({ name }: { name?: string }): ${type}[] {
+    return name === undefined ? [] : [{ id: 7, name }];
   }
 
-  /** POST ${basePath}/${page} */
-  'POST'(data: unknown) {
-    return { status: 'success', message: 'Created', data };
+  /** POST ${url} */
+  'POST'({ name }: New${type}): Reply<201, ${type}> {
+    return new Reply(201, { id: 7, name }, { Location: '${url}/7' });
   }
 
-  /** GET ${basePath}/${page}/7 */
-  'GET {id}'(_: unknown, { path }: ControllerParams) {
-    return { status: 'success', message: 'One of the group ${page}', id: path.id };
+  /** GET ${url}/7 */
+  'GET {id}'(_: unknown, { path: { id } }: ControllerParams<{ path: { id: Int } }>): ${type} {
+    if (id !== 7) throw new HttpError(404, 'NOT_FOUND', 'There is none with this id');
+    return { id, name: 'Ada' };
   }
 }
 `;

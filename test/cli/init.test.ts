@@ -22,6 +22,18 @@ function install(project: string): void {
     symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
 }
 
+/** Returns what the compiler and the test script of a project say when one of them fails. */
+function check(project: string, script: string): string {
+  assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
+  const tsc = [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'];
+  const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
+  const node = STRIPS_TYPES ? '' : ' --import tsx';
+  const line = script.replace(/^node(?: --import tsx)?/, `'${process.execPath}'${node}`);
+  const ran = [spawnSync(process.execPath, tsc, { cwd: project, encoding: 'utf8' })];
+  ran.push(spawnSync('sh', ['-c', line], { cwd: project, encoding: 'utf8', env }));
+  return ran.flatMap(({ status, stdout, stderr }) => (status === 0 ? [] : [stdout + stderr])).join('');
+}
+
 test('init makes a project that serves, whose test passes and whose types are right', async (t) => {
   const cwd = makeProject(t);
   const { code, out, err } = await runHere(init, ['My API'], { cwd });
@@ -35,18 +47,48 @@ test('init makes a project that serves, whose test passes and whose types are ri
   assert.equal(dependencies.tsx !== undefined, !STRIPS_TYPES);
 
   install(project);
-  assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
-  execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'], { cwd: project });
-  const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
-  const tested = spawnSync('sh', ['-c', scripts.test.replace(/^node/, `'${process.execPath}'`)], {
-    cwd: project,
-    encoding: 'utf8',
-    env,
-  });
-  assert.equal(tested.status, 0, tested.stdout + tested.stderr);
+  assert.equal(check(project, scripts.test), '');
   const api = await startTest({ controllers: join(project, 'controllers') });
   t.after(() => api.close());
-  assert.deepEqual(await (await api.fetch('/hello/to/Ada')).json(), { hello: 'Ada' });
+  assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });
+  assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'it is strict');
+  assert.equal((await api.fetch('/hello', { method: 'DELETE' })).status, 405);
+});
+
+test('init adds no controller, and no rules for controllers, to a folder that has some', async (t) => {
+  const cwd = makeProject(t, { 'controllers/MineController.js': 'export default class {}' });
+  const { out } = await runHere(init, [], { cwd });
+  assert.match(out, /^Made AGENTS\.md$/m);
+  assert.deepEqual(readdirSync(join(cwd, 'controllers')), ['MineController.js']);
+  assert.equal(existsSync(join(cwd, 'test')), false);
+});
+
+test('the code of AGENTS.md compiles, serves and passes', async (t) => {
+  const text = readFileSync(join(ROOT, 'examples/smallest/AGENTS.md'), 'utf8');
+  const [, controller = '', testing = ''] = text.split(/^```ts$/m).map((part) => part.split('\n```')[0] ?? '');
+  const cwd = makeProject(t, {
+    'controllers/BookController.ts': controller,
+    'lib/books.ts': `export interface NewBook { /** @minLength 1 */ title: string }
+      export interface Book extends NewBook { id: number }
+      const all: Book[] = [];
+      export const books = {
+        list: (author?: string) => (author === undefined ? all : []),
+        find: (id: number) => all.find((book) => book.id === id),
+        add(book: NewBook): Book {
+          const added = { id: all.length + 1, ...book };
+          all.push(added);
+          return added;
+        },
+      };`,
+    'test/book.test.ts': `import assert from 'node:assert/strict';
+      import { after, test } from 'node:test';
+      import { startTest } from 'gatefold/testing';
+      import type BookController from '../controllers/BookController.ts';
+      ${testing.replace(/^const \{ book \}[\s\S]*$/m, (rest) => `test('a book', async () => {${rest}});`)}`,
+  });
+  assert.equal((await runHere(init, [], { cwd })).code, 0);
+  install(cwd);
+  assert.deepEqual(check(cwd, readJson(join(ROOT, 'examples/smallest/package.json')).scripts.test), '');
 });
 
 test('init says where to go as a shell reads it, and nothing in a name steers the terminal', async (t) => {
@@ -77,8 +119,8 @@ test('init overwrites nothing, and says what a package.json lacks as a command t
   });
   const { code, out } = await runHere(init, [], { cwd });
   assert.equal(code, 0);
-  for (const path of ['package.json', 'tsconfig.json', 'controllers/HelloController.ts'])
-    assert.ok(out.includes(`Kept ${path}\n`), path);
+  for (const path of ['package.json', 'tsconfig.json']) assert.ok(out.includes(`Kept ${path}\n`), path);
+  assert.equal(readFileSync(join(cwd, 'controllers/HelloController.ts'), 'utf8'), 'mine');
   assert.deepEqual(readJson(join(cwd, 'package.json')), mine);
   assert.equal(readFileSync(join(cwd, 'tsconfig.json'), 'utf8'), 'mine');
   const [, command = ''] = /^ {2}(npm pkg set .*)$/m.exec(out) ?? [];
@@ -121,6 +163,8 @@ test('init makes a Dockerfile and a unit when it is asked to', async (t) => {
   assert.match(out, /^ {2}npm install \.\/\$\(npm pack --silent \S+\)$/m);
   const dockerfile = readFileSync(join(cwd, 'shop/Dockerfile'), 'utf8');
   assert.match(dockerfile, /^COPY package\.json package-lock\.json gatefold-\*\.tgz \.\/$/m);
+  assert.match(dockerfile, /^COPY \. \.$/m);
+  assert.match(readFileSync(join(cwd, 'shop/.dockerignore'), 'utf8'), /^node_modules$[\s\S]*^data$/m);
   assert.match(dockerfile, /^CMD \["node_modules\/\.bin\/gatefold", "serve"\]$/m);
   const unit = readFileSync(join(cwd, 'shop/shop.service'), 'utf8');
   assert.match(unit, /^ExecStart=\/usr\/bin\/node \/opt\/shop\/node_modules\/gatefold\/dist\/server\.js$/m);

@@ -1,9 +1,11 @@
 // `gatefold new`: one file that was not there, and it works as it is.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { runGatefold } from '../../src/cli/commands.ts';
+import { startTest } from '../../src/testing.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['new', ...argv], io);
@@ -22,6 +24,29 @@ test('new makes a controller that serves', async (t) => {
   const routes = await runHere(runRoutes, [], { cwd });
   assert.deepEqual([routes.code, routes.err], [0, '']);
   assert.match(routes.out, /^POST +\/api\/order-item +POST +controllers\/Order-itemController\.ts/m);
+  const api = await startTest({ controllers: join(cwd, 'controllers') });
+  t.after(() => api.close());
+  const post = (name: string) => api.fetch('/order-item', { method: 'POST', json: { name } });
+  assert.deepEqual([(await post('Ada')).status, (await post('')).status], [201, 422]);
+  assert.deepEqual(await (await api.fetch('/order-item/7')).json(), { id: 7, name: 'Ada' });
+  assert.equal((await api.fetch('/order-item/8')).status, 404);
+  assert.deepEqual(await (await api.fetch('/order-item')).json(), []);
+});
+
+test('new makes a controller that compiles, also with the name of a type that it imports', async (t) => {
+  const cwd = makeProject(t, { 'node_modules/.keep': '' });
+  for (const group of ['reply', 'int', 'date', 'a_b-c']) assert.equal((await runHere(run, [group], { cwd })).code, 0);
+  const root = resolve(import.meta.dirname, '../..');
+  symlinkSync(root, join(cwd, 'node_modules/gatefold'));
+  cpSync(join(root, 'examples/smallest/tsconfig.json'), join(cwd, 'tsconfig.json'));
+  const tsc = [
+    join(root, 'node_modules/typescript/bin/tsc'),
+    '-p',
+    cwd,
+    '--typeRoots',
+    join(root, 'node_modules/@types'),
+  ];
+  assert.equal(spawnSync(process.execPath, tsc, { encoding: 'utf8' }).stdout, '');
 });
 
 test('new makes the folder when there is none, and answers in JSON', async (t) => {

@@ -1,24 +1,28 @@
-// The handler group at /api/hello.
+// /api/hello
 import type { ControllerParams } from 'gatefold';
 
 interface Greeting {
+  hello: string;
+}
+
+interface NewGreeting {
   /** @minLength 1 */
   name: string;
 }
 
 export default class HelloController {
   /** GET /api/hello */
-  'GET'() {
+  GET(): Greeting {
     return { hello: 'world' };
   }
 
   /** POST /api/hello */
-  'POST'(greeting: Greeting) {
-    return { hello: greeting.name };
+  POST({ name }: NewGreeting): Greeting {
+    return { hello: name };
   }
 
-  /** GET /api/hello/to/Ada */
-  'GET to/{name}'(_: unknown, { path }: ControllerParams<{ path: { name: string } }>) {
-    return { hello: path.name };
+  /** GET /api/hello/Ada */
+  'GET {name}'(_: unknown, { path: { name } }: ControllerParams<{ path: { name: string } }>): Greeting {
+    return { hello: name };
   }
 }

@@ -5,6 +5,7 @@ import type HelloController from '../controllers/HelloController.ts';
 
 const api = await startTest({ controllers: './controllers' });
 after(() => api.close());
+const { hello } = api.client<{ hello: typeof HelloController }>();
 
 test('GET /api/hello answers', async () => {
   const response = await api.fetch('/hello');
@@ -13,8 +14,11 @@ test('GET /api/hello answers', async () => {
 });
 
 test('POST /api/hello greets who is named', async () => {
-  const { hello } = api.client<{ hello: typeof HelloController }>();
-  assert.deepEqual(await hello.POST({ body: { name: 'Ada' } }), { hello: 'Ada' });
+  assert.deepEqual(await hello['POST']({ body: { name: 'Ada' } }), { hello: 'Ada' });
+});
+
+test('GET /api/hello/Ada greets Ada', async () => {
+  assert.deepEqual(await hello['GET {name}']({ path: { name: 'Ada' } }), { hello: 'Ada' });
 });
 
 test('POST /api/hello without a name is refused before the controller sees it', async () => {

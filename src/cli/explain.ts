@@ -152,7 +152,9 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
   if (name === undefined)
     return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
   const twin = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
-  const lookAlikes = findLookAlikes(dir, groups).filter(({ group }) => group === name);
+  const lookAlikes = findLookAlikes(dir, groups).filter(
+    ({ file, group }) => group === name || file.startsWith(`${page}/`),
+  );
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
     ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${pageOf(twin)}`]),

@@ -4,7 +4,7 @@ import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { groupNameOf } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
-import { listControllers, parseFileName } from './naming.ts';
+import { hasFolders, listControllers, parseFileName, SERVICE } from './naming.ts';
 
 export interface LookAlike {
   /** Relative to the folder. */
@@ -20,22 +20,28 @@ export interface LookAlike {
 const DEEPEST = 3;
 
 /**
- * @param loaded the files that are controllers: those in folders are, where the service says so
+ * @param loads the loads of a worker: its service file says whether folders hold groups
  * @throws what `readdir` throws
  */
-export function findLookAlikes(dir: string, loaded: Iterable<{ readonly file: string }> = []): LookAlike[] {
-  const controllers = listControllers(dir, []);
-  const served = new Set(Array.from(loaded, ({ file }) => file));
+export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []): LookAlike[] {
+  const servesFolders = hasFolders(loads);
+  const controllers = listControllers(dir, servesFolders ? undefined : []);
   const lookAlikes: LookAlike[] = [];
   for (const entry of readdirSync(dir, { withFileTypes: true })) {
     const parsed = parseFileName(entry.name);
     if (parsed !== undefined && controllers.get(parsed.group) === entry.name) continue;
     if (parsed !== undefined)
       lookAlikes.push({ file: entry.name, group: parsed.group, ...whyNotListed(entry, controllers.get(parsed.group)) });
-    else if (entry.isDirectory()) lookAlikes.push(...searchFolder(dir, entry.name, 1));
+    else if (entry.isDirectory())
+      lookAlikes.push(
+        ...searchFolder(dir, entry.name, 1).flatMap(({ file, group }) => {
+          const reason = whyNotServed(file, controllers, servesFolders);
+          return reason === undefined ? [] : [{ file, group, ...reason }];
+        }),
+      );
     else if (/controller/i.test(entry.name)) lookAlikes.push(guess(entry.name));
   }
-  return lookAlikes.filter(({ file }) => !served.has(file)).sort((a, b) => (a.file < b.file ? -1 : 1));
+  return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
 /** Says why the listing does not have a file whose name is right. */
@@ -89,7 +95,8 @@ function withExtension(name: string): string {
   return /^\.[cm]?jsx?$/.test(extension) ? `${name.slice(0, -extension.length)}.mjs` : name;
 }
 
-function searchFolder(dir: string, folder: string, depth: number): LookAlike[] {
+/** Returns the files in a subfolder that have the name of a controller, each with its group without the folder. */
+function searchFolder(dir: string, folder: string, depth: number): { file: string; group: string }[] {
   if (folder.endsWith('node_modules') || /(?:^|\/)\./.test(folder)) return [];
   let entries: Dirent[];
   try {
@@ -101,8 +108,26 @@ function searchFolder(dir: string, folder: string, depth: number): LookAlike[] {
     const file = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return depth < DEEPEST ? searchFolder(dir, file, depth + 1) : [];
     const group = parseFileName(entry.name)?.group;
-    return group === undefined
-      ? []
-      : [{ file, group, reason: 'it is in a subfolder, where controllers are not looked for', onPurpose: false }];
+    // A module in a subfolder may be named service.ts.
+    return group === undefined || group === SERVICE ? [] : [{ file, group }];
   });
+}
+
+/** Says why a controller in a subfolder does not serve. Undefined: it does. */
+function whyNotServed(
+  file: string,
+  controllers: ReadonlyMap<string, string>,
+  servesFolders: boolean,
+): Pick<LookAlike, 'reason' | 'onPurpose'> | undefined {
+  const group = parseFileName(file)?.group;
+  const [folder = ''] = file.split('/');
+  const namesake = controllers.get(groupNameOf(folder) ?? '');
+  const winner = controllers.get(group ?? '');
+  if (group !== undefined && !servesFolders)
+    return { reason: 'it is in a subfolder: folders: true in the service file makes it serve', onPurpose: false };
+  if (group !== undefined && namesake !== undefined)
+    return { reason: `${namesake} serves the URLs of the folder ${folder}: rename one of the two`, onPurpose: false };
+  if (winner === undefined)
+    return { reason: 'it is in a subfolder, where controllers are not looked for', onPurpose: false };
+  return winner === file ? undefined : { reason: `${winner} is beside it and wins`, onPurpose: true };
 }

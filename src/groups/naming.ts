@@ -1,6 +1,6 @@
 // The naming half of the filesystem convention: which files are controllers, and which group each is. A folder in the
-// controllers folder may hold controllers, too (`v2/OrderController.ts` is `v2/Order`), where the service says
-// `folders: true`. Only the loader of a worker reads that; what others list includes the folders in any case.
+// controllers folder may hold controllers, too (`v2/OrderController.ts` is `v2/Order`), where the service file says
+// `folders: true`. This file reads no such file.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
@@ -26,13 +26,16 @@ export function parseFileName(name: string): { readonly group: string; readonly 
  * Returns the file name of every controller in `dir`, by group. A name from a URL is only compared with these, and
  * never joined into a path. So neither `..` nor a disk that ignores letter case can lead to another file.
  *
- * @param folders the folders in `dir` to list as well, by name
+ * @param folders the names of the folders to list as well; default: all of them if there is a service file, because
+ * only the workers read what that file says
  * @throws what `readdir` throws of `dir`: ENOENT, ENOTDIR, EACCES
  */
-export function listControllers(dir: string, folders: readonly string[] = listFolders(dir)): Map<string, string> {
+export function listControllers(dir: string, folders?: readonly string[]): Map<string, string> {
   const files = new Map<string, string>();
   addControllers(dir, '', files);
-  for (const folder of folders) {
+  for (const folder of folders ?? (files.has(SERVICE) ? listFolders(dir) : [])) {
+    // A controller with the name of the folder serves its URLs.
+    if (files.has(groupNameOf(folder) ?? '')) continue;
     try {
       addControllers(dir, `${folder}/`, files);
     } catch {
@@ -70,18 +73,19 @@ export function listFolders(dir: string): string[] {
   );
 }
 
+/** Says whether the service file of a worker with these loads has `folders: true`. */
+export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
+  return Array.from(loads).some(({ folders }) => folders === true);
+}
+
 /**
- * Says why a controller in a folder is refused: another file takes its URLs, or its names in documents and clients.
+ * Returns the file whose operations have the same ids as those of a group in a folder: `V2_orderController.ts` for
+ * `v2/Order`.
  *
  * @param listing every controller by its group
  */
-export function folderConflict(group: string, listing: ReadonlyMap<string, string>): string | undefined {
-  const [folder = '', name] = pageOf(group).split('/');
-  if (name === undefined) return undefined;
-  const above = listing.get(groupNameOf(folder) ?? '');
-  if (above !== undefined) return `${above} serves the URLs of the folder ${folder}: rename one of the two`;
-  const twin = listing.get(groupNameOf(`${folder}_${name}`) ?? '');
-  return twin && `its operations would have the ids of those in ${twin}: rename one of the two`;
+export function findTwin(group: string, listing: ReadonlyMap<string, string>): string | undefined {
+  return group.includes('/') ? listing.get(groupNameOf(pageOf(group).replace('/', '_')) ?? '') : undefined;
 }
 
 /** Says whether an entry is a file or a link to one: mounted volumes consist of links. */

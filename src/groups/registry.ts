@@ -14,7 +14,7 @@ import { type ResultObserver, withContract } from './group-contract.ts';
 import { hintsOf } from './hints.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
-import { folderConflict, listControllers, listFolders, parseFileName } from './naming.ts';
+import { findTwin, listControllers, listFolders, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { HungLoad, isBeingWritten, isTransient } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
@@ -41,6 +41,8 @@ export interface GroupLoad {
   readonly unchecked?: readonly string[];
   /** Whether the load did not end within its time. */
   readonly hung?: boolean;
+  /** Whether folders hold groups, where this is the load of the service file. */
+  readonly folders?: boolean;
 }
 
 export interface LoadAllOptions {
@@ -51,7 +53,7 @@ export interface LoadAllOptions {
   readonly onLoading: (file: string) => void;
 }
 
-/** What the folder says about the service as a whole. */
+/** The service file of the folder. */
 export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }
@@ -105,8 +107,6 @@ export interface GroupsOptions {
   readonly onResult?: ResultObserver | undefined;
   /** Whether `GroupLoad.operationNames` is set. */
   readonly reportsOperations?: boolean;
-  /** Whether folders in the controllers folder hold groups, too. */
-  readonly folders?: boolean;
 }
 
 interface Broken {
@@ -132,7 +132,6 @@ export function createGroups({
   onService,
   onResult,
   reportsOperations = false,
-  folders: hasFolders = false,
 }: GroupsOptions): Groups {
   const loader = createModuleLoader({ onFile });
   let reader: Promise<Reader> | undefined;
@@ -159,6 +158,9 @@ export function createGroups({
    * so files that their clients had made before are in that look. A flood of unknown names costs one look a turn.
    */
   let isFresh = false;
+  const hasFolders = () => state.kind === 'loaded' && state.service.folders;
+  /** Whether a group of the listing may serve: only the service file says what folders hold. */
+  const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
 
   function refresh(): void {
     if (isFresh) return;
@@ -172,8 +174,8 @@ export function createGroups({
     else if (performance.now() - changedAt > COARSE_TIME) return;
     try {
       // The state of a folder that has just come is read the next time, and is then a change.
-      folders = hasFolders ? listFolders(dir) : [];
-      listing = listControllers(dir, folders);
+      listing = listControllers(dir);
+      folders = listing.has(SERVICE) ? listFolders(dir) : [];
     } catch (error) {
       // The folder is away or unreadable. Loaded groups still serve, and any other name is no group.
       log.debug('folder-unreadable', describeError(error));
@@ -182,22 +184,18 @@ export function createGroups({
   }
 
   function locate(page: string, slugs: readonly string[]): Location | undefined {
-    if (!hasFolders || slugs.length === 0 || pages.has(page)) return undefined;
+    if (!hasFolders() || slugs.length === 0 || pages.has(page)) return undefined;
     const location = { page: `${page}/${slugs[0]}`, slugs: slugs.slice(1) };
     if (pages.has(location.page)) return location;
     refresh();
-    return isFolder(page) && !listing.has(groupNameOf(page) ?? '') ? location : undefined;
-  }
-
-  function isFolder(page: string): boolean {
-    return Array.from(listing.keys()).some((group) => group.startsWith(`${page}/`));
+    return Array.from(listing.keys()).some((group) => group.startsWith(`${page}/`)) ? location : undefined;
   }
 
   const find: Groups['find'] = (page) => pages.get(page) ?? miss(page);
 
   function miss(page: string): Group | undefined | Promise<Group | undefined> {
     const group = groupNameOf(page);
-    if (group === undefined) return undefined;
+    if (group === undefined || !isServed(group)) return undefined;
     refresh();
     const file = listing.get(group);
     if (file === undefined) return undefined;
@@ -217,14 +215,7 @@ export function createGroups({
       const { load, loaded } = await loadOne(group, file);
       if (load.ok || attempt === MOST_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
         await onImported?.(load);
-        if (loaded !== undefined) {
-          if (hasFolders && isFolder(pageOf(group)))
-            log.warn('folder-refused', {
-              folder: pageOf(group),
-              effect: `${file} serves its URLs: rename one of the two`,
-            });
-          return publish(loaded);
-        }
+        if (loaded !== undefined) return publish(loaded);
         log.error('group-not-loadable', { ...load });
         throw notLoadable(file, load.error ?? '');
       }
@@ -262,8 +253,9 @@ export function createGroups({
   }
 
   async function importGroup(group: string, path: string): Promise<Group> {
-    const conflict = folderConflict(group, listing);
-    if (conflict !== undefined) throw new Error(conflict);
+    const twin = findTwin(group, listing);
+    if (twin !== undefined)
+      throw new Error(`its operations would have the ids of those in ${twin}: rename one of the two`);
     return importFile(path, (module, reader) => {
       const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
       const classNames = exported.levels.map(({ className }) => className);
@@ -306,8 +298,9 @@ export function createGroups({
     const { load, loaded } = await attempted(SERVICE, file, (real) =>
       importFile(real, (module, reader) => createService(real, module, () => reader.errorBody(real))),
     );
-    if (loaded !== undefined) state = { kind: 'loaded', service: loaded };
-    return load;
+    if (loaded === undefined) return load;
+    state = { kind: 'loaded', service: loaded };
+    return { ...load, folders: loaded.folders };
   }
 
   async function loadAll({ files, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
@@ -327,10 +320,9 @@ export function createGroups({
       }
     }
     onService?.(state);
-    for (const file of names.filter((name) => !isService(name))) {
+    for (const file of names) {
       const group = parseFileName(file)?.group;
-      const isServed = group !== undefined && (hasFolders || !group.includes('/'));
-      if (!isServed || isGone(join(dir, file))) continue;
+      if (group === undefined || !isServed(group) || isGone(join(dir, file))) continue;
       const reason = skip.get(file);
       if (reason !== undefined) {
         skipFile(file, reason);
@@ -351,7 +343,7 @@ export function createGroups({
 
   async function all(): Promise<readonly Group[]> {
     refresh();
-    const names = [...listing.keys()].filter((name) => name !== SERVICE).sort();
+    const names = [...listing.keys()].filter(isServed).sort();
     const results = await Promise.allSettled(names.map(async (name) => find(name)));
     return results.flatMap((result) =>
       result.status === 'fulfilled' && result.value !== undefined ? [result.value] : [],

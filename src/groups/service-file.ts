@@ -1,5 +1,5 @@
-// The service file of a folder: its name, and its way from a module to the definition that a worker serves by. The form
-// of a definition is in service/definition.ts.
+// The service file of a folder: its name, and its way from a module to the definition that a worker serves by.
+// service/definition.ts checks what a definition may say.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -38,7 +38,7 @@ function isProtectionName(name: string): boolean {
   return /^(?:authenticate|access|formatError|cors|keyHeader|headers|strict)$/.test(name);
 }
 
-/** The line of a property, from 1; the line of `defineService` where the property is not found. */
+/** Returns the line of a property, from 1; the line of `defineService` where the property is not found. */
 function lineOfProperty(source: string, property: string | undefined): number {
   const call = Math.max(source.search(/\bdefineService\s*[<(]/), 0);
   const name = property?.replace(/[^\w$]/g, '\\$&');

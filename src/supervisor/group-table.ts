@@ -1,7 +1,7 @@
 // The group table: which groups the generation that serves has, and those of the one that is about to take over. The
 // functions below compare what a load found with what serves. Nothing here decides what follows from it.
 import type { LoadedFile } from '../groups/module-loader.ts';
-import { listControllers } from '../groups/naming.ts';
+import { hasFolders, listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 
 /** Groups by name, including those that did not load. */
@@ -95,10 +95,14 @@ export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): 
   return Array.from(serving.values()).filter(({ group, ok }) => ok && !seen.has(group));
 }
 
-/** Whether the folder has one of these groups now. */
-export function isAnyInFolder(groups: readonly GroupLoad[], dir: string): boolean {
+/**
+ * Whether the folder has one of these groups now.
+ *
+ * @param loads of a worker: its service file says whether folders hold groups
+ */
+export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: readonly GroupLoad[]): boolean {
   if (groups.length === 0) return false;
-  const listing = listGroups(dir);
+  const listing = listGroups(dir, hasFolders(loads) ? undefined : []);
   return groups.some(({ group }) => listing.has(group));
 }
 
@@ -130,13 +134,13 @@ export function compareWithServing(
   if (!hasSameFiles(files)) return { difference: 'other-code', groups: [] };
   const unseen = findUnseenGroups(serving, groups);
   if (unseen.length === 0) return { difference: undefined, groups: [] };
-  return { difference: isAnyInFolder(unseen, dir) ? 'group-added' : 'group-removed', groups: unseen };
+  return { difference: isAnyInFolder(unseen, dir, groups) ? 'group-added' : 'group-removed', groups: unseen };
 }
 
 /** Returns group name → file name; empty while the folder cannot be read. */
-export function listGroups(dir: string): ReadonlyMap<string, string> {
+export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
   try {
-    return listControllers(dir);
+    return listControllers(dir, folders);
   } catch {
     return new Map();
   }

@@ -37,7 +37,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   }
   // The old workers imported a new group after the new ones had listed the folder.
   const unseen = findUnseenGroups(table.current.groups, groups);
-  if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseen, dir))) {
+  if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseen, dir, groups))) {
     quitAll(workers);
     return { kind: 'outdated' };
   }

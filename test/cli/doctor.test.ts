@@ -162,8 +162,11 @@ test('findLookAlikes gives each file that a person would take for a controller i
     'BController.d.ts': 'it is a declaration of types',
     'BController.ts~': 'it is hidden or a backup',
     '.BController.ts.swp': 'it is hidden or a backup',
-    'admin/CController.ts': 'it is in a subfolder, where controllers are not looked for',
+    'admin/CController.ts': 'it is in a subfolder: folders: true in the service file makes it serve',
+    'admin/deep/CController.ts': 'it is in a subfolder, where controllers are not looked for',
+    'Admin/CController.ts': 'it is in a subfolder, where controllers are not looked for',
     'admin/notes.ts': undefined,
+    'admin/service.ts': undefined,
     '.git/DController.ts': undefined,
     'node_modules/x/EController.ts': undefined,
   };

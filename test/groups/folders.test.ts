@@ -1,6 +1,6 @@
 // Groups in folders of the controllers folder: names, URLs, what is refused, and files that come while the service runs.
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,15 +10,21 @@ import { createClient } from '../../src/client.ts';
 import { parseTable } from '../../src/credentials/table/table.ts';
 import { createDocument } from '../../src/docs/openapi.ts';
 import { findLookAlikes } from '../../src/groups/look-alikes.ts';
-import { listControllers } from '../../src/groups/naming.ts';
-import { createGroups } from '../../src/groups/registry.ts';
+import { listControllers, listFolders } from '../../src/groups/naming.ts';
+import { createGroups, type Groups } from '../../src/groups/registry.ts';
 import type { CallerRow } from '../../src/http/credential-rights.ts';
+import { createBaseline } from '../../src/supervisor/folder/baseline.ts';
+import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
 import { createFolder, write } from '../support/folder.ts';
-import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
+import { asRaw, assertEnvelope, GATEFOLD, type Service, startService } from '../support/service.ts';
 
 const ECHO = '(_, { page, method, slugs, path }) { return { page, method, slugs, path } }';
 const group = (...names: string[]) => `export default { ${names.map((name) => `'${name}'${ECHO}`).join(', ')} }`;
+const serviceFile = (options: string) =>
+  `import { defineService } from '${GATEFOLD}';\nexport default defineService({ ${options} });\n`;
+const FOLDERS = { 'service.mjs': serviceFile('folders: true') };
+const loadAll = (groups: Groups) => groups.loadAll({ skip: new Map(), onLoading: () => {} });
 const log = createLog({ level: 'silent', sink: { write() {}, flush() {} } });
 
 describe('names', () => {
@@ -57,8 +63,13 @@ describe('names', () => {
     });
     symlinkSync(join(dir, 'v2'), join(dir, 'linked'));
     mkdirSync(join(dir, 'v5/XController.mjs'), { recursive: true });
-    assert.deepEqual(Object.fromEntries(listControllers(dir)), { A: 'AController.mjs', 'v2/A': 'v2/AController.ts' });
-    assert.deepEqual([...listControllers(dir, [])], [['A', 'AController.mjs']]);
+    const all = { A: 'AController.mjs', 'v2/A': 'v2/AController.ts' };
+    assert.deepEqual(Object.fromEntries(listControllers(dir, listFolders(dir))), all);
+    assert.deepEqual([...listControllers(dir)], [['A', 'AController.mjs']], 'nothing says that folders hold groups');
+    write(dir, 'service.mjs', serviceFile(''));
+    assert.deepEqual(Object.fromEntries(listControllers(dir)), { ...all, service: 'service.mjs' });
+    write(dir, 'V2Controller.mjs', '');
+    assert.ok(![...listControllers(dir).keys()].some((name) => name.includes('/')), 'V2Controller.mjs serves v2/');
   });
 
   test('a key names them as URLs do', () => {
@@ -90,6 +101,7 @@ const credentials = {
   },
 };
 const controllers = {
+  ...FOLDERS,
   'OrderController.mjs': group('index'),
   'ShopController.mjs': group('index', 'order'),
   'A_bController.mjs': group('index'),
@@ -106,8 +118,7 @@ describe('groups in folders', () => {
   before(async () => {
     service = await startService({
       controllers,
-      folders: true,
-      expectedErrors: ['request-failed', 'group-not-loadable'],
+      expectedErrors: ['request-failed'],
       parts: { credentials },
     });
   });
@@ -206,54 +217,56 @@ describe('groups in folders', () => {
     write(service.dir, 'TurnController.mjs', group('index', 'order'));
     assert.equal(((await (await ask('turn')).json()) as { page: string }).page, 'turn');
     assert.equal(((await (await ask('turn/order')).json()) as { page: string }).page, 'turn');
-    assert.deepEqual(
-      service.lines.filter(({ event }) => event === 'folder-refused').map(({ folder, effect }) => [folder, effect]),
-      [
-        ['shop', 'ShopController.mjs serves its URLs: rename one of the two'],
-        ['turn', 'TurnController.mjs serves its URLs: rename one of the two'],
-      ],
-    );
   });
 });
 
-test('loadAll refuses a folder beside its file and equal ids, and names both files', async (t) => {
-  const loads = await createGroups({ dir: createFolder(t, controllers), log, folders: true }).loadAll({
-    skip: new Map(),
-    onLoading: () => {},
-  });
+test('a folder beside its file and equal ids are refused with a line that names both files', async (t) => {
+  const dir = createFolder(t, controllers);
+  const loads = await loadAll(createGroups({ dir, log }));
   assert.deepEqual(loads.flatMap(({ file, ok, error }) => (ok ? [] : [`${file}: ${error}`])).sort(), [
     'a/BController.mjs: Error: its operations would have the ids of those in A_bController.mjs: rename one of the two',
-    'shop/OrderController.mjs: Error: ShopController.mjs serves the URLs of the folder shop: rename one of the two',
   ]);
+  assert.deepEqual(
+    findLookAlikes(dir, loads).map(({ file, reason }) => `${file}: ${reason}`),
+    ['shop/OrderController.mjs: ShopController.mjs serves the URLs of the folder shop: rename one of the two'],
+  );
 });
 
 test('a first segment that is no folder stays the page, and a file that serves is no look-alike', async (t) => {
   const dir = createFolder(t, { ...controllers, 'empty/notes.txt': '' });
-  const groups = createGroups({ dir, log, folders: true });
+  const groups = createGroups({ dir, log });
+  const loads = await loadAll(groups);
   for (const page of ['empty', 'nothing', 'order', '', '..', 'shop'])
     assert.equal(groups.locate(page, ['x']), undefined, page);
   assert.equal(groups.locate('v2', []), undefined);
   assert.deepEqual(groups.locate('v2', ['order', '7']), { page: 'v2/order', slugs: ['7'] });
-  const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
-  assert.deepEqual(findLookAlikes(dir, loads), []);
-  assert.ok(findLookAlikes(dir).some(({ file }) => file === 'v2/OrderController.mjs'));
+  write(dir, 'v2/NewController.mjs', group('index'));
+  assert.ok(!findLookAlikes(dir, loads).some(({ file }) => file.startsWith('v2/')));
+  const { reason } = findLookAlikes(dir).find(({ file }) => file === 'v2/OrderController.mjs') ?? {};
+  assert.equal(reason, 'it is in a subfolder: folders: true in the service file makes it serve');
 });
 
-test('without the option a folder is none, whatever files the supervisor names', async (t) => {
-  const dir = createFolder(t, controllers);
-  const groups = createGroups({ dir, log });
-  const files = [...listControllers(dir).values()];
-  const loads = await groups.loadAll({ files, skip: new Map(), onLoading: () => {} });
-  assert.deepEqual(loads.map(({ group: name }) => name).sort(), ['A_b', 'Order', 'Shop']);
-  assert.equal(groups.locate('v2', ['order']), undefined);
-  assert.equal(await groups.find('v2/order'), undefined);
-  const service = await startService({ controllers });
-  t.after(() => service.close());
-  assertEnvelope(await asRaw(await fetch(`${service.url}/api/v2/order`)), 404, 'GROUP_NOT_FOUND');
-});
+for (const [title, files] of Object.entries({
+  'without a service file': {},
+  'without folders: true': { 'service.mjs': serviceFile('strict: true') },
+  'beside a service file that does not load': { 'service.mjs': 'export default { folders: true };' },
+}))
+  test(`${title} a folder holds no groups, whatever files the supervisor names`, async (t) => {
+    const { 'service.mjs': _, ...withoutService } = controllers;
+    const dir = createFolder(t, { ...withoutService, ...files });
+    const groups = createGroups({ dir, log });
+    const named = [...listControllers(dir, listFolders(dir)).values()];
+    assert.ok(named.includes('v2/OrderController.mjs'));
+    const loads = await groups.loadAll({ files: named, skip: new Map(), onLoading: () => {} });
+    const names = loads.map(({ group: name }) => name).filter((name) => name !== 'service');
+    assert.deepEqual(names.sort(), ['A_b', 'Order', 'Shop']);
+    assert.equal(groups.locate('v2', ['order']), undefined);
+    assert.equal(await groups.find('v2/order'), undefined);
+  });
 
 test('the document has a tag a group, and ids that join with _', async (t) => {
-  const groups = createGroups({ dir: createFolder(t, controllers), log, folders: true });
+  const groups = createGroups({ dir: createFolder(t, controllers), log });
+  await loadAll(groups);
   const { tags, paths } = JSON.parse(
     JSON.stringify(createDocument(await groups.all(), { title: 't', version: '1' })),
   ) as {
@@ -272,15 +285,19 @@ test('the watch of the supervisor sees an edit and a removal in a folder', async
     (dir: string) => rmSync(join(dir, 'v2/OrderController.mjs')),
     (dir: string) => rmSync(join(dir, 'v2'), { recursive: true }),
   ]) {
-    const dir = createFolder(t, { 'AController.mjs': group('index'), 'v2/OrderController.mjs': group('index') });
+    const dir = createFolder(t, {
+      ...FOLDERS,
+      'AController.mjs': group('index'),
+      'v2/OrderController.mjs': group('index'),
+    });
     let changed: () => void = () => {};
     const isChanged = new Promise<void>((done) => {
       changed = done;
     });
     const watch = createFolderWatch({ dir, log, onChange: changed });
-    const groups = createGroups({ dir, log, folders: true });
+    const groups = createGroups({ dir, log });
     const snapshot = watch.takeSnapshot();
-    const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    const loads = await loadAll(groups);
     assert.ok(snapshot !== undefined);
     watch.endAttempt({ before: snapshot, begunAt: Date.now(), groups: loads, files: groups.closure(), broken: false });
     watch.start();
@@ -288,5 +305,25 @@ test('the watch of the supervisor sees an edit and a removal in a folder', async
     change(dir);
     await isChanged;
     watch.stop();
+  }
+});
+
+test('a change in a folder counts as long as the service file says that folders hold groups', async (t) => {
+  for (const [options, difference] of [
+    ['folders: true', 'v2/OrderController.mjs'],
+    ['folders: false', undefined],
+  ] as const) {
+    const dir = createFolder(t, { 'service.mjs': serviceFile(options), 'v2/OrderController.mjs': group('index') });
+    const baseline = createBaseline(dir);
+    const look = () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: false }) ?? new Map<string, string>();
+    const before = look();
+    const groups = createGroups({ dir, log });
+    const loads = await loadAll(groups);
+    baseline.replace({ before, begunAt: 0, groups: loads, files: groups.closure(), broken: false });
+    assert.equal(baseline.differenceFrom(look()), undefined);
+    write(dir, 'v2/OrderController.mjs', `${group('index')}\n// edited`);
+    assert.equal(baseline.differenceFrom(look()), difference && `file:${join(realpathSync(dir), difference)}`);
+    write(dir, 'service.mjs', `${serviceFile(options)}\n// edited`);
+    assert.ok(baseline.differenceFrom(look()) !== undefined);
   }
 });

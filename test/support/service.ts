@@ -22,8 +22,6 @@ export type LogLine = Record<string, unknown> & { event: string; level: string }
 export interface ServiceOptions {
   /** File name → source, in a folder of their own; without: the shipped controllers. */
   readonly controllers?: Readonly<Record<string, string>>;
-  /** Folders in the controllers folder hold groups, too. */
-  readonly folders?: boolean;
   /** As environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'routes' | 'observer' | 'transport'>>;
@@ -45,7 +43,6 @@ export interface Service {
 export async function startService({
   controllers,
   settings = {},
-  folders = false,
   parts = {},
   expectedErrors = [],
 }: ServiceOptions = {}): Promise<Service> {
@@ -56,7 +53,7 @@ export async function startService({
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: 'debug', sink });
   const parsed = parseSettings({ CONTROLLERS_DIR: dir, ...settings }, [], { cores: 1 });
-  const groups = createGroups({ dir, log, folders, onService: (state) => app.useService(state) });
+  const groups = createGroups({ dir, log, onService: (state) => app.useService(state) });
   const app = createApp({
     settings: parsed,
     log,

@@ -278,11 +278,8 @@ function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*
   if (value === '*') return '*';
   if (!Array.isArray(value) || !value.every(isHandlerName))
     throw new InvalidRow('"groups" is neither "*" nor a list of handler groups');
-  return shareSet(
-    sets,
-    'groups',
-    value.map((name) => groupNameOf(name) as string),
-  );
+  const names = value.map((name) => groupNameOf(name) as string);
+  return shareSet(sets, 'groups', names);
 }
 
 function parseLimit(value: unknown): Rate {

@@ -2,9 +2,9 @@
 // has the rules of names. This file guesses by the names in the listing what was meant, and opens no file.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { groupNameOf } from '../base/page-name.ts';
+import { groupNameOf, SERVICE } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
-import { hasFolders, listControllers, parseFileName, SERVICE } from './naming.ts';
+import { hasFolders, listControllers, parseFileName } from './naming.ts';
 
 export interface LookAlike {
   /** Relative to the folder. */

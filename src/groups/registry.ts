@@ -1,20 +1,21 @@
 // The handler groups of one process, by page. A hit is a Map look-up. A miss looks at the folder (one `stat` when the
 // folder has not changed) and imports a new file "in place", in the process that serves. A loaded file is never read
 // again: new code for it needs new workers, a new "generation", which the supervisor starts.
-import { realpathSync, type Stats, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
-import { describeError, type Log } from '../base/log.ts';
+import type { Log } from '../base/log.ts';
 import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
 import { hintsOf } from './hints.ts';
+import { createListing } from './listing.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile } from './module-loader.ts';
-import { findTwin, listControllers, listFolders, parseFileName } from './naming.ts';
+import { findTwin, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { HungLoad, isBeingWritten, isTransient } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
@@ -115,8 +116,6 @@ interface Broken {
   readonly fingerprint: string;
 }
 
-/** Milliseconds. File systems keep time in steps, so a second change this soon may leave the times as they were. */
-const COARSE_TIME = 100;
 /** Imports of a file that is still being written, at most, before its request is refused. */
 const MOST_ATTEMPTS = 10;
 /** Loads of a file whose source changes during its import, at most. */
@@ -147,48 +146,16 @@ export function createGroups({
   const attempts = new Map<string, number>();
   /** By group, imports that are under way: requests that come meanwhile share one. */
   const pending = new Map<string, Promise<Group | undefined>>();
-  /** By group, the names of the files in the folder, as of the last look. */
-  let listing: ReadonlyMap<string, string> = new Map();
-  let folders: readonly string[] = [];
-  /** The states of the controllers folder and of the folders in it. */
-  let states: readonly (Stats | undefined)[] = [];
-  let changedAt = 0;
-  /**
-   * Whether the folder was looked at in this turn of the event loop. All requests of a turn had arrived when it began,
-   * so files that their clients had made before are in that look. A flood of unknown names costs one look a turn.
-   */
-  let isFresh = false;
+  const listing = createListing(dir, log);
   const hasFolders = () => state.kind === 'loaded' && state.service.folders;
   /** Whether a group of the listing may serve: only the service file says what folders hold. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
-
-  function refresh(): void {
-    if (isFresh) return;
-    isFresh = true;
-    setImmediate(() => {
-      isFresh = false;
-    });
-    const before = states;
-    states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
-    if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
-    else if (performance.now() - changedAt > COARSE_TIME) return;
-    try {
-      // The state of a folder that has just come is read the next time, and is then a change.
-      listing = listControllers(dir);
-      folders = listing.has(SERVICE) ? listFolders(dir) : [];
-    } catch (error) {
-      // The folder is away or unreadable. Loaded groups still serve, and any other name is no group.
-      log.debug('folder-unreadable', describeError(error));
-      listing = new Map();
-    }
-  }
 
   function locate(page: string, slugs: readonly string[]): Location | undefined {
     if (!hasFolders() || slugs.length === 0 || pages.has(page)) return undefined;
     const location = { page: `${page}/${slugs[0]}`, slugs: slugs.slice(1) };
     if (pages.has(location.page)) return location;
-    refresh();
-    return Array.from(listing.keys()).some((group) => group.startsWith(`${page}/`)) ? location : undefined;
+    return Array.from(listing().keys()).some((group) => group.startsWith(`${page}/`)) ? location : undefined;
   }
 
   const find: Groups['find'] = (page) => pages.get(page) ?? miss(page);
@@ -196,8 +163,7 @@ export function createGroups({
   function miss(page: string): Group | undefined | Promise<Group | undefined> {
     const group = groupNameOf(page);
     if (group === undefined || !isServed(group)) return undefined;
-    refresh();
-    const file = listing.get(group);
+    const file = listing().get(group);
     if (file === undefined) return undefined;
     const failure = broken.get(file);
     if (failure !== undefined && failure.fingerprint === fingerprint(join(dir, file)))
@@ -253,7 +219,7 @@ export function createGroups({
   }
 
   async function importGroup(group: string, path: string): Promise<Group> {
-    const twin = findTwin(group, listing);
+    const twin = findTwin(group, listing());
     if (twin !== undefined)
       throw new Error(`its operations would have the ids of those in ${twin}: rename one of the two`);
     return importFile(path, (module, reader) => {
@@ -305,8 +271,7 @@ export function createGroups({
 
   async function loadAll({ files, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
-    refresh();
-    const names = [...(files ?? listing.values())];
+    const names = [...(files ?? listing().values())];
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const service = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (service !== undefined) {
@@ -342,8 +307,7 @@ export function createGroups({
   }
 
   async function all(): Promise<readonly Group[]> {
-    refresh();
-    const names = [...listing.keys()].filter(isServed).sort();
+    const names = [...listing().keys()].filter(isServed).sort();
     const results = await Promise.allSettled(names.map(async (name) => find(name)));
     return results.flatMap((result) =>
       result.status === 'fulfilled' && result.value !== undefined ? [result.value] : [],
@@ -365,14 +329,6 @@ export function createGroups({
   };
 }
 
-function statFolder(dir: string): Stats | undefined {
-  try {
-    return statSync(dir, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
-}
-
 /** Says whether a file has gone. A file that cannot be looked at has not: it is loaded, and fails. */
 function isGone(path: string): boolean {
   try {
@@ -380,12 +336,6 @@ function isGone(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Compares numbers: a fingerprint as text would cost a flood of 404s more than the `stat` itself. */
-function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
-  if (a === undefined || b === undefined) return false;
-  return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
 }
 
 function notLoadable(file: string, reason: string): Error {

@@ -1,0 +1,64 @@
+// Lists the controllers of a folder for the process that serves them. When nothing has changed, a look costs one `stat`
+// of the folder and of each folder in it. groups/naming.ts has the rules of names.
+import { type Stats, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeError, type Log } from '../base/log.ts';
+import { SERVICE } from '../base/page-name.ts';
+import { listControllers, listFolders } from './naming.ts';
+
+/** Milliseconds. File systems keep time in steps, so a second change this soon may leave the times as they were. */
+const COARSE_TIME = 100;
+
+/** @returns a function that looks at the folder and returns the names of its files, by group */
+export function createListing(dir: string, log: Log): () => ReadonlyMap<string, string> {
+  let listing: ReadonlyMap<string, string> = new Map();
+  let folders: readonly string[] = [];
+  /** The states of the controllers folder and of the folders in it. */
+  let states: readonly (Stats | undefined)[] = [];
+  let changedAt = 0;
+  /**
+   * Whether the folder was looked at in this turn of the event loop. All requests of a turn had arrived when it began,
+   * so files that their clients had made before are in that look. A flood of unknown names costs one look a turn.
+   */
+  let isFresh = false;
+
+  return () => {
+    refresh();
+    return listing;
+  };
+
+  function refresh(): void {
+    if (isFresh) return;
+    isFresh = true;
+    setImmediate(() => {
+      isFresh = false;
+    });
+    const before = states;
+    states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
+    if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
+    else if (performance.now() - changedAt > COARSE_TIME) return;
+    try {
+      // The state of a folder that has just come is read the next time, and is then a change.
+      listing = listControllers(dir);
+      folders = listing.has(SERVICE) ? listFolders(dir) : [];
+    } catch (error) {
+      // The folder is away or unreadable. Loaded groups still serve, and any other name is no group.
+      log.debug('folder-unreadable', describeError(error));
+      listing = new Map();
+    }
+  }
+}
+
+function statFolder(dir: string): Stats | undefined {
+  try {
+    return statSync(dir, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Compares numbers: a fingerprint as text would cost a flood of 404s more than the `stat` itself. */
+function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
+}

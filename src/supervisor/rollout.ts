@@ -62,7 +62,8 @@ async function takeOver(
   const generation = table.current.number;
   for (const load of groups) {
     if (load.ok || before.get(load.group)?.error === load.error) continue;
-    log.error(load.group === SERVICE ? 'service-not-loadable' : 'group-not-loadable', { ...load });
+    if (load.group === SERVICE) log.error('service-not-loadable', { ...load });
+    else log.error('group-not-loadable', { ...load });
   }
   const lost = findLostGroups(before, groups).map(({ group }) => group);
   if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });

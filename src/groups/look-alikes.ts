@@ -124,7 +124,7 @@ function whyNotServed(
   const namesake = controllers.get(groupNameOf(folder) ?? '');
   const winner = controllers.get(group ?? '');
   if (group !== undefined && !servesFolders)
-    return { reason: 'it is in a subfolder: folders: true in the service file makes it serve', onPurpose: false };
+    return { reason: 'it is in a subfolder, which serves with folders: true in the service file', onPurpose: false };
   if (group !== undefined && namesake !== undefined)
     return { reason: `${namesake} serves the URLs of the folder ${folder}: rename one of the two`, onPurpose: false };
   if (winner === undefined)

@@ -162,7 +162,7 @@ test('findLookAlikes gives each file that a person would take for a controller i
     'BController.d.ts': 'it is a declaration of types',
     'BController.ts~': 'it is hidden or a backup',
     '.BController.ts.swp': 'it is hidden or a backup',
-    'admin/CController.ts': 'it is in a subfolder: folders: true in the service file makes it serve',
+    'admin/CController.ts': 'it is in a subfolder, which serves with folders: true in the service file',
     'admin/deep/CController.ts': 'it is in a subfolder, where controllers are not looked for',
     'Admin/CController.ts': 'it is in a subfolder, where controllers are not looked for',
     'admin/notes.ts': undefined,

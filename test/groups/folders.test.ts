@@ -243,7 +243,7 @@ test('a first segment that is no folder stays the page, and a file that serves i
   write(dir, 'v2/NewController.mjs', group('index'));
   assert.ok(!findLookAlikes(dir, loads).some(({ file }) => file.startsWith('v2/')));
   const { reason } = findLookAlikes(dir).find(({ file }) => file === 'v2/OrderController.mjs') ?? {};
-  assert.equal(reason, 'it is in a subfolder: folders: true in the service file makes it serve');
+  assert.equal(reason, 'it is in a subfolder, which serves with folders: true in the service file');
 });
 
 for (const [title, files] of Object.entries({

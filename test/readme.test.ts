@@ -83,7 +83,7 @@ describe('README: every block', {
     }
     assert.ok(project > 0);
     assert.match(reader.said(), /^gfk_\w+$/m);
-    assert.match(reader.said(), /# pass 4|ℹ pass 4/);
+    assert.match(reader.said(), /# pass 5|ℹ pass 5/);
   });
 });
 

@@ -170,12 +170,15 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: T
         `${error.message}: the types in this file cannot be read`,
       );
     if (!(error instanceof Unsupported)) throw error;
+    const key = /^\w+$/.test(name) ? name : `'${name}'`;
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, at] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
     throw new ContractError(
       placeOf(path, at, files),
-      [`${signature}: ${error.message}`, ...(error.cure === '' ? [] : [error.cure])].join('; '),
+      [`${signature}: ${error.message}`, ...(error.cure === '' ? [] : [error.cure.replace('OPERATION', key)])].join(
+        '; ',
+      ),
     );
   }
 }

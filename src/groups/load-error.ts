@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { isOwnFile } from '../own-files.ts';
+import { withAdvice } from './load-advice.ts';
 import { explainPackageType } from './package-type.ts';
 
 export interface LoadError {
@@ -19,8 +20,10 @@ export interface LoadError {
 
 export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
   const described = await describeSafely(error, file);
-  const explained = explainPackageType(described.reason, described.at?.replace(/:\d+$/, '') ?? file);
-  return explained === undefined ? described : { ...described, ...explained };
+  const place = described.at?.replace(/:\d+$/, '') ?? file;
+  const explained = explainPackageType(described.reason, place);
+  if (explained !== undefined) return { ...described, ...explained };
+  return { ...described, reason: withAdvice(described.reason, place) };
 }
 
 async function describeSafely(error: unknown, file: string): Promise<LoadError> {
@@ -142,7 +145,8 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
 function locateSyntaxError(file: string): Promise<Omit<LoadError, 'reason'>> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
-      const place = /^(?:file:\/\/)?(.*:\d+)$/m.exec(stderr);
+      // Further lines have places inside of Node.
+      const place = /^(?:file:\/\/)?((?:\/|[A-Za-z]:\\).*:\d+)$/m.exec(stderr);
       resolve(place === null ? {} : { at: place[1] as string, column: caretColumn(stderr) });
     });
   });

@@ -2,6 +2,7 @@
 // has the rules of names. This file guesses by the names in the listing what was meant, and opens no file.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { editDistance } from '../base/near.ts';
 import { groupNameOf, SERVICE } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
 import { hasFolders, listControllers, parseFileName } from './naming.ts';
@@ -39,7 +40,8 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
           return reason === undefined ? [] : [{ file, group, ...reason }];
         }),
       );
-    else if (/controller/i.test(entry.name)) lookAlikes.push(guess(entry.name));
+    else if (/controller/i.test(entry.name) || mendSuffix(entry.name) !== entry.name)
+      lookAlikes.push(guess(entry.name));
   }
   return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
@@ -60,7 +62,8 @@ function guess(name: string): LookAlike {
     withExtension,
     withSuffix,
     withCapital,
-    (text: string) => withCapital(withSuffix(withExtension(text))),
+    mendSuffix,
+    (text: string) => withCapital(withSuffix(withExtension(mendSuffix(text)))),
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);
@@ -87,6 +90,20 @@ function withCapital(name: string): string {
 /** Turns `user.controller.ts`, `User-controller.ts` and `Usercontroller.ts` into `UserController.ts`. */
 function withSuffix(name: string): string {
   return name.replace(/[._-]?controllers?(?=\.)/i, 'Controller');
+}
+
+/** `UserControler.ts`, `UserContoller.ts` → `UserController.ts` */
+function mendSuffix(name: string): string {
+  const [, stem = '', extension = ''] = /^(\w+)(\.[cm]?[jt]sx?)$/.exec(name) ?? [];
+  const lengths = [10, 9, 11, 8].filter((length) => length < stem.length);
+  const length = lengths.find((count) => MISSPELT.test(stem.slice(-count)) && isTypo(stem.slice(-count)));
+  return length === undefined ? name : `${stem.slice(0, -length)}Controller${extension}`;
+}
+
+const MISSPELT = /^C(?!ontroller$)/;
+
+function isTypo(word: string): boolean {
+  return editDistance(word.toLowerCase(), 'controller') <= 2;
 }
 
 function withExtension(name: string): string {

@@ -19,7 +19,10 @@ describe('port', () => {
     test.after(() => other.close());
     await new Promise((resolve) => other.once('listening', resolve));
     const { port: busy } = other.address() as AddressInfo;
-    await assert.rejects(openPort(busy, '127.0.0.1'), /in use by another process \(EADDRINUSE\)/);
+    await assert.rejects(
+      openPort(busy, '127.0.0.1'),
+      /in use by another process \(EADDRINUSE\); choose another one: PORT=3001 or --port 3001$/,
+    );
   });
 
   for (const host of [undefined, '127.0.0.1', 'localhost']) {

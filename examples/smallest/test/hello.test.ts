@@ -14,7 +14,7 @@ test('GET /api/hello answers', async () => {
 });
 
 test('POST /api/hello greets who is named', async () => {
-  assert.deepEqual(await hello['POST']({ body: { name: 'Ada' } }), { hello: 'Ada' });
+  assert.deepEqual(await hello.POST({ body: { name: 'Ada' } }), { hello: 'Ada' });
 });
 
 test('GET /api/hello/Ada greets Ada', async () => {

@@ -11,6 +11,10 @@ export class SourceError extends Error {
   }
 }
 
+/** The advice for a type of a package. The operation's name replaces `OPERATION`. */
+export const SCHEMA_CURE =
+  'declare the schema of its library, static operations = { OPERATION: { body: schema } }, or write a type of your own';
+
 /** A type is outside the subset that docs/CONTRACTS.md lists. */
 export class Unsupported extends Error {
   readonly path: string;

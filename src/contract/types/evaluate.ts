@@ -1,6 +1,6 @@
 // Evaluates types as written to shapes, their meaning. A type that is not supported throws Unsupported with its place.
 // Other files look up names, evaluate members, and compute utility types.
-import { CircularType } from '../source/source-error.ts';
+import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { findType, findValue, type Loader, pickConstant, readConstant, readEnum, type Scope } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
@@ -112,7 +112,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const param = node.from === undefined ? scope.typeParams.get(name) : undefined;
     if (param !== undefined) return param;
     const target = findType(node, scope, load);
-    if (target === 'package') return fail(`${name} comes from a package, whose types are not read`);
+    if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, which is not found`);
     const args = node.args.map((arg) => evaluate(arg, scope));

@@ -22,7 +22,7 @@ export interface Port {
  * @throws StartError if the port cannot be bound
  */
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
-  const fail = (code: string) => new StartError(describeListenError(port, host, code));
+  const fail = (code: string) => new StartError(describeListenError(port, host, code, CURES[code]));
   const { address, family } = await addressOf(host).catch((error: NodeJS.ErrnoException) => {
     throw fail(error.code ?? String(error));
   });
@@ -53,10 +53,15 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the host name cannot be resolved',
 };
 
+const CURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: '; choose another one: PORT=3001 or --port 3001',
+};
+
 const TAKEN = 'a controller or another process has begun to listen on it';
 
-export function describeListenError(port: number, host: string | undefined, code: string): string {
-  return `Cannot listen on ${host === undefined ? `port ${port}` : hostAndPort(host, port)}: ${REASONS[code] ?? 'the system refuses'} (${code})`;
+export function describeListenError(port: number, host: string | undefined, code: string, cure = ''): string {
+  const place = host === undefined ? `port ${port}` : hostAndPort(host, port);
+  return `Cannot listen on ${place}: ${REASONS[code] ?? 'the system refuses'} (${code})${cure}`;
 }
 
 /** Returns host and port as a URL has them (RFC 3986, section 3.2.2). All interfaces: `localhost`, to be clicked. */

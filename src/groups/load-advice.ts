@@ -1,0 +1,53 @@
+// Says what to write instead, for the mistakes that Node names without a cure: an import without its extension, an
+// import of a type as a value, and TypeScript that is more than types.
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { readSourceOrEmpty } from '../base/source-file.ts';
+
+const INDEXES = ['index.ts', 'index.mjs', 'index.js'];
+/** The kinds of TypeScript that Node does not strip, by their names in its message. */
+const CURES: Readonly<Record<string, string>> = {
+  enum: "write a union of literals: type State = 'open' | 'paid'",
+  'parameter property': 'declare the field and set it in the constructor',
+  'namespace declaration': 'write a module of its own, and import it',
+  'import equals declaration': "write import name from 'module'",
+  'export assignment': 'write export default',
+};
+
+/** @param file the file that the mistake is in */
+export function withAdvice(reason: string, file: string): string {
+  const advice = adviceOnImport(reason, file) ?? adviceOnType(reason, file) ?? adviceOnSyntax(reason);
+  return advice === undefined ? reason : `${reason}; ${advice}`;
+}
+
+function adviceOnSyntax(reason: string): string | undefined {
+  const [, kind = ''] = /TypeScript (.+?) is not supported in strip-only mode/.exec(reason) ?? [];
+  return CURES[kind];
+}
+
+/** `./helper`, `./helper.js` and `./folder` → the file that is there. */
+function adviceOnImport(reason: string, file: string): string | undefined {
+  const [, path] = /Cannot find module '([^']+)'|Directory import '([^']+)'/.exec(reason)?.filter(Boolean) ?? [];
+  if (path === undefined || !/^(?:\/|[A-Za-z]:\\)/.test(path)) return undefined;
+  const bare = path.replace(/\.[cm]?js$/, '');
+  const candidates = [`${bare}.ts`, `${bare}.mjs`, `${bare}.js`, ...INDEXES.map((name) => join(path, name))];
+  const target = candidates.find((candidate) => candidate !== path && isFile(candidate));
+  if (target === undefined) return undefined;
+  const specifier = relative(realpathSync(dirname(file)), target).replaceAll('\\', '/');
+  return `write the whole name: '${specifier.startsWith('.') ? '' : './'}${specifier}'`;
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function adviceOnType(reason: string, file: string): string | undefined {
+  const [, specifier = '', name = ''] =
+    /module '([^']+)' does not provide an export named '([^']+)'/.exec(reason) ?? [];
+  if (name === '') return undefined;
+  const cure = `write import { type ${name} } from '${specifier}'`;
+  if (!specifier.startsWith('.')) return `if ${name} is a type, ${cure}`;
+  const path = resolve(dirname(file), specifier);
+  const isType = existsSync(path) && new RegExp(`\\b(?:interface|type)\\s+${name}\\b`).test(readSourceOrEmpty(path));
+  return isType ? `${name} is a type: ${cure}` : undefined;
+}

@@ -1,0 +1,69 @@
+// The cures in the reasons why a controller does not load. Node gives the mistake, and the reason says what to write.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { withAdvice } from '../../src/groups/load-advice.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+import { createFolder } from '../support/folder.ts';
+
+const STRIPS = Boolean(process.features.typescript);
+const LIBRARY = {
+  'lib/helper.ts': 'export const x = 1;\nexport interface Foo { a: string }',
+  'lib/plain.mjs': 'export const x = 1;',
+  'lib/all/index.mjs': 'export const x = 1;',
+};
+const END = '\nexport default class { index() { return 1; } }';
+
+describe('a reason has its cure', () => {
+  const rows: [name: string, file: string, source: string, cure: string | undefined, onlyNode?: true][] = [
+    [
+      'an import without .ts',
+      'A.ts',
+      `import { x } from './lib/helper';`,
+      "; write the whole name: './lib/helper.ts'",
+      true,
+    ],
+    [
+      'an import without .mjs',
+      'A.mjs',
+      `import { x } from './lib/plain';`,
+      "; write the whole name: './lib/plain.mjs'",
+    ],
+    ['.js for .ts', 'A.ts', `import { x } from './lib/helper.js';`, "; write the whole name: './lib/helper.ts'", true],
+    ['a folder', 'A.mjs', `import { x } from './lib/all';`, "; write the whole name: './lib/all/index.mjs'"],
+    [
+      'a type as a value',
+      'A.ts',
+      `import { Foo } from './lib/helper.ts';`,
+      "; Foo is a type: write import { type Foo } from './lib/helper.ts'",
+      true,
+    ],
+    ['a missing export', 'A.mjs', `import { y } from './lib/plain.mjs';`, undefined],
+    ['a missing file', 'A.mjs', `import { y } from './lib/none.mjs';`, undefined],
+    ['an enum', 'A.ts', 'enum State { a }', "; write a union of literals: type State = 'open' | 'paid'", true],
+    [
+      'a parameter property',
+      'A.ts',
+      'class B { constructor(private a = 1) {} }',
+      '; declare the field and set it in the constructor',
+      true,
+    ],
+    ['a namespace', 'A.ts', 'namespace B { export const c = 1; }', '; write a module of its own, and import it', true],
+  ];
+  for (const [name, file, source, cure, onlyNode] of rows) {
+    it(name, { skip: onlyNode && !STRIPS ? 'tsx loads it' : false }, async (test) => {
+      const dir = createFolder(test, { ...LIBRARY, [file.replace('.', 'Controller.')]: source + END });
+      const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+      const [load] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+      assert.equal(load?.ok, false);
+      if (cure === undefined) assert.doesNotMatch(load?.error ?? '', /; /);
+      else assert.equal(String(load?.error).endsWith(cure), true, String(load?.error));
+    });
+  }
+
+  it('a type of a package', () => {
+    const reason = "SyntaxError: The requested module 'gatefold' does not provide an export named 'ControllerParams'";
+    const cure = "if ControllerParams is a type, write import { type ControllerParams } from 'gatefold'";
+    assert.equal(withAdvice(reason, '/a/B.ts'), `${reason}; ${cure}`);
+  });
+});

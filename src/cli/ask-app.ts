@@ -5,16 +5,18 @@ import { text } from 'node:stream/consumers';
 import { createLog } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import type { Problem } from '../contract/contract.ts';
+import type { OperationSettings } from '../controller/operations.ts';
 import { identifyCaller, whyNotLive } from '../credentials/identify.ts';
 import { readTable } from '../credentials/table/live-table.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import type { Group, Operation } from '../groups/operations.ts';
-import type { Groups } from '../groups/registry.ts';
+import type { Groups, ServiceState } from '../groups/registry.ts';
 import { createApp } from '../http/app.ts';
 import type { Caller } from '../http/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { firstFit } from '../http/router.ts';
 import type { Route } from '../http/routes.ts';
+import { rulesOf } from '../service/access.ts';
 
 export interface Question {
   readonly verb: string;
@@ -27,6 +29,10 @@ export interface Question {
   readonly authorization?: string | undefined;
   /** A JSON body to check. */
   readonly data?: string | undefined;
+  /** The id of the user that `authenticate` is to find. Undefined: nobody. */
+  readonly user?: string | undefined;
+  /** The header `Origin`. */
+  readonly origin?: string | undefined;
   /** Unix milliseconds. */
   readonly now: number;
 }
@@ -45,6 +51,8 @@ export interface Verdict extends AppAnswer {
   readonly called: boolean;
   /** The reason of a refusal, as the log has it. */
   readonly reason: string | undefined;
+  /** The names of the steps that have begun. The last one refused, if the request was refused. */
+  readonly steps: readonly string[];
   readonly route: Route | undefined;
   /** The routes before it that match the path but not the verb. */
   readonly passed: readonly Route[];
@@ -65,6 +73,8 @@ export interface Verdict extends AppAnswer {
 export interface AskedService {
   readonly settings: Settings;
   readonly groups: Pick<Groups, 'find' | 'locate'>;
+  /** Default: there is no service file. */
+  readonly state?: ServiceState;
 }
 
 /**
@@ -80,7 +90,7 @@ export async function askApp(question: Question, service: AskedService): Promise
   return { ...verdict, errorCode, message };
 }
 
-async function ask(question: Question, { settings, groups }: AskedService): Promise<Verdict> {
+async function ask(question: Question, { settings, groups, state = { kind: 'none' } }: AskedService): Promise<Verdict> {
   const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
   // Without a body in the question, the check of an operation that takes one is skipped.
   const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
@@ -95,7 +105,8 @@ async function ask(question: Question, { settings, groups }: AskedService): Prom
   /** Returns a group with the same operations, none of which does anything. */
   const withoutEffects = (group: Group | undefined): Group | undefined => {
     const operations = Array.from(group?.operations ?? [], ([name, real]): [string, Operation] => {
-      return [name, { ...real, method: call, guards: undefined, check: checksData ? real.check : undefined }];
+      const settings = withoutFunctions(real.settings);
+      return [name, { ...real, settings, method: call, guards: undefined, check: checksData ? real.check : undefined }];
     });
     return group && { ...group, operations: new Map(operations) };
   };
@@ -103,7 +114,7 @@ async function ask(question: Question, { settings, groups }: AskedService): Prom
     const { event, reason, error } = JSON.parse(line) as { event: string; reason?: string; error?: string };
     if (event === 'request-refused' || event === 'request-failed') refusalReason ??= reason ?? error;
   };
-  const { server } = createApp({
+  const app = createApp({
     settings,
     log: createLog({ level: 'info', sink: { write, flush: () => {} } }),
     groups: {
@@ -124,7 +135,8 @@ async function ask(question: Question, { settings, groups }: AskedService): Prom
     },
   });
   const [client, connection] = duplexPair();
-  server.emit('connection', connection);
+  app.useService(withoutAuthor(state, question));
+  app.server.emit('connection', connection);
   const answer = await send(client, question);
   const { resolved, page = '', slugs = [], operation = '', group, caller: row } = exchange ?? ({} as Partial<Exchange>);
   const matches = resolved?.matches ?? [];
@@ -134,6 +146,7 @@ async function ask(question: Question, { settings, groups }: AskedService): Prom
     called,
     isHeaderValue,
     reason: refusalReason,
+    steps: exchange === undefined ? [] : stepsOf(exchange),
     route: match?.route,
     passed: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
     page,
@@ -143,6 +156,44 @@ async function ask(question: Question, { settings, groups }: AskedService): Prom
     group: group || undefined,
     application: row?.application.name,
     handler: row?.handler,
+  };
+}
+
+/** Names the steps of http/steps.ts by their functions, as CONTROLLERS.md draws them. */
+const STEP_NAMES: Readonly<Record<string, string>> = {
+  checkOrigin: 'origin',
+  identifyAuthorization: 'key',
+  identifyEither: 'key',
+  checkRate: 'rate',
+  checkRights: 'rights',
+  findOperation: 'group and operation',
+  timedStep: 'access',
+  checkLimit: 'limit',
+  readData: 'body',
+  checkTypes: 'types',
+};
+
+/** Returns the names of the steps that have begun. A bundle may add a number to the name of a function. */
+function stepsOf({ steps, step, resolved }: Exchange): string[] {
+  const names = steps.slice(0, step).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
+  return ['request', ...(resolved === undefined ? [] : ['row']), ...names];
+}
+
+/** Removes the author's functions from the access of an operation, so none is called. explain has a note on them. */
+function withoutFunctions(settings: OperationSettings): OperationSettings {
+  if (settings.access === undefined) return settings;
+  const rules = rulesOf(settings.access).filter((rule) => typeof rule !== 'function');
+  return { ...settings, access: rules.length === 0 ? 'anyone' : rules };
+}
+
+/** Returns the service file with the user of the question, and with the server's own envelope, which `send` reads. */
+function withoutAuthor(state: ServiceState, { user }: Question): ServiceState {
+  if (state.kind !== 'loaded') return state;
+  const { authenticate } = state.service;
+  const findUser = () => (user === undefined ? undefined : { id: user });
+  return {
+    kind: 'loaded',
+    service: { ...state.service, authenticate: authenticate && findUser, formatError: undefined },
   };
 }
 
@@ -168,12 +219,13 @@ function callerOf(
   return { caller: reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason }, isHeaderValue };
 }
 
-async function send(client: Duplex, { verb, target, authorization, data }: Question): Promise<AppAnswer> {
+async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<AppAnswer> {
   const credential = authorization === undefined ? '' : 'Authorization: explained\r\n';
+  const page = origin === undefined ? '' : `Origin: ${origin}\r\n`;
   const length =
     data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;
   client.write(
-    `${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}${length}\r\n${data ?? ''}`,
+    `${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}${page}${length}\r\n${data ?? ''}`,
   );
   const answer = await text(client);
   const status = Number(answer.split(' ', 2)[1]);

@@ -6,6 +6,7 @@ import { flagOf } from '../base/config.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
+import { SERVICE } from '../base/page-name.ts';
 import { modeOf } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
@@ -58,6 +59,7 @@ const CHECKS: readonly {
   { topic: 'node', check: (_, report) => checkNode(report) },
   { topic: 'settings', check: checkSettings },
   { topic: 'folder', check: checkFolder },
+  { topic: 'service', check: checkService },
   { topic: 'controllers', check: checkControllers },
   { topic: 'credentials', check: checkCredentials },
   { topic: 'identity', check: checkIdentity },
@@ -156,7 +158,8 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   const other = findOtherPackage(dir);
   if (other !== undefined)
     report('warning', `controllers import gatefold ${other.version}, and ${version()} runs them`, other.folder);
-  report('note', `${dir} has ${files.size} ${files.size === 1 ? 'controller' : 'controllers'}`);
+  const count = files.size - (files.has(SERVICE) ? 1 : 0);
+  report('note', `${dir} has ${count} ${count === 1 ? 'controller' : 'controllers'}`);
   if (inspection instanceof Error) throw inspection;
 }
 
@@ -169,6 +172,15 @@ function checkWriters(paths: readonly string[], report: Report): void {
     else if ((mode & 0o020) !== 0)
       report('note', 'its group can write to it, and so change what the service runs', path);
   }
+}
+
+function checkService({ inspection }: Installation, report: Report): void {
+  if (inspection instanceof Error || inspection.service === undefined) return;
+  const { ok, error, at, path, says = [], lacksSchemes } = inspection.service;
+  if (!ok) return report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
+  report('note', says.length === 0 ? 'it sets nothing' : says.join(', '), path);
+  if (lacksSchemes)
+    report('note', 'without securitySchemes the OpenAPI document cannot say how users authenticate', path);
 }
 
 function checkControllers(

@@ -13,14 +13,21 @@ import { brokenPlace, contractText, routesOf } from './routes.ts';
 
 export const command: Command = {
   name: 'explain',
-  usage: 'VERB PATH [--authorization foreign|ID|VALUE] [--data JSON]',
+  usage: 'VERB PATH [--authorization foreign|ID|VALUE] [--user ID] [--origin URL] [--data JSON]',
   about: 'Report which route, group and operation would answer a request, or why none does; nothing is called',
   help: [
     '--authorization WHAT   Assume an Authorization header: foreign, one that matches no credential; the id of a credential;',
     '                       or the value of the header, such as "Token abc", but no token of Gatefold',
+    '--user ID              Assume that authenticate of the service file has found a user with this id',
+    '--origin URL           Assume a page of this origin',
     '--data JSON            Assume this body, and report what is wrong with it',
   ],
-  options: { authorization: { type: 'string' }, data: { type: 'string' } },
+  options: {
+    authorization: { type: 'string' },
+    user: { type: 'string' },
+    origin: { type: 'string' },
+    data: { type: 'string' },
+  },
   operands: ['VERB', 'PATH'],
   run,
 };
@@ -35,7 +42,12 @@ async function run({ operands: [verb = '', target = ''], options, settings, io, 
   );
 }
 
-function parseQuestion(verb: string, target: string, { authorization, data }: Call['options'], now: number): Question {
+function parseQuestion(
+  verb: string,
+  target: string,
+  { authorization, user, origin, data }: Call['options'],
+  now: number,
+): Question {
   const method = verb.toUpperCase();
   if (!METHODS.includes(method)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
   // In a request line, each of these characters ends the target.
@@ -49,13 +61,16 @@ function parseQuestion(verb: string, target: string, { authorization, data }: Ca
   if (authorization?.trim() === '') throw new UsageError('--authorization: the value is missing');
   if (authorization !== undefined && /[\0-\x1f\x7f]/.test(authorization))
     throw new UsageError('--authorization: it has a control character');
-  return { verb: method, target, now, authorization: authorization?.trim(), data };
+  if (origin !== undefined && /[^\x21-\x7e]/.test(origin))
+    throw new UsageError('--origin: it has a space or is not ASCII');
+  if (user === '') throw new UsageError('--user: the id is missing');
+  return { verb: method, target, now, authorization: authorization?.trim(), user, origin, data };
 }
 
 export interface ExplainedRequest {
   readonly question: Question;
   readonly verdict: Verdict;
-  readonly inspection: Pick<Inspection, 'groups' | 'providers'>;
+  readonly inspection: Pick<Inspection, 'groups' | 'providers' | 'service'>;
   /** The controllers folder. */
   readonly dir: string;
   readonly cwd: string;
@@ -68,10 +83,11 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
     (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')),
   );
   const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
-  // A check refuses the data of a request only after its operation is chosen.
-  const operation = called || errors !== undefined ? (explicit ?? verdict.operation) : undefined;
+  // Each step after that one refuses a request whose operation is chosen.
+  const isChosen = called || (verdict.operation !== '' && verdict.steps.at(-1) !== FIND);
+  const operation = isChosen ? (explicit ?? verdict.operation) : undefined;
   const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';
-  const contract = group?.operations.find(({ name }) => name === verdict.operation)?.contract;
+  const { contract, access } = group?.operations.find(({ name }) => name === verdict.operation) ?? {};
   const because = [...refusalReasons(explained, group), ...notesOn(explained, group)];
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
   if (outcome !== 'preflight') {
@@ -81,8 +97,11 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
       explicit === undefined && operation !== undefined ? operationText(verdict) : (operation ?? 'none'),
     ]);
   }
+  if (access !== undefined && explicit === undefined) facts.push(['access', access]);
   if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
+  const step = outcome === 'refused' ? verdict.steps.at(-1) : undefined;
+  if (step !== undefined) facts.push(['step', stepText(verdict.steps)]);
   for (const [i, reason] of because.entries())
     facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
   const paint = outcome === 'refused' ? ink.red : ink.green;
@@ -100,13 +119,23 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
       operation,
       application: verdict.application,
       file: group?.path,
+      access,
       contract,
+      step,
       errors,
       because,
     },
     text: [ink.bold(plain(`${question.verb} ${question.target}`)), ...lines].join('\n'),
     exitCode: outcome === 'refused' ? 1 : 0,
   };
+}
+
+/** The step that finds the group and the operation. */
+const FIND = 'group and operation';
+
+function stepText(steps: readonly string[]): string {
+  const passed = steps.slice(0, -1);
+  return `${steps.at(-1)}${passed.length === 0 ? ', the first' : `, after ${passed.join(', ')}`}`;
 }
 
 const ANSWERS: Readonly<Record<string, string>> = {
@@ -141,6 +170,9 @@ function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, gro
     if (below.length === 0) return [`all routes of ${group.group} are of the bare group`];
     return [`the routes of ${group.group} are ${below.map(({ name }) => name).join(', ')}`];
   }
+  if (errorCode === 'SERVICE_NOT_LOADABLE' && inspection.service !== undefined)
+    return [`${brokenPlace(inspection.service, cwd)}: ${inspection.service.error}`];
+  if (errorCode === 'USER_REQUIRED') return ['nobody is signed in: ask with --user ID for a request of a user'];
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND')
     return missingGroupReasons(sought, inspection.groups, dir, cwd);
   return reason === undefined ? [] : [reason];
@@ -163,7 +195,7 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
 }
 
 function notesOn({ question, verdict, inspection }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
-  const { slugs, operation, passed, called, status, application, handler, route } = verdict;
+  const { slugs, operation, passed, called, status, application, handler, route, errorCode, steps } = verdict;
   const [slug] = slugs;
   const notes = passed.map((row) => `route ${rowText(row)} matches the path but not the method ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
@@ -177,6 +209,18 @@ function notesOn({ question, verdict, inspection }: ExplainedRequest, group: Loa
         `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`,
       );
   }
+  const says = inspection.service?.says ?? [];
+  const { access = '' } = group?.operations.find(({ name }) => name === operation) ?? {};
+  if (access.includes('a function') && called)
+    notes.push('access has a function, which is not called here: it may refuse with 403 ACCESS_DENIED');
+  if (says.includes('authenticate') && steps.includes('access'))
+    notes.push('authenticate is not called here: it may refuse with a status of its own');
+  if (says.includes('formatError') && status >= 400)
+    notes.push('formatError makes the body, and may change the status');
+  if (question.user !== undefined && !says.includes('authenticate'))
+    notes.push('no service file has authenticate, so --user changes nothing');
+  if (group?.strict === 'service' && /^(?:ROUTE_NOT_FOUND|METHOD_NOT_ALLOWED)$/.test(errorCode ?? ''))
+    notes.push(`${group.group} is strict because ${inspection.service?.file} says so`);
   if (handler !== undefined)
     notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
   if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {

@@ -2,17 +2,20 @@
 // answers one question about a request if the job has one. Then it ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
+import { SERVICE } from '../base/page-name.ts';
 import { outlineOf } from '../contract/outline.ts';
 import { writeDeclarations } from '../docs/declarations.ts';
 import { createDocument } from '../docs/openapi.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
-import { createGroups } from '../groups/registry.ts';
+import { createGroups, type ServiceState } from '../groups/registry.ts';
+import type { LoadedService } from '../groups/service-file.ts';
 import { createIdentity } from '../identity/handler.ts';
 import { isOwnFile } from '../own-files.ts';
+import { outlineAccess } from '../service/access.ts';
 import { askApp } from './ask-app.ts';
-import type { FromInspection, Inspection, Job, LoadedGroup } from './inspection.ts';
+import type { FromInspection, InspectedService, Inspection, Job, LoadedGroup } from './inspection.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 
@@ -45,21 +48,51 @@ async function inspect({
   wantsTypes,
 }: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
-  const groups = createGroups({ dir, log, loadTimeout });
+  const states: ServiceState[] = [];
+  const groups = createGroups({ dir, log, loadTimeout, onService: (state) => states.push(state) });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
-  const listed = loads.map((load): LoadedGroup => {
+  const placed = loads.map((load) => {
     const { at, ...withoutPlace } = load;
-    const group = load.ok ? (groups.find(load.group) as Group) : undefined;
-    return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file), ...methodsOf(group) };
+    return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file) };
   });
+  const [serviceLoad] = placed.filter(({ group }) => group === SERVICE);
+  const listed = placed
+    .filter(({ group }) => group !== SERVICE)
+    .map((load): LoadedGroup => ({ ...load, ...methodsOf(load.ok ? (groups.find(load.group) as Group) : undefined) }));
+  const [state = { kind: 'none' } as const] = states;
+  const service = state.kind === 'loaded' ? state.service : undefined;
   return {
     groups: listed,
+    service: serviceLoad && { ...serviceLoad, ...(service && outlineService(service)) },
     providers: countProviders(settings.dataDir),
-    verdict: question && (await askApp(question, { settings, groups })),
-    document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath),
+    verdict: question && (await askApp(question, { settings, groups, state })),
+    document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
+  };
+}
+
+function outlineService(service: LoadedService): Pick<InspectedService, 'says' | 'lacksSchemes'> {
+  const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
+  const schemes = Object.keys(service.securitySchemes);
+  const access = outlineAccess(service.access);
+  const facts: readonly (readonly [isSaid: boolean, text: string])[] = [
+    [strict, 'strict'],
+    [folders, 'folders'],
+    [authenticate !== undefined, 'authenticate'],
+    [access !== undefined, `access: ${access}`],
+    [formatError !== undefined, 'formatError'],
+    [cors !== undefined, cors?.credentials ? 'cors with credentials' : 'cors'],
+    [schemes.length > 0, `securitySchemes: ${schemes.join(', ')}`],
+    [keyHeader !== undefined, `keyHeader: ${keyHeader}`],
+    [headers.length > 0, 'headers'],
+    [refusesUnchecked, "unchecked: 'refuse'"],
+    [close !== undefined, 'close'],
+  ];
+  return {
+    says: facts.flatMap(([isSaid, text]) => (isSaid ? [text] : [])),
+    lacksSchemes: authenticate !== undefined && schemes.length === 0,
   };
 }
 
@@ -68,13 +101,15 @@ function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed'> {
+function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed' | 'strict'> {
   const contract = group?.contract;
   return {
-    operations: Array.from(group?.operations.keys() ?? [], (name) => {
+    operations: Array.from(group?.operations ?? [], ([name, { settings }]) => {
       const operation = contract?.operations.get(name);
-      return { name, contract: operation && outlineOf(operation, contract?.defs ?? {}) };
+      const outline = operation && outlineOf(operation, contract?.defs ?? {});
+      return { name, contract: outline, access: outlineAccess(settings.access) };
     }),
+    strict: group?.strictRoutes ? (group.routes.length > 0 ? 'routes' : 'service') : undefined,
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }

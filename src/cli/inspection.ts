@@ -28,6 +28,8 @@ export interface ListedOperation {
   readonly name: string;
   /** The checked parts of its requests, or the reason why none is checked. */
   readonly contract?: ContractOutline | undefined;
+  /** The callers that the operation accepts, in words. Undefined: anyone. */
+  readonly access?: string | undefined;
 }
 
 export interface LoadedGroup extends GroupLoad {
@@ -35,10 +37,24 @@ export interface LoadedGroup extends GroupLoad {
   readonly path: string;
   readonly operations: readonly ListedOperation[];
   readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
+  /** The reason why the group is strict. Undefined: the group is not strict. */
+  readonly strict?: 'routes' | 'service' | undefined;
+}
+
+/** The service file of the folder. */
+export interface InspectedService extends GroupLoad {
+  /** Absolute. */
+  readonly path: string;
+  /** The properties that the file sets, in words. Undefined: the file does not load. */
+  readonly says?: readonly string[];
+  /** Whether the file finds users and declares no scheme for them. */
+  readonly lacksSchemes?: boolean;
 }
 
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
+  /** Undefined: the folder has no service file. */
+  readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly faults: readonly { readonly reason: string; readonly at?: string }[];
   /** The number of configured identity providers; undefined: their file cannot be read. */

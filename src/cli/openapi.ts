@@ -16,8 +16,8 @@ export const command: Command = {
 
 /** Exits with 1 where a group does not load, because the document then lacks that group. */
 async function run({ settings, io }: Call): Promise<Answer> {
-  const { document, groups } = await inspectFolder(settings, io, { wantsDocument: true });
-  const broken = groups.filter(({ ok }) => !ok);
+  const { document, groups, service } = await inspectFolder(settings, io, { wantsDocument: true });
+  const broken = [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
   if (document === undefined) throw new Refused('Cannot make the document: the controllers folder was not loaded');
   return {
     json: document,

@@ -33,27 +33,36 @@ export interface ListedRoute {
   readonly file?: string;
   /** The checked parts of its requests, or the reason why none is checked. */
   readonly contract?: ContractOutline | undefined;
+  /** The callers that the operation accepts, in words. Undefined: anyone. */
+  readonly access?: string | undefined;
+  /** `service`: the service file makes the group strict. */
+  readonly strict?: 'service';
   /** Set for OPTIONS: without `Authorization` it is a preflight, which reaches no operation. */
   readonly needsAuthorization?: true;
 }
 
 async function run({ settings, io, ink }: Call): Promise<Answer> {
-  const { groups } = await inspectFolder(settings, io);
+  const { groups, service } = await inspectFolder(settings, io);
   const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath));
-  const broken = groups.filter(({ ok }) => !ok);
+  const broken = [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
+  const hasAccess = routes.some(({ access }) => access !== undefined);
   const rows = alignColumns(
     routes.map((route) => [
       verbsOf(route),
       route.path,
       route.operation,
+      ...(hasAccess ? [route.access ?? ''] : []),
       route.file === undefined ? '' : shortPlace(route.file, io.cwd),
       contractText(route),
     ]),
   );
-  const table = rows.map(([verbs = '', path = '', operation = '', place = '', contract = ''], i) => {
+  const table = rows.map(([verbs = '', path = '', ...cells], i) => {
+    const [contract = '', place = '', ...others] = cells.reverse();
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
-    return [paint(verbs), ink.bold(path), operation, ink.dim(place), contract].join('  ').trimEnd();
+    return [paint(verbs), ink.bold(path), ...others.reverse(), ink.dim(place), contract].join('  ').trimEnd();
   });
+  const byService = groups.filter(({ strict }) => strict === 'service').map(({ group }) => group);
+  if (byService.length > 0) table.push('', `Strict because of ${service?.file}: ${byService.sort().join(', ')}`);
   return {
     json: {
       routes,
@@ -83,8 +92,8 @@ export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): s
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }
 
-/** Returns the place of the mistake that keeps a group from loading: `file:line`, or the file alone. */
-export function brokenPlace({ at, path }: LoadedGroup, cwd: string): string {
+/** Returns the place of the mistake that keeps a file from loading: `file:line`, or the file alone. */
+export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd: string): string {
   return shortPlace(at ?? path, cwd);
 }
 
@@ -147,6 +156,7 @@ interface Address {
 function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address[] {
   const base = `${prefix}${pageOf(group.group)}`;
   const routes = routesOf(group);
+  const isStrict = group.strict !== undefined || routes.length > 0;
   const names = group.operations.map(({ name }) => name);
   const bare = names.flatMap((operation): Address[] => {
     const route = routes.find(({ name, segments }) => name === operation && segments.length === 0);
@@ -156,8 +166,7 @@ function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address
   });
   const below = names.flatMap((operation): Address[] => {
     const route = routes.find(({ name }) => name === operation);
-    if (route === undefined)
-      return [{ operation, methods: routes.length > 0 ? ['POST'] : 'any', path: `${base}/${operation}` }];
+    if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${operation}` }];
     if (route.segments.length === 0) return [];
     return [
       { operation, methods: methodsOf(route, routes), path: `${base}/${operation.slice(operation.indexOf(' ') + 1)}` },
@@ -187,11 +196,12 @@ export function routesOf({ operations }: LoadedGroup): readonly GroupRoute[] {
 }
 
 function entry(
-  { group, path: file, operations }: LoadedGroup,
+  { group, path: file, operations, strict }: LoadedGroup,
   operation: string,
   methods: ListedRoute['methods'],
   path: string,
 ): ListedRoute {
-  const contract = operations.find(({ name }) => name === operation)?.contract;
-  return { kind: 'group', methods, path, group, operation, file, contract };
+  const { contract, access } = operations.find(({ name }) => name === operation) ?? {};
+  const reason = strict === 'service' ? { strict } : {};
+  return { kind: 'group', methods, path, group, operation, file, access, contract, ...reason };
 }

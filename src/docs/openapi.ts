@@ -19,6 +19,8 @@ export interface DocumentedGroup {
   readonly operations: ReadonlyMap<string, DocumentedOperation>;
   /** In a group with a route, `/api/user/name` accepts POST only. In other groups it accepts any method. */
   readonly routes: readonly GroupRoute[];
+  /** Set where the service file makes the group strict: `/api/user/name` then accepts POST only, too. */
+  readonly strictRoutes?: readonly GroupRoute[] | undefined;
   /** Undefined: the source of the group was not read. */
   readonly contract?: GroupContract | undefined;
 }
@@ -71,11 +73,12 @@ export function createDocument(
   const paths: Record<string, Record<string, object>> = {};
   const tags: object[] = [];
   const ids = new Set<string>();
-  for (const { page, contract, operations, routes } of ordered) {
+  for (const { page, contract, operations, routes, strictRoutes } of ordered) {
     const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
     if (visible.length === 0) continue;
     tags.push({ name: page, description: joinTexts(contract?.summary, contract?.description) });
-    const placeOf = createPlaces(`${prefix}/${page}`, routes);
+    const isStrict = routes.length > 0 || strictRoutes !== undefined;
+    const placeOf = createPlaces(`${prefix}/${page}`, routes, isStrict);
     for (const operation of visible) {
       const place = placeOf(operation);
       const description = describeOperation({
@@ -125,7 +128,11 @@ function inSourceOrder(
 }
 
 /** Creates a function that returns the method and the path of an operation. */
-function createPlaces(groupPath: string, routes: readonly GroupRoute[]): (operation: DocumentedOperation) => Place {
+function createPlaces(
+  groupPath: string,
+  routes: readonly GroupRoute[],
+  isStrict: boolean,
+): (operation: DocumentedOperation) => Place {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
   const namesByShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {
@@ -133,7 +140,7 @@ function createPlaces(groupPath: string, routes: readonly GroupRoute[]): (operat
     if (route === undefined) {
       const verb = methodOf(name);
       if (verb !== undefined) return { verb, path: groupPath, names: [] };
-      return { verb: verbForName(name, method, routes.length > 0), path: `${groupPath}/${name}`, names: [] };
+      return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
     const ownNames = namesOf(route.segments);
     // `/{id}` and `/{name}` are the same path in OpenAPI 3.1 (Paths Object). So both show the names of the first route.

@@ -72,13 +72,17 @@ export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
     const cure = verb === 'HEAD' ? `rename index to 'GET'` : 'keep one of them';
     throw new Error(`'${verb}' and ${name} are both the operation of ${verb} on the bare group: ${cure}`);
   }
-  const ofVerbs = [...all].flatMap((name): GroupRoute[] => {
+  const routes = [...written, ...verbRoutes(all)].sort(compareRoutes);
+  checkReachable(routes, all);
+  return routes;
+}
+
+/** Returns the routes of the verb operations on the bare group. @param names the names of all operations of the group */
+export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
+  return [...names].flatMap((name): GroupRoute[] => {
     const verb = methodOf(name);
     return verb === undefined ? [] : [{ name, verb, segments: [], takesRest: false }];
   });
-  const routes = [...written, ...ofVerbs].sort(compareRoutes);
-  checkReachable(routes, all);
-  return routes;
 }
 
 /** At the same place in the order, HEAD comes before GET, which answers HEAD as well. */

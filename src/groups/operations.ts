@@ -49,8 +49,11 @@ export interface Group {
   readonly operations: ReadonlyMap<string, Operation>;
   /** The routes in the order of choice. A group that has one is strict (operation-choice.ts). */
   readonly routes: readonly GroupRoute[];
-  /** A verb reaches its operation at the bare group, and POST alone any other by its name. */
-  readonly isStrict: boolean;
+  /**
+   * The routes of a strict group, for a request whose URL names the group. A verb reaches its operation at the bare
+   * group, and POST alone any other by its name. Undefined: the group is not strict.
+   */
+  readonly strictRoutes: readonly GroupRoute[] | undefined;
   /** Methods that look like operations and are none. Only commands and hints read this. */
   readonly unexposed: readonly Unexposed[];
   /** The types and comments of the source. */
@@ -134,7 +137,8 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
     { name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards, check: undefined },
   ]);
   const routes = createRoutes(names);
-  return { name, controller, operations: new Map(operations), routes, isStrict: routes.length > 0, unexposed };
+  const strictRoutes = routes.length > 0 ? routes : undefined;
+  return { name, controller, operations: new Map(operations), routes, strictRoutes, unexposed };
 }
 
 type Module = Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@
 import type { OperationContract } from '../contract/contract.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { requiresUser } from '../service/access.ts';
-import { parseRouteName } from './group-routes.ts';
+import { parseRouteName, verbRoutes } from './group-routes.ts';
 import type { Group, Operation } from './operations.ts';
 import type { LoadedService } from './service-file.ts';
 
@@ -23,7 +23,8 @@ export function underService(group: Group, service: LoadedService, file: string)
       return [name, { ...operation, settings: Object.freeze(settings) }];
     }),
   );
-  return { ...group, operations, isStrict: group.isStrict || service.strict };
+  const strictRoutes = group.strictRoutes ?? (service.strict ? verbRoutes(operations.keys()) : undefined);
+  return { ...group, operations, strictRoutes };
 }
 
 /** Holds without a service file, too: nothing finds a user then. */

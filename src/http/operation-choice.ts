@@ -2,7 +2,7 @@
 // group with a route. This file calls nothing and reads no request.
 import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
-import { fitRoute, verbsOf } from '../groups/group-routes.ts';
+import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 
 export interface Choice {
@@ -27,8 +27,9 @@ export function chooseOperation(
   second: string | undefined,
 ): Choice {
   // The strictness of a service file holds for the group that the URL names, and not for the handler of a credential.
-  if (second === undefined ? group.isStrict : group.routes.length > 0)
-    return chooseStrictly(verb, group, slugs, second);
+  const ofHandler = group.routes.length > 0 ? group.routes : undefined;
+  const routes = second === undefined ? group.strictRoutes : ofHandler;
+  if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, second);
   const named = operationNamed(group, slugs[0]) ?? operationNamed(group, second);
   if (named !== undefined) return { operation: named, path: NO_PATH, byName: true };
   const name = VERB_OPERATIONS.get(verb);
@@ -43,13 +44,19 @@ export function chooseOperation(
 }
 
 /** Lets a named operation take POST alone, so that no GET changes anything, and a verb operation its verb alone. */
-function chooseStrictly(verb: string, group: Group, slugs: readonly string[], second: string | undefined): Choice {
-  const named = postedOperation(group, slugs[0]) ?? postedOperation(group, second);
+function chooseStrictly(
+  verb: string,
+  group: Group,
+  routes: readonly GroupRoute[],
+  slugs: readonly string[],
+  second: string | undefined,
+): Choice {
+  const named = postedOperation(group, routes, slugs[0]) ?? postedOperation(group, routes, second);
   if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, byName: true };
-  const fit = fitRoute(group.routes, verb, slugs);
+  const fit = fitRoute(routes, verb, slugs);
   if (fit !== undefined)
     return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, byName: false };
-  const verbs = verbsOf(group.routes, slugs);
+  const verbs = verbsOf(routes, slugs);
   if (named !== undefined) verbs.add('POST');
   if (verbs.size === 0 && slugs.length > 0) throw refusal('ROUTE_NOT_FOUND');
   // OPTIONS is always served: without `Authorization` it is a preflight.
@@ -61,9 +68,9 @@ function operationNamed(group: Group, name: string | undefined): Operation | und
 }
 
 /** The operation that a POST may call by this name. A segment may also decode to the name of a route, which is none. */
-function postedOperation(group: Group, name: string | undefined): Operation | undefined {
+function postedOperation(group: Group, routes: readonly GroupRoute[], name: string | undefined): Operation | undefined {
   const operation = operationNamed(group, name);
-  return group.routes.some((route) => route.name === operation?.name) ? undefined : operation;
+  return routes.some((route) => route.name === operation?.name) ? undefined : operation;
 }
 
 function notAllowed(verbs: readonly string[]): Error {

@@ -142,6 +142,18 @@ describe('the access of an operation', () => {
   });
 });
 
+test('a group that the service file makes strict has its other operations under POST alone', async (t) => {
+  const files = { 'service.ts': serviceFile('strict: true,'), 'problem.ts': PROBLEM };
+  const controllers = createFolder(t, { ...files, 'TagController.mjs': 'export default { index() {}, find() {} };' });
+  const api = await startTest({ controllers });
+  t.after(() => api.close());
+  const { paths } = (await (await api.fetch('/openapi.json')).json()) as Document;
+  assert.deepEqual(
+    Object.entries(paths).map(([path, methods]) => [path, ...Object.keys(methods)].join(' ')),
+    ['/api/tag get', '/api/tag/find post'],
+  );
+});
+
 describe('the answers that refuse', () => {
   const schemaOf = ({ components }: Document, name: string) => components.responses[name]?.content;
 

@@ -100,7 +100,8 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   if (access !== undefined && explicit === undefined) facts.push(['access', access]);
   if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
-  const step = outcome === 'refused' ? verdict.steps.at(-1) : undefined;
+  const isRefusedAtStep = outcome === 'refused' && errorCode !== 'SERVICE_NOT_LOADABLE';
+  const step = isRefusedAtStep ? verdict.steps.at(-1) : undefined;
   if (step !== undefined) facts.push(['step', stepText(verdict.steps)]);
   for (const [i, reason] of because.entries())
     facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
@@ -204,7 +205,7 @@ function notesOn({ question, verdict, inspection }: ExplainedRequest, group: Loa
     if (hidden !== undefined) notes.push(`${slug} is not an operation: ${hidden.reason}`);
     else if (VERB_OPERATIONS.has(slug) && routes.some(({ name }) => name === slug))
       notes.push(`'${slug}' is the route of the bare group, and no segment calls it`);
-    else if (routes.length === 0)
+    else if (group.strict === undefined)
       notes.push(
         `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`,
       );

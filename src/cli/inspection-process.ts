@@ -109,7 +109,7 @@ function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | '
       const outline = operation && outlineOf(operation, contract?.defs ?? {});
       return { name, contract: outline, access: outlineAccess(settings.access) };
     }),
-    strict: group?.strictRoutes ? (group.routes.length > 0 ? 'routes' : 'service') : undefined,
+    strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }

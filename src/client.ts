@@ -7,7 +7,7 @@ import { readEvents } from './client/events.ts';
 import { encodeBody, type Given, requestOf, type WireRequest } from './client/request.ts';
 import type { Call, CallOptions, Client, ClientOptions } from './client/types.ts';
 
-export { ApiError, type FieldError } from './client/error.ts';
+export { ApiError, type FieldError, isApiError } from './client/error.ts';
 export type { ServerEvent } from './client/events.ts';
 export type * from './client/types.ts';
 
@@ -125,17 +125,26 @@ function start(
 
 function createError(response: Response, text: string): ApiError {
   const { status, statusText } = response;
-  let envelope: { error_code?: string; message?: string; errors?: readonly FieldError[]; request_id?: string } = {};
+  let body: unknown = text;
   try {
-    envelope = Object(JSON.parse(text));
+    body = JSON.parse(text);
   } catch {
-    // The answer is not the service's: a proxy may have sent it.
+    // The answer is not the service's, or its error format is a text.
   }
+  // A body without an `error_code` is none of our envelope, whatever else it has.
+  const envelope: Envelope = typeof Object(body).error_code === 'string' ? (body as Envelope) : {};
   const {
     error_code: code = `HTTP_${status}`,
     message = statusText || `HTTP ${status}`,
-    errors,
-    request_id: requestId,
+    errors = [],
+    request_id: requestId = response.headers.get('x-request-id') ?? undefined,
   } = envelope;
-  return new ApiError(status, code, message, { errors, requestId, response });
+  return new ApiError(status, code, message, { errors, requestId, response, body });
+}
+
+interface Envelope {
+  readonly error_code?: string;
+  readonly message?: string;
+  readonly errors?: readonly FieldError[];
+  readonly request_id?: string;
 }

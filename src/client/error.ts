@@ -14,15 +14,19 @@ export interface ApiErrorDetails {
   readonly errors?: readonly FieldError[] | undefined;
   readonly requestId?: string | undefined;
   readonly response?: Response | undefined;
+  readonly body?: unknown;
   readonly cause?: unknown;
 }
 
 /** The error of a failed call. A call whose own `signal` is aborted is rejected with the signal's reason instead. */
-export class ApiError extends Error {
+export class ApiError<Body = unknown> extends Error {
+  /** The body of the answer: its JSON value, or else its text. Undefined: no answer came. */
+  readonly body: Body;
   /** The HTTP status; 0: no complete answer came. */
   readonly status: number;
   /**
-   * The `error_code` of the answer. `HTTP_502` and the like: the answer, from a proxy for example, has no `error_code`.
+   * The `error_code` of the answer. `HTTP_502` and the like: the answer is no error envelope of Gatefold. A proxy has sent
+   * it, or `formatError` of the service file has made its body.
    * `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
    */
   readonly code: string;
@@ -37,7 +41,7 @@ export class ApiError extends Error {
     status: number,
     code: string,
     message: string,
-    { errors = [], requestId, response, cause }: ApiErrorDetails = {},
+    { errors = [], requestId, response, body, cause }: ApiErrorDetails = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'ApiError';
@@ -46,5 +50,17 @@ export class ApiError extends Error {
     this.errors = errors;
     this.requestId = requestId;
     this.response = response;
+    this.body = body as Body;
   }
+}
+
+/**
+ * Whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives its `body` the type that `formatError` of the
+ * service file returns. The body is not checked: an answer of a proxy has another one.
+ *
+ * @example
+ * if (isApiError<{ errors: { body: string[] } }>(error) && error.status === 422) show(error.body.errors.body);
+ */
+export function isApiError<Body = unknown>(error: unknown): error is ApiError<Body> {
+  return error instanceof ApiError;
 }

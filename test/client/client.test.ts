@@ -13,6 +13,7 @@ import {
   type CallOptions,
   type ClientOptions,
   createClient,
+  isApiError,
   type ServerEvent,
 } from '../../src/client.ts';
 
@@ -274,6 +275,31 @@ describe('a call is refused with', () => {
       client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>')).user.index(),
     );
     assert.deepEqual([code, errors], ['HTTP_502', []]);
+  });
+  test('the body that came, in a format of the service', async () => {
+    const mine = { errors: { body: ['is taken'] }, message: 'theirs' };
+    const error = await refusal(
+      client((response) => {
+        response.setHeader('X-Request-Id', 'r-2');
+        json(mine, 422)(response);
+      }).user.created({}),
+    );
+    const { status, code, message, errors, requestId, body } = error;
+    assert.deepEqual([status, code, message, errors, requestId], [422, 'HTTP_422', 'Unprocessable Entity', [], 'r-2']);
+    assert.deepEqual(body, mine);
+    assert.ok(isApiError<typeof mine>(error) && error.body.errors.body[0] === 'is taken');
+    assert.equal(isApiError(new Error('another')), false);
+  });
+  test('the body that came: our envelope, a text, none', async () => {
+    assert.deepEqual((await refusal(client(json(envelope, 422)).user.created({}))).body, envelope);
+    const page = client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>'));
+    assert.equal((await refusal(page.user.index())).body, '<h1>Bad Gateway</h1>');
+    const gone = client((response) => response.destroy());
+    assert.equal((await refusal(gone.user.index())).body, undefined);
+    for (const odd of ['null', '7', '"text"', '[]', '{"error_code":7}']) {
+      const error = await refusal(client((response) => response.writeHead(400).end(odd)).user.index());
+      assert.deepEqual([error.code, error.errors, error.body], ['HTTP_400', [], JSON.parse(odd)]);
+    }
   });
   test('NETWORK_ERROR where no answer comes, or half of one', async () => {
     const first = await refusal(client((response) => response.destroy()).user.index());

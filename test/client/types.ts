@@ -1,6 +1,6 @@
 // Compiled, never run: what the types of the client let through, and what they refuse. A line that should be refused
 // and compiles fails `npm run typecheck`, as does the other way round.
-import { createClient, type ServerEvent } from '../../src/client.ts';
+import { ApiError, createClient, isApiError, type ServerEvent } from '../../src/client.ts';
 import { type ControllerParams, type EventStream, eventStream, Reply } from '../../src/controller.ts';
 
 type Int = number;
@@ -182,4 +182,23 @@ export async function bad(): Promise<void> {
   // @ts-expect-error the class is needed, not a word
   createClient<{ order: typeof OrderController }>('', { authorisation: 'x' });
   void when;
+}
+
+interface MyError {
+  readonly errors: { readonly body: readonly string[] };
+}
+
+export function errors(error: unknown): void {
+  if (isApiError<MyError>(error)) {
+    check<Same<typeof error.body, MyError>>();
+    check<Same<typeof error.body.errors.body, readonly string[]>>();
+    check<Same<typeof error.status, number>>();
+    check<Same<typeof error.requestId, string | undefined>>();
+    // @ts-expect-error no such field in MyError
+    error.body.message;
+  }
+  if (isApiError(error)) check<Same<typeof error.body, unknown>>();
+  if (error instanceof ApiError) check<Same<typeof error.code, string>>();
+  // @ts-expect-error the error is not narrowed yet
+  error.body;
 }

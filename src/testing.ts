@@ -9,13 +9,17 @@ import { parseSettings } from './base/config.ts';
 import { describeFailure } from './base/failure.ts';
 import { listen } from './base/listen.ts';
 import { createLog, type LineSink } from './base/log.ts';
-import { groupNameOf } from './base/page-name.ts';
+import { groupNameOf, SERVICE } from './base/page-name.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
-import type { CallingApplication, ControllerParams } from './controller.ts';
+import type { ServiceUser } from './controller/service.ts';
+import type { CallingApplication } from './controller.ts';
 import { listControllers } from './groups/naming.ts';
+import type { LoadedService } from './groups/service-file.ts';
 import type { Caller, CallerTable } from './http/caller.ts';
 import { createWorkerParts, type WorkerParts } from './worker/parts.ts';
+
+export { type CreatedParams, createParams, type GivenParams } from './controller/create-params.ts';
 
 export interface TestOptions {
   /** The folder of controllers; default: `./controllers`. */
@@ -24,6 +28,11 @@ export interface TestOptions {
   readonly data?: string;
   /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
   readonly env?: Readonly<Record<string, string>>;
+  /**
+   * The user of every request that `as` gives no other caller: `authenticate` of the service file is not called. Default:
+   * `authenticate` finds the user.
+   */
+  readonly user?: ServiceUser;
   /** The log events of level error that the test expects: `['request-failed']`. Any other one fails `close`. */
   readonly expectedErrors?: readonly string[];
 }
@@ -62,6 +71,8 @@ export interface TestCredential {
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
+  /** The user who calls by the application; default: the one that a request without a credential has. */
+  readonly user?: ServiceUser | null;
 }
 
 /** A running service. Its own `fetch` and `client` send no credential. */
@@ -70,8 +81,11 @@ export interface TestApi extends TestCaller, AsyncDisposable {
   readonly port: number;
   /** The lines of the log so far, of all levels. */
   readonly lines: readonly LogLine[];
-  /** Returns a caller with a credential. No table needs to have the credential. */
-  as(credential: TestCredential): TestCaller;
+  /**
+   * Returns another caller: a user, who is recognised by an `id`; a credential, which no table needs to have; or `null`,
+   * which is nobody. `authenticate` of the service file is not called for a user and for nobody.
+   */
+  as(caller: ServiceUser | TestCredential | null): TestCaller;
   /** Adds log events of level error that the test expects. Any other one fails `close`. */
   expectErrors(...events: string[]): void;
   /**
@@ -96,6 +110,7 @@ export interface TestApi extends TestCaller, AsyncDisposable {
 export async function startTest({
   controllers = './controllers',
   data,
+  user: defaultUser,
   env = {},
   expectedErrors = [],
 }: TestOptions = {}): Promise<TestApi> {
@@ -111,14 +126,34 @@ export async function startTest({
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: settings.logLevel, sink });
   const testCallers = new Map<string, Caller>();
+  const testUsers: TestUsers = { byToken: new Map(), user: defaultUser };
+  let findsUsers = false;
   const parts = await createWorkerParts({
     settings,
     log,
     sink,
     withCallers: (table) => addTestCallers(testCallers, table),
+    withUsers(service) {
+      findsUsers = service.authenticate !== undefined;
+      return addTestUsers(testUsers, service);
+    },
   });
   const { server } = parts.app;
   openServices.add(parts);
+
+  /** @throws Error when no service file looks for users */
+  function checkUser(user: ServiceUser): void {
+    if (!findsUsers)
+      throw new Error(`Cannot call as the user ${user.id}: no service file in ${controllers} has authenticate`);
+  }
+
+  /** @returns the value of the header that stands for the user */
+  function addUser(user: ServiceUser | null): string {
+    if (user !== null) checkUser(user);
+    const token = String(testUsers.byToken.size + 1);
+    testUsers.byToken.set(token, user);
+    return token;
+  }
 
   async function close(): Promise<void> {
     for (
@@ -138,8 +173,9 @@ export async function startTest({
 
   try {
     for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} }))
-      if (!load.ok) log.error('group-not-loadable', { ...load });
+      if (!load.ok) log.error(load.group === SERVICE ? 'service-not-loadable' : 'group-not-loadable', { ...load });
     refuseErrors(lines, expected);
+    if (defaultUser !== undefined) checkUser(defaultUser);
     await listen(server, { port: 0, host: '127.0.0.1' });
   } catch (error) {
     await close().catch(() => {});
@@ -149,12 +185,15 @@ export async function startTest({
   server.unref();
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
+  const target = { url, basePath: settings.basePath };
   return {
     url,
     port,
     lines,
-    ...callerOf(url, settings.basePath),
-    as({ application, handler, groups = handler === undefined ? '*' : undefined, methods }) {
+    ...callerOf(target),
+    as(caller) {
+      if (caller === null || 'id' in caller) return callerOf(target, { user: addUser(caller) });
+      const { application, handler, groups = handler === undefined ? '*' : undefined, methods, user } = caller;
       const id = `test${String(testCallers.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
       testCallers.set(authorization, {
@@ -167,7 +206,7 @@ export async function startTest({
           methods: methods && new Set(methods.map((method) => method.toUpperCase())),
         },
       });
-      return callerOf(url, settings.basePath, authorization);
+      return callerOf(target, { authorization, user: user === undefined ? undefined : addUser(user) });
     },
     expectErrors: (...events) => void events.forEach((event) => void expected.add(event)),
     close,
@@ -212,7 +251,41 @@ function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerT
   return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
-function callerOf(url: string, basePath: string, authorization?: string): TestCaller {
+/** Users of a test, whom a header of their requests names. */
+interface TestUsers {
+  readonly byToken: Map<string, ServiceUser | null>;
+  /** The user of a request without that header. */
+  readonly user: ServiceUser | undefined;
+}
+
+const USER_HEADER = 'x-gatefold-test-user';
+
+/** Returns a service file whose `authenticate` is called only for requests without a user of the test. */
+function addTestUsers({ byToken, user }: TestUsers, service: LoadedService): LoadedService {
+  const { authenticate } = service;
+  if (authenticate === undefined) return service;
+  return {
+    ...service,
+    authenticate(params) {
+      const token = params.request.headers[USER_HEADER];
+      const found = typeof token === 'string' ? byToken.get(token) : user;
+      return found === undefined ? authenticate(params) : found;
+    },
+  };
+}
+
+interface Target {
+  readonly url: string;
+  readonly basePath: string;
+}
+
+interface CallerHeaders {
+  readonly authorization?: string | undefined;
+  readonly user?: string | undefined;
+}
+
+function callerOf({ url, basePath }: Target, { authorization, user }: CallerHeaders = {}): TestCaller {
+  const userHeader = user === undefined ? {} : { [USER_HEADER]: user };
   return {
     fetch(path, { json, ...init } = {}) {
       const headers = new Headers(init.headers);
@@ -221,11 +294,17 @@ function callerOf(url: string, basePath: string, authorization?: string): TestCa
         headers.set('content-type', 'application/json');
       }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
+      if (user !== undefined) headers.set(USER_HEADER, user);
       const absolutePath = path.startsWith('/') ? path : `/${path}`;
       const hasBase = absolutePath.startsWith(basePath) && /^[/?]|^$/.test(absolutePath.slice(basePath.length));
       return fetch(url + (hasBase ? absolutePath : basePath + absolutePath), { ...init, headers });
     },
-    client: (options) => createClient(url + (basePath || '/.'), { authorization, ...options }),
+    client: (options) =>
+      createClient(url + (basePath || '/.'), {
+        authorization,
+        ...options,
+        headers: { ...userHeader, ...options?.headers },
+      }),
   };
 }
 
@@ -243,45 +322,4 @@ function refuseErrors(lines: readonly LogLine[], expected: ReadonlySet<string>):
 
 function indent(stack: unknown): string {
   return typeof stack === 'string' ? `\n    ${stack.replaceAll('\n', '\n    ')}` : '';
-}
-
-/** The enumerable fields of the params. A result that contains the params sends only these. */
-const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
-
-/**
- * Creates the second argument of an operation, for a test that calls the operation as a function:
- * `new BookController().index({}, createParams())`.
- *
- * @param given the fields that the operation reads; the others are those of `GET /api/test`
- */
-export function createParams<
-  Path extends object = Readonly<Record<string, string>>,
-  Query extends object = Record<string, string | string[]>,
->(given: GivenParams<Path, Query> = {}): ControllerParams<{ path: Path; query: Query }> {
-  const defaults = {
-    ...{
-      page: 'test',
-      method: 'index',
-      verb: 'GET',
-      slugs: [],
-      query: {},
-      requestId: 'test',
-      path: {},
-      base: '/api',
-      lastEventId: undefined,
-    },
-    ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
-    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {}, cookies: {}, user: undefined },
-  };
-  const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
-    name,
-    { value, enumerable: ENUMERABLE.has(name) },
-  ]);
-  return Object.defineProperties({}, Object.fromEntries(fields)) as ControllerParams<{ path: Path; query: Query }>;
-}
-
-/** Any fields of the params, with a path and a query of the operation's types. */
-export interface GivenParams<Path, Query> extends Partial<Omit<ControllerParams, 'path' | 'query'>> {
-  readonly path?: Path;
-  readonly query?: Query;
 }

@@ -35,6 +35,8 @@ export interface WorkerPartsOptions {
   readonly onSpent?: (spendings: readonly Spending[]) => void;
   /** Adds callers to those of the table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
+  /** Adds users to those of `authenticate`, for tests. */
+  readonly withUsers?: (service: LoadedService) => LoadedService;
 }
 
 export interface WorkerParts {
@@ -59,6 +61,7 @@ export async function createWorkerParts({
   onFile,
   onSpent,
   withCallers = (table) => table,
+  withUsers = (loaded) => loaded,
 }: WorkerPartsOptions): Promise<WorkerParts> {
   const { dataDir, sessionKey, logLevel } = settings;
   let service: LoadedService | undefined;
@@ -71,8 +74,8 @@ export async function createWorkerParts({
     ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),
     onService(state) {
-      service = state.kind === 'loaded' ? state.service : undefined;
-      app.useService(state);
+      service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
+      app.useService(service === undefined ? state : { kind: 'loaded', service });
     },
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log });

@@ -1,0 +1,53 @@
+// Creates the second argument of an operation for a test. The entry `gatefold/testing` exports it. This file loads nothing
+// of the server.
+import type { ControllerParams } from '../controller.ts';
+
+/** The enumerable fields of the params. A result that contains the params sends only these. */
+const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
+
+/**
+ * Creates the second argument of an operation, for a test that calls the operation as a function:
+ * `new BookController().index({}, createParams())`.
+ *
+ * @param given the fields that the operation reads; the others are those of `GET /api/test`
+ */
+export function createParams<
+  Path extends object = Readonly<Record<string, string>>,
+  Query extends object = Record<string, string | string[]>,
+  User = undefined,
+>(given: GivenParams<Path, Query, User> = {}): CreatedParams<Path, Query, User> {
+  const defaults = {
+    ...{
+      page: 'test',
+      method: 'index',
+      verb: 'GET',
+      slugs: [],
+      query: {},
+      requestId: 'test',
+      path: {},
+      base: '/api',
+      lastEventId: undefined,
+    },
+    ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
+    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {}, cookies: {}, user: undefined },
+  };
+  const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
+    name,
+    { value, enumerable: ENUMERABLE.has(name) },
+  ]);
+  return Object.defineProperties({}, Object.fromEntries(fields)) as CreatedParams<Path, Query, User>;
+}
+
+/** Any fields of the params, with a path, a query and a user of the operation's types. */
+export interface GivenParams<Path, Query, User = undefined>
+  extends Partial<Omit<ControllerParams, 'path' | 'query' | 'user'>> {
+  readonly path?: Path;
+  readonly query?: Query;
+  readonly user?: User;
+}
+
+/** The params of an operation. Without a user they fit an operation that anyone may call. */
+export type CreatedParams<Path, Query, User> = ControllerParams<{ path: Path & object; query: Query & object }> & {
+  // The operation that takes the params must not decide what its user is.
+  readonly user: NoInfer<User>;
+};

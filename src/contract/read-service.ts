@@ -3,6 +3,7 @@
 import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { type TypeFiles, UnreadableFile } from './source/files.ts';
+import { docResult } from './source/js-types.ts';
 import { Unsupported } from './source/source-error.ts';
 import { findLevels, findMember } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
@@ -22,8 +23,11 @@ export function readErrorBody(path: string, files: TypeFiles): ErrorBody {
   try {
     const [level] = findLevels('default', { path, module: files.read(path), typeParams: new Map() }, evaluator).list;
     const formatter = level && findMember(level, 'formatError', evaluator)?.method;
-    if (formatter?.node.result === undefined) return UNKNOWN;
-    const shape = evaluator.evaluate(formatter.node.result, formatter.scope);
+    if (formatter === undefined) return UNKNOWN;
+    const { node, doc, at, scope } = formatter;
+    const result = node.result ?? (/\.[mc]?js$/.test(scope.path) ? docResult(doc, at) : undefined);
+    if (result === undefined) return UNKNOWN;
+    const shape = evaluator.evaluate(result, scope);
     if (resolve(shape).kind === 'any') return UNKNOWN;
     const writer = createSchemaWriter();
     const schema = writer.write(shape);

@@ -94,7 +94,7 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   /** The access of each operation that has no `access` of its own. Default: `'anyone'`. */
   readonly access?: Access<User>;
   /** Makes the body of each answer of 400 or more. Synchronous. */
-  readonly formatError?: (refusal: Refusal) => object | string | ErrorReply;
+  readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;
   /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
   readonly securitySchemes?: Readonly<Record<string, SecurityScheme>>;

@@ -15,9 +15,10 @@ async function load() {
   const { headers } = credentials();
   const answer = await fetch(`${base}/openapi.json`, { headers }).then(jsonOf, () => undefined);
   if (answer?.paths === undefined) {
+    const message = answer === undefined ? 'The service does not answer' : answer.message;
     main.replaceChildren(
       h('h1', 'No document'),
-      h('p', `${answer?.message ?? 'The service does not answer'}. Enter a credential above.`),
+      h('p', `${message ?? 'The service refuses the document'}. Enter a credential above.`),
     );
     return keyField().focus();
   }

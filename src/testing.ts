@@ -29,8 +29,8 @@ export interface TestOptions {
   /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * The user of every request that `as` gives no other caller: `authenticate` of the service file is not called. Default:
-   * `authenticate` finds the user.
+   * The user of every request that `as` gives no other caller: `authenticate` of the service file is not called.
+   * Default: `authenticate` finds the user.
    */
   readonly user?: ServiceUser;
   /** The log events of level error that the test expects: `['request-failed']`. Any other one fails `close`. */
@@ -82,8 +82,8 @@ export interface TestApi extends TestCaller, AsyncDisposable {
   /** The lines of the log so far, of all levels. */
   readonly lines: readonly LogLine[];
   /**
-   * Returns another caller: a user, who is recognised by an `id`; a credential, which no table needs to have; or `null`,
-   * which is nobody. `authenticate` of the service file is not called for a user and for nobody.
+   * Returns another caller: a user, who is recognised by an `id`; a credential, which no table needs to have; or
+   * `null`, which is nobody. `authenticate` of the service file is not called for a user and for nobody.
    */
   as(caller: ServiceUser | TestCredential | null): TestCaller;
   /** Adds log events of level error that the test expects. Any other one fails `close`. */

@@ -25,8 +25,8 @@ export class ApiError<Body = unknown> extends Error {
   /** The HTTP status; 0: no complete answer came. */
   readonly status: number;
   /**
-   * The `error_code` of the answer. `HTTP_502` and the like: the answer is no error envelope of Gatefold. A proxy has sent
-   * it, or `formatError` of the service file has made its body.
+   * The `error_code` of the answer. `HTTP_502` and the like: the answer is no error envelope of Gatefold. A proxy has
+   * sent it, or `formatError` of the service file has made its body.
    * `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
    */
   readonly code: string;
@@ -55,8 +55,8 @@ export class ApiError<Body = unknown> extends Error {
 }
 
 /**
- * Whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives its `body` the type that `formatError` of the
- * service file returns. The body is not checked: an answer of a proxy has another one.
+ * Whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives its `body` the type that `formatError` of
+ * the service file returns. The body is not checked: an answer of a proxy has another one.
  *
  * @example
  * if (isApiError<{ errors: { body: string[] } }>(error) && error.status === 422) show(error.body.errors.body);

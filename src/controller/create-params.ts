@@ -1,5 +1,5 @@
-// Creates the second argument of an operation for a test. The entry `gatefold/testing` exports it. This file loads nothing
-// of the server.
+// Creates the second argument of an operation for a test. The entry `gatefold/testing` exports it. This file loads
+// nothing of the server.
 import type { ControllerParams } from '../controller.ts';
 
 /** The enumerable fields of the params. A result that contains the params sends only these. */

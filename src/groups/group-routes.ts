@@ -77,7 +77,7 @@ export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return routes;
 }
 
-/** Returns the routes of the verb operations on the bare group. @param names the names of all operations of the group */
+/** Returns the routes of the verb operations on the bare group. @param names those of all operations of the group */
 export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return [...names].flatMap((name): GroupRoute[] => {
     const verb = methodOf(name);

@@ -4,7 +4,7 @@ import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
-import { createRoutes, type GroupRoute, methodsOf } from '../groups/group-routes.ts';
+import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
 import { ROUTES, type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
@@ -191,8 +191,9 @@ function listGroup(group: LoadedGroup, prefix: Prefix, router: Router): ListedRo
 }
 
 /** Returns the routes of a strict group; of any other, an empty list. */
-export function routesOf({ operations }: LoadedGroup): readonly GroupRoute[] {
-  return createRoutes(operations.map(({ name }) => name));
+export function routesOf({ operations, strict }: LoadedGroup): readonly GroupRoute[] {
+  const names = operations.map(({ name }) => name);
+  return strict === 'service' ? verbRoutes(names) : createRoutes(names);
 }
 
 function entry(

@@ -158,6 +158,7 @@ test('gatefold routes shows the access of each operation, and which groups are s
   assert.match(out, /^POST +\/api\/note +created +user +controllers\/NoteController\.ts/m);
   assert.match(out, /^POST +\/api\/note\/pay +pay +user and a function +controllers/m);
   assert.match(out, /^GET,HEAD +\/api\/note +index +controllers/m);
+  assert.doesNotMatch(out, /\/api\/note\/(?:index|created)/);
   assert.match(out, /\n\nStrict because of service\.ts: Note\n$/);
   const { routes: listed } = JSON.parse((await run(routes, ['--json'])).out) as { routes: Record<string, unknown>[] };
   const pay = listed.find(({ operation }) => operation === 'pay');

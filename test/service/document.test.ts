@@ -34,6 +34,7 @@ export default class NoteController {
     'GET scope': { access: { scope: 'notes' } },
     'GET function': { access: () => true },
     'GET mine': { access: ['user', () => true] },
+    'GET twice': { access: ['user', 'caller'] },
     'GET anyone': { access: 'anyone' },
   };
   'GET user'() {}
@@ -42,6 +43,7 @@ export default class NoteController {
   'GET scope'() {}
   'GET function'() {}
   'GET mine'() {}
+  'GET twice'() {}
   'GET anyone'() {}
   'GET {id}'(_: unknown, { path }: ControllerParams<{ path: { id: Int } }>) { return path; }
 }
@@ -131,6 +133,7 @@ describe('the access of an operation', () => {
     assert.equal(securityOf(document, 'user'), undefined);
     assert.ok(operationOf(document, 'user').responses[401]);
     assert.deepEqual(securityOf(document, 'both'), [{ application: [] }]);
+    assert.equal(securityOf(document, 'twice'), undefined, 'a credential alone lets nobody in');
   });
 
   test('has keys in keyHeader beside Authorization', async (t) => {

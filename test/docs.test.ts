@@ -2,7 +2,7 @@
 // too.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -69,6 +69,20 @@ describe('links', () => {
       );
     });
   }
+});
+
+it('a document of the package links to nothing outside of it', () => {
+  const { files } = JSON.parse(read('package.json')) as { files: string[] };
+  // npm adds the last three by itself.
+  const shipped = [...files.filter((path) => !path.startsWith('!')), 'README.md', 'LICENSE', 'package.json'];
+  const isShipped = (path: string) => shipped.some((root) => path === root || path.startsWith(`${root}/`));
+  const dead = documents.filter(isShipped).flatMap((document) =>
+    Array.from(read(document).matchAll(/\]\((?![a-z]+:|#|\{)([^)#\s]+)/g), ([, link = '']) => ({
+      document,
+      target: relative(ROOT, resolve(ROOT, dirname(document), link)),
+    })).filter(({ target }) => !isShipped(target)),
+  );
+  assert.deepEqual(dead, []);
 });
 
 it('CONTRIBUTING.md names files and names that there are', () => {

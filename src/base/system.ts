@@ -10,5 +10,11 @@ export function modeOf({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
 }
 
+/** The error codes of a rename onto a folder that exists. Windows does not replace an empty one, either. */
+export const FOLDER_EXISTS: ReadonlySet<string> = new Set([
+  ...['ENOTEMPTY', 'EEXIST'],
+  ...(isWindows ? ['EPERM', 'EACCES'] : []),
+]);
+
 /** Whether a process gets a new parent when its parent ends. On Windows it keeps the number of the ended one. */
 export const ADOPTS_ORPHANS = !isWindows;

@@ -10,7 +10,7 @@ import { SERVICE } from '../base/page-name.ts';
 import { modeOf } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
-import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { SERVICE, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { findOtherPackage } from '../groups/own-package.ts';
 import { routesWith } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
@@ -215,9 +215,10 @@ function reportContracts({ operations, path }: LoadedGroup, report: Report): voi
   for (const [reason, names] of namesByReason) report('note', `${names.join(', ')}: ${reason}`, path);
 }
 
-function reportGroup({ ok, error, at, path, operations, unexposed }: LoadedGroup, report: Report): void {
+function reportGroup({ group, ok, error, at, path, operations, unexposed }: LoadedGroup, report: Report): void {
   if (!ok) return report('wrong', `it does not load: ${error}`, at ?? path);
-  if (operations.length === 0) report('warning', 'it has no operation, so every request to it fails', path);
+  if (operations.length === 0 && group !== SERVICE)
+    report('warning', 'it has no operation, so every request to it fails', path);
   for (const { name, reason } of unexposed) report('note', `${name} is not an operation: ${reason}`, path);
 }
 

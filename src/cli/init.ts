@@ -1,7 +1,7 @@
 // `gatefold init [FOLDER]`: creates a project from examples/smallest, under the name of its folder. Existing files are
 // never changed.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
 import { plain } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
@@ -109,12 +109,12 @@ function manifestOf(name: string, folder: string): Manifest {
 function ownSpecifier(folder: string): string {
   const own = packagePath();
   const modules = dirname(own);
-  if (basename(modules) !== 'node_modules') return `file:${relative(folder, own) || '.'}`;
+  if (basename(modules) !== 'node_modules') return fileSpecifier(relative(folder, own) || '.');
   const { version } = JSON.parse(readOwn('package.json')) as { version: string };
   try {
     const { packages } = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
-    if (resolved?.startsWith('file:')) return `file:${resolve(modules, '..', resolved.slice('file:'.length))}`;
+    if (resolved?.startsWith('file:')) return fileSpecifier(resolve(modules, '..', resolved.slice('file:'.length)));
   } catch {
     // Another tool than npm has installed it.
   }
@@ -127,6 +127,11 @@ function hasControllers(folder: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Writes the path with slashes, also on Windows: the project may be installed elsewhere. */
+function fileSpecifier(path: string): string {
+  return `file:${path.replaceAll(sep, '/')}`;
 }
 
 /** Creates a file. Returns false where it exists already. */

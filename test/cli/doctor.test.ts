@@ -144,6 +144,18 @@ test('doctor tells who may write to the folder and to the table', async (t) => {
   has(lines, 'wrong credentials data/production.json: every user of this machine can write to it');
 });
 
+test('a service file is no controller, and needs no operation', async (t) => {
+  const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
+  const cwd = makeProject(t, {
+    'controllers/service.mjs': service,
+    'controllers/AController.mjs': 'export default class { index() {} }',
+  });
+  const { lines, wrong } = await examine(cwd);
+  assert.equal(wrong, 0);
+  has(lines, 'note folder controllers has 1 controller');
+  assert.doesNotMatch(lines.join('\n'), /has no operation/);
+});
+
 test('findLookAlikes gives each file that a person would take for a controller its reason', (t) => {
   const names = {
     'AController.ts': undefined,

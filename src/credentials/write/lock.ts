@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import { errorCode } from '../../base/failure.ts';
+import { FOLDER_EXISTS } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
@@ -70,6 +71,8 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holder = current;
       holderSince = now;
     }
+    // A process has ended between the two steps of its release.
+    if (holder === undefined) await ignore([...FOLDER_EXISTS, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSince > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));
       continue;
@@ -89,8 +92,7 @@ async function tryRename(draft: string, path: string): Promise<boolean> {
     await rename(draft, path);
     return true;
   } catch (error) {
-    const code = errorCode(error);
-    if (code === 'ENOTEMPTY' || code === 'EEXIST') return false;
+    if (FOLDER_EXISTS.has(errorCode(error) ?? '')) return false;
     throw error;
   }
 }

@@ -10,7 +10,7 @@ import { SERVICE } from '../base/page-name.ts';
 import { modeOf } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
-import { SERVICE, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
+import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { findOtherPackage } from '../groups/own-package.ts';
 import { routesWith } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';

@@ -4,7 +4,7 @@
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
-import { encodeBody, type Given, requestOf, type WireRequest } from './client/request.ts';
+import { encodeBody, type RequestParts, requestOf, type WireRequest } from './client/request.ts';
 import type { Call, CallOptions, Client, ClientOptions } from './client/types.ts';
 
 export { ApiError, type FieldError, isApiError } from './client/error.ts';
@@ -15,8 +15,8 @@ export type * from './client/types.ts';
  * Creates a typed client. A call sends its request at once, and returns a promise of the result. A failed call is
  * rejected with an `ApiError`.
  *
- * @param url the URL of the service with its base path. A URL without a path gets `/api`, and so does '' in a page of
- *   the service's own origin. The base path `/` is written `https://example.com/.`
+ * @param url the URL of the service with its base path. A URL without a path gets `/api`. In a page of the service's
+ *   own origin, '' stands for `/api`. A service with the base path `/` is written `https://example.com/.`
  * @example
  * const authorization = `Bearer ${token}`;
  * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization });
@@ -27,9 +27,10 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
   const base = /^([a-z]+:\/\/[^/]*)?\/?$/i.test(url) ? `${url.replace(/\/$/, '')}/api/` : url.replace(/\/?$/, '/');
   const operationsOf = (group: string) =>
     withEveryName((name) => (first: unknown, second?: object) => {
-      // A quoted route has one argument with all parts. Another operation has its data and then the options.
-      const given = (splitRouteName(name) ? first : { ...second, body: first }) as Given | undefined;
-      return start(options, given, () => requestOf(base + group, name, given));
+      // A quoted route such as 'GET {id}' takes one argument, with all parts of the request. Any other operation takes
+      // its data and then the options.
+      const parts = (splitRouteName(name) ? first : { ...second, body: first }) as RequestParts | undefined;
+      return startCall(options, parts, () => requestOf(base + group, name, parts));
     });
   return withEveryName(operationsOf) as Client<Groups>;
 }
@@ -46,31 +47,31 @@ function withEveryName<T>(create: (name: string) => T): object {
 }
 
 /** Sends a request at once, and reads the body only when the result is awaited. `response` has the body as a stream. */
-function start(
+function startCall(
   client: ClientOptions,
   { signal, headers: callHeaders, timeout = client.timeout }: CallOptions = {},
-  prepare: () => WireRequest,
+  buildRequest: () => WireRequest,
 ): Call<unknown> {
   const abort = new AbortController();
   const cancel = () => abort.abort(signal?.reason);
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { signal: abort.signal });
-  // Closes a connection that is still open, and stops listening to the caller's signal. A caller who reads `response`
-  // keeps both, because an abort must still end the download.
-  const close = () => abort.abort();
+  // Closes the connection if it is still open, and stops listening to the caller's signal. A call whose `response` is
+  // read as a stream is not released, because the caller's signal must still be able to end the download.
+  const release = () => abort.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
-    const { url, verb, data } = prepare();
+    const { url, verb, data } = buildRequest();
     const headers = new Headers({ ...client.headers, ...callHeaders });
     const authorization =
       typeof client.authorization === 'function' ? await client.authorization() : client.authorization;
     if (authorization) headers.set('authorization', authorization);
     if (lastEventId) headers.set('last-event-id', lastEventId);
     const body = encodeBody(data, headers);
-    const { fetch: request = fetch } = client;
+    const { fetch: sendRequest = fetch } = client;
     // Node accepts a stream as a body only with `duplex`, which `RequestInit` lacks.
     const init = { method: verb, headers, body, signal: abort.signal, duplex: 'half' };
-    const response = await withTimeout(request(url, init as RequestInit));
+    const response = await withTimeout(sendRequest(url, init as RequestInit));
     if (response.ok) return response;
     throw createError(response, await withTimeout(response.text()));
   }
@@ -78,7 +79,7 @@ function start(
   async function read(response: Response): Promise<unknown> {
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream'))
-      return readEvents(response, prepare().verb === 'GET' ? send : undefined, abort);
+      return readEvents(response, buildRequest().verb === 'GET' ? send : undefined, abort);
     try {
       if (/[/+]json\b/.test(type))
         return await withTimeout(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
@@ -86,16 +87,16 @@ function start(
       // An answer without a type and without bytes, such as a 204, has no body.
       return type || bytes.size > 0 ? bytes : undefined;
     } finally {
-      close();
+      release();
     }
   }
 
-  /** Waits for a step of the request at most `timeout` ms, and turns every failure into an `ApiError`. */
-  async function withTimeout<T>(step: Promise<T>): Promise<T> {
+  /** Waits for one part of the call at most `timeout` ms, and turns every failure into an `ApiError`. */
+  async function withTimeout<T>(part: Promise<T>): Promise<T> {
     const abortLate = () => abort.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
     const timer = timeout === undefined ? undefined : setTimeout(abortLate, timeout);
     try {
-      return await step;
+      return await part;
     } catch (cause) {
       if (abort.signal.aborted) throw abort.signal.reason;
       throw new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
@@ -105,7 +106,7 @@ function start(
   }
 
   const response = send().catch((error) => {
-    close();
+    release();
     throw error;
   });
   let result: Promise<unknown> | undefined;

@@ -22,8 +22,8 @@ export function packagePath(): string {
   return dirname(OWN_FOLDER);
 }
 
-/** Returns the file of an import of this package: `gatefold/client`. Undefined: the package has no such entry. */
-export function ownExport(specifier: string): string | undefined {
+/** Returns the file that an import such as `gatefold/client` reads; undefined if the package has no such entry. */
+export function resolveOwnImport(specifier: string): string | undefined {
   try {
     return createRequire(import.meta.url).resolve(specifier);
   } catch {

@@ -1,14 +1,18 @@
-// Builds the body that every error has on every port (the envelope), and a whole response as text for a connection
-// whose request Node could not parse. The headers of a port are the caller's.
+// Builds the envelope, which is the JSON body of every error on every port. `rawRefusal` builds a whole response as
+// text, for a connection whose request Node could not parse. Its caller passes the headers of the port.
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
 import { unixTime } from './time.ts';
 
-/** Returns the JSON body of a refusal. The request id is inserted as it is: it has no character that JSON escapes. */
-export function envelope(error: HttpError, requestId: string, detail?: object): string {
+/**
+ * Returns the JSON body of a refusal. The request id is inserted as it is: it has no character that JSON escapes.
+ *
+ * @param cause shown to developers as the field `detail`; undefined: the field is absent
+ */
+export function envelope(error: HttpError, requestId: string, cause?: object): string {
   const errors = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
-  const end = detail === undefined ? '' : `,"detail":${JSON.stringify(detail)}`;
-  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${end}}`;
+  const detail = cause === undefined ? '' : `,"detail":${JSON.stringify(cause)}`;
+  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${detail}}`;
 }
 
 /** Encodes the details that a controller may have set. Where JSON cannot encode them, the refusal is sent with `[]`. */
@@ -20,19 +24,19 @@ function encodeDetails(details: unknown): string {
   }
 }
 
-let lastRefusal: HttpError | undefined;
-let lastStart = '';
+let cachedError: HttpError | undefined;
+let cachedStart = '';
 
 /**
- * Returns the fields that are the same each time an error is sent. The last result is kept if its error is a shared,
- * frozen one of the catalogue, because those come in floods.
+ * Returns the first fields of the envelope, which are the same for every request. Errors of the catalogue are shared
+ * and frozen, and one of them may be sent thousands of times a second. So the text of the last such error is cached.
  */
 function envelopeStart(error: HttpError): string {
-  if (error === lastRefusal) return lastStart;
+  if (error === cachedError) return cachedStart;
   const start = `{"status":"error","error_code":${JSON.stringify(error.code)},"message":${JSON.stringify(error.message)},"timestamp":`;
   if (Object.isFrozen(error)) {
-    lastRefusal = error;
-    lastStart = start;
+    cachedError = error;
+    cachedStart = start;
   }
   return start;
 }
@@ -40,19 +44,19 @@ function envelopeStart(error: HttpError): string {
 /**
  * Returns a whole response as text, for a connection whose request Node's parser rejected.
  *
- * @param headers of the port: names and values in turn
- * @param body a status and a body in the place of the envelope
+ * @param headers the headers of the port, as alternating names and values
+ * @param response replaces the error's status and the envelope: a service file may have formatted the error itself
  */
 export function rawRefusal(
   error: HttpError,
   requestId: string,
   headers: readonly string[],
-  { status, text: body } = { status: error.status, text: envelope(error, requestId) },
+  response = { status: error.status, text: envelope(error, requestId) },
 ): string {
-  const date = new Date().toUTCString();
-  const fields = [
+  const { status, text: body } = response;
+  const namesAndValues = [
     'Date',
-    date,
+    new Date().toUTCString(),
     ...headers,
     'X-Request-Id',
     requestId,
@@ -62,6 +66,6 @@ export function rawRefusal(
     'close',
   ];
   let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
-  for (let i = 0; i < fields.length; i += 2) lines += `${fields[i]}: ${fields[i + 1]}\r\n`;
+  for (let i = 0; i < namesAndValues.length; i += 2) lines += `${namesAndValues[i]}: ${namesAndValues[i + 1]}\r\n`;
   return `${lines}\r\n${body}`;
 }

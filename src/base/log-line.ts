@@ -1,32 +1,32 @@
-// Shortens a log line that is too long for one write, so that it stays one JSON object. Texts, lists and objects in it
-// are cut, a bit more in each try.
+// Shortens a log line that is too long for one write, so that it stays one JSON object. Each try cuts the texts, lists
+// and objects in it to half the size of the try before.
 
-/** The characters that a text keeps in the first try. Each further try halves them. */
-const LONGEST = 2000;
-/** The characters that a text keeps in the last try. */
-const SHORTEST = 40;
-/** The characters of a text for which a list keeps one item: a list keeps 100 items in the first try. */
+/** Maximum characters of a text in the first try. Each further try halves the number. */
+const FIRST_TEXT_LENGTH = 2000;
+/** No try makes texts shorter than this. */
+const MIN_TEXT_LENGTH = 40;
+/** A list keeps one item for so many characters of a text: a try that keeps 2000 characters keeps 100 items. */
 const CHARACTERS_PER_ITEM = 20;
-/** The depth below which values are cut, because JSON.stringify of deep values is slow. */
-const DEPTH = 4;
+/** Values below this depth are cut, because JSON.stringify of deep values is slow. */
+const MAX_DEPTH = 4;
 /** The fields that identify a line and its request. A line keeps these if all tries fail. */
 const IDENTIFYING = ['time', 'level', 'event', 'pid', 'request_id'];
 
 /**
- * Returns the line in at most so many bytes, with `"cut":true`.
+ * Returns the line, shortened to `maxBytes` and marked with `"cut":true`.
  *
  * @param line a JSON object and a line feed; any other text is cut at its end
- * @param most bytes, with the line feed
+ * @param maxBytes including the line feed
  */
-export function cutLine(line: string, most: number): string {
+export function cutLine(line: string, maxBytes: number): string {
   const fields = parseObject(line);
-  if (fields === undefined) return cutText(line, most);
-  for (let length = LONGEST; length >= SHORTEST; length /= 2) {
-    const cut = `${JSON.stringify({ ...(shorten(fields, length, Math.floor(length / CHARACTERS_PER_ITEM), DEPTH) as object), cut: true })}\n`;
-    if (Buffer.byteLength(cut) <= most) return cut;
+  if (fields === undefined) return cutText(line, maxBytes);
+  for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
+    const cut = `${JSON.stringify({ ...(shorten(fields, length, Math.floor(length / CHARACTERS_PER_ITEM), MAX_DEPTH) as object), cut: true })}\n`;
+    if (Buffer.byteLength(cut) <= maxBytes) return cut;
   }
   const identity = Object.fromEntries(
-    IDENTIFYING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], SHORTEST, 0, 1)]] : [])),
+    IDENTIFYING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], MIN_TEXT_LENGTH, 0, 1)]] : [])),
   );
   return `${JSON.stringify({ ...identity, cut: true })}\n`;
 }
@@ -49,22 +49,22 @@ function shorten(value: unknown, length: number, items: number, depth: number): 
   if (typeof value !== 'object' || value === null) return value;
   if (depth === 0) return '…';
   if (Array.isArray(value)) {
-    const first = value.slice(0, items).map((item) => shorten(item, length, items, depth - 1));
-    return value.length > items ? [...first, `… and ${value.length - items} more`] : first;
+    const kept = value.slice(0, items).map((item) => shorten(item, length, items, depth - 1));
+    return value.length > items ? [...kept, `… and ${value.length - items} more`] : kept;
   }
-  // The fields that identify a line come first, so they are among those that stay.
-  const first = Object.entries(value).slice(0, items + IDENTIFYING.length);
+  // The fields that identify a line come first, so they are never dropped.
+  const fields = Object.entries(value).slice(0, items + IDENTIFYING.length);
   return Object.fromEntries(
-    first.map(([name, field]) => [name.slice(0, length), shorten(field, length, items, depth - 1)]),
+    fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, items, depth - 1)]),
   );
 }
 
-function cutText(line: string, most: number): string {
-  const end = '…\n';
-  // A character that is cut in two decodes to U+FFFD, and is dropped.
+function cutText(line: string, maxBytes: number): string {
+  const ellipsis = '…\n';
+  // The cut may split the bytes of a character. The rest of it decodes to U+FFFD, which is dropped.
   const text = Buffer.from(line)
-    .subarray(0, most - Buffer.byteLength(end))
+    .subarray(0, maxBytes - Buffer.byteLength(ellipsis))
     .toString()
     .replace(/\uFFFD+$/, '');
-  return text + end;
+  return text + ellipsis;
 }

@@ -60,15 +60,15 @@ export function createLogWriter(fd: number): LogWriter {
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
 
-  /** @param most bytes; a longer line is cut */
-  function hold(lines: string, most = Number.POSITIVE_INFINITY): void {
+  /** @param maxBytes a longer line is cut */
+  function hold(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
     if (held > MAX_HELD) {
       dropped += lines.split('\n').length - 1;
       return;
     }
     let bytes = Buffer.byteLength(lines);
-    if (bytes > most) {
-      lines = cutLine(lines, most);
+    if (bytes > maxBytes) {
+      lines = cutLine(lines, maxBytes);
       bytes = Buffer.byteLength(lines);
     }
     if (currentBytes + bytes > target.batch) flush();

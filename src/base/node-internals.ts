@@ -23,7 +23,7 @@ type ListeningHandle = BoundSocket & { getsockname(address: { port?: number }): 
 
 /**
  * Binds a TCP socket on which this process does not accept. Uses `net._createServerHandle`, with which node:cluster
- * binds. Without it the service cannot start: Node documents no other way.
+ * binds. On a Node without this function the service cannot start: Node documents no other way.
  *
  * @param address an IP address; null: all interfaces
  * @returns the socket and its port (undefined: the port is in use), or the number of the system's error
@@ -46,7 +46,7 @@ export function bindSocket(
 
 /**
  * Stops a server's listening and leaves its connections open. Uses `net.Server.prototype.close`, since `close()` of
- * node:http also cuts idle connections. Without it this throws.
+ * node:http also cuts idle connections. On a Node without this method, the call throws.
  */
 export function stopListening(server: Net.Server): void {
   const { Server: NetServer } = require('node:net') as typeof Net;
@@ -64,22 +64,22 @@ interface Handle {
 
 /**
  * Returns how many bytes were written to the TCP socket, and how many of them the kernel has not taken. Uses
- * `socket._handle`: `writableLength` counts a write as a whole until all of it is taken. Without it both fields are
- * undefined, as they are for a socket that is closed.
+ * `socket._handle`: `writableLength` counts a write as a whole until all of it is taken. On a Node without
+ * `_handle`, both fields are undefined, as they are for a closed socket.
  */
 export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' | 'bytesWritten'> {
   const { _handle: handle } = socket as { _handle?: Handle | null };
   return handle?._parent ?? handle ?? {};
 }
 
-/** Returns the socket below a TLS socket. Uses `socket._parent`; without it, returns the argument. */
+/** Returns the socket below a TLS socket. Uses `socket._parent`; returns the argument where `_parent` is absent. */
 export function tcpSocketOf<S extends Duplex>(socket: S): S {
   return (socket as { _parent?: S | null })._parent ?? socket;
 }
 
 /**
  * Makes the end of a connection a reset. Sets the flag that `resetAndDestroy()` sets, since that method sends a FIN
- * first where nothing is left to write. Without it the connection ends with a FIN.
+ * first where nothing is left to write. On a Node that ignores the flag, the connection ends with a FIN.
  */
 export function resetOnClose(socket: Net.Socket): void {
   Object.assign(tcpSocketOf(socket), { resetAndClosing: true });
@@ -87,8 +87,8 @@ export function resetOnClose(socket: Net.Socket): void {
 
 /**
  * Calls `listener` when the response of a pipelined request may be written: when the answers before it are sent. Uses
- * the event `socket` of a ServerResponse, which Node documents for requests of a client alone. Without it a pipelined
- * request gets no answer.
+ * the event `socket` of a ServerResponse, which Node documents for requests of a client alone. On a Node
+ * without this event, a pipelined request gets no answer.
  */
 export function onTurn(response: ServerResponse, listener: () => void): void {
   response.once('socket', listener);
@@ -96,8 +96,8 @@ export function onTurn(response: ServerResponse, listener: () => void): void {
 
 /**
  * Makes Node's parser drop what follows a request in the bytes that it is reading. Sets `request.upgrade`, on which the
- * parser stops. Node itself sets it to false afterwards, so the property ignores that. Without it the parser goes to
- * the end of those bytes.
+ * parser stops. Node itself sets it to false afterwards, so the property ignores that. On a Node whose
+ * parser ignores `upgrade`, the parser goes to the end of those bytes.
  */
 export function stopParsingAfter(request: IncomingMessage): void {
   Object.defineProperty(request, 'upgrade', { get: () => true, set: () => {}, configurable: true });
@@ -139,7 +139,7 @@ interface TicketContext {
 
 /**
  * Has `onTicket` choose the key of each session ticket, until the server's next `setSecureContext()`. Uses the
- * server's `_sharedCreds.context`. Without it the option `ticketKeys` applies: one key alone.
+ * server's `_sharedCreds.context`. On a Node without that object, the option `ticketKeys` applies, with one key alone.
  */
 export function setTicketCallback(server: Net.Server, onTicket: OnTicket): void {
   const context = (server as { _sharedCreds?: { context?: TicketContext } })._sharedCreds?.context;
@@ -169,7 +169,7 @@ export function setProtocol(server: Net.Server, protocol: string | AlpnCallback)
 
 /**
  * Decodes %XX in the bytes of a text. Uses `querystring.unescapeBuffer`, which never throws: an exception for each
- * malformed field of `decodeURIComponent` takes 0.2 s for 100 KB. Without it this throws.
+ * malformed field of `decodeURIComponent` takes 0.2 s for 100 KB. On a Node without this function, the call throws.
  *
  * @param text a byte a character (latin1)
  * @param isPlusSpace decodes a plus as a space

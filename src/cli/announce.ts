@@ -9,18 +9,18 @@ import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
   /** Takes the groups that serve from now on, with the operations of each. */
-  groups(loads: Iterable<GroupLoad>): void;
+  updateGroups(loads: Iterable<GroupLoad>): void;
   /** Takes the URL of the service, which answers from now on. */
-  opened(url: string): void;
+  announceService(url: string): void;
 }
 
 export interface AnnouncerOptions {
   readonly dir: string;
   readonly cwd: string;
   readonly ink: Ink;
-  /** Takes a text with its line feed. */
+  /** Takes whole lines, with their line feeds. */
   readonly write: (text: string) => void;
-  /** The page of documents is served. */
+  /** Whether the service serves its documentation at `/docs`. */
   readonly hasDocs: boolean;
   readonly basePath: string;
 }
@@ -45,11 +45,13 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
   }
 
   return {
-    groups(loads) {
-      const next = new Map(routesOf(loads, dir, basePath).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
-      const added = [...next].filter(([key]) => !routes.has(key)).map(([, route]) => route);
-      const removed = [...routes].filter(([key]) => !next.has(key)).map(([, route]) => route);
-      routes = next;
+    updateGroups(loads) {
+      const newRoutes = new Map(
+        routesOf(loads, dir, basePath).map((route) => [`${verbsOf(route)} ${route.path}`, route]),
+      );
+      const added = [...newRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
+      const removed = [...routes].filter(([key]) => !newRoutes.has(key)).map(([, route]) => route);
+      routes = newRoutes;
       if (!isOpen) return;
       const lines = [
         ...formatRoutes(added, (verbs) => ink.green(`+ ${verbs}`)),
@@ -57,7 +59,7 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
       ];
       write(lines.join(''));
     },
-    opened(url) {
+    announceService(url) {
       isOpen = true;
       const list = formatRoutes([...routes.values()], ink.green);
       const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
@@ -67,7 +69,10 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
   };
 }
 
-/** Lists the routes of groups. An operation that a verb chooses is not listed a second time under its name. */
+/**
+ * Lists the routes of groups. An operation such as `created` answers `POST /user` and also `/user/created`. Only the
+ * route with the verb is listed.
+ */
 function routesOf(loads: Iterable<GroupLoad>, dir: string, basePath: string): ListedRoute[] {
   const groups = Array.from(loads, (load) => ({
     ...load,

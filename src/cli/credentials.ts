@@ -103,7 +103,7 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
   const { hash: _hash, ...shown } = row;
   return {
     json: { ...shown, token: token.token },
-    text: `Issued ${token.id} (${request.name}), ${untilWhen(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
+    text: `Issued ${token.id} (${request.name}), ${describeExpiry(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
     complaints: missingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir).map((complaint) =>
       request.handler === undefined && request.groups === undefined ? `${complaint}, ${SDK_ADVICE}` : complaint,
     ),
@@ -142,14 +142,17 @@ async function rotate({ options, operands: [id = ''], settings: { dataDir }, now
   const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is valid until ${until}`;
   return {
     json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
-    text: `Rotated ${id} (${shorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,
+    text: `Rotated ${id} (${escapeAndShorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,
     ifUnprinted: `the secret of ${id} was changed: rotate it again`,
   };
 }
 
 async function revoke({ operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
   const { name, revokedAt } = await updateTable(dataDir, (table) => revokeRow(table, id, now));
-  return { json: { id, name, revoked_at: revokedAt }, text: `Revoked ${id} (${shorten(name)}), as of ${revokedAt}.` };
+  return {
+    json: { id, name, revoked_at: revokedAt },
+    text: `Revoked ${id} (${escapeAndShorten(name)}), as of ${revokedAt}.`,
+  };
 }
 
 async function list({ settings: { dataDir }, now }: Call): Promise<Answer> {
@@ -165,30 +168,30 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(settings) : undefined;
-  const shape = isSession ? hasSessionShape(token) : hasTokenShape(token);
+  const hasShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
   const verifySignature = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
-  const checksum = shape && (isSession ? verifySignature() : parseToken(token) !== undefined);
+  const isChecksumRight = hasShape && (isSession ? verifySignature() : parseToken(token) !== undefined);
   const table = readTable(tablePath(dataDir));
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
-  const live = caller.kind === 'row';
+  const isLive = caller.kind === 'row';
   const subject =
     caller.kind === 'row'
       ? { id: caller.row.id, name: caller.row.name }
-      : { reason: caller.kind === 'refused' ? caller.reason : FOREIGN };
+      : { reason: caller.kind === 'refused' ? caller.reason : NOT_OURS };
   return {
-    json: { shape, checksum, live, ...subject },
+    json: { shape: hasShape, checksum: isChecksumRight, live: isLive, ...subject },
     text: [
-      `shape:    ${shape ? 'right' : 'wrong'}`,
-      `checksum: ${checksum ? 'right' : 'wrong'}`,
-      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${shorten(caller.row.name)})` : `no, ${subject.reason}`}`,
+      `shape:    ${hasShape ? 'right' : 'wrong'}`,
+      `checksum: ${isChecksumRight ? 'right' : 'wrong'}`,
+      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${escapeAndShorten(caller.row.name)})` : `no, ${subject.reason}`}`,
     ].join('\n'),
-    exitCode: live ? 0 : 1,
+    exitCode: isLive ? 0 : 1,
   };
 }
 
-const FOREIGN = 'this is not a token of Gatefold';
+const NOT_OURS = 'this is not a token of Gatefold';
 
-/** Bytes that are read. Every token is far shorter. */
+/** Maximum bytes of standard input. Every token is far shorter. */
 const MAX_INPUT = 64 * 1024;
 
 async function readAll(stdin: Call['io']['stdin']): Promise<string> {
@@ -208,7 +211,7 @@ function sessionKeyOf({ sessionKey, dataDir }: Call['settings']): Buffer | undef
   return text === undefined ? undefined : deriveSessionKey(text);
 }
 
-function untilWhen(time: number | undefined): string {
+function describeExpiry(time: number | undefined): string {
   return time === undefined ? 'it does not expire' : `it expires ${new Date(time).toISOString()}`;
 }
 
@@ -225,7 +228,7 @@ function drawTable(rows: readonly Listed[]): string {
     row.groups === '*' ? '*' : (row.groups?.join(',') ?? '-'),
     row.scopes?.join(',') ?? '-',
   ]);
-  return alignColumns([HEADER, ...lines.map((line) => line.map(shorten))])
+  return alignColumns([HEADER, ...lines.map((line) => line.map(escapeAndShorten))])
     .map((line) => line.join('  ').trimEnd())
     .join('\n');
 }
@@ -238,6 +241,6 @@ function unlessQuarantined(row: Listed, fallback: string): string {
 /**
  * Escapes and shortens a name. Anybody may have registered it, so it must not control the terminal or fill the screen.
  */
-function shorten(text: string): string {
+function escapeAndShorten(text: string): string {
   return plain(text).slice(0, 80);
 }

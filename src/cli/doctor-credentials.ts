@@ -11,8 +11,8 @@ import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { Inspection } from './inspection.ts';
 
-/** Milliseconds before its expiry from which a row is reported. */
-const SOON = 30 * 86_400_000;
+/** A row that expires within this many milliseconds is reported. */
+const EXPIRY_NOTICE = 30 * 86_400_000;
 /** The most rows with a line each; further rows are only counted. */
 const MAX_NAMED = 50;
 
@@ -59,7 +59,7 @@ function findingsOf(row: Listed, now: number): RowFinding[] {
   if (row.state !== 'live') return [];
   const findings: RowFinding[] = [];
   const warn = (message: string) => findings.push(['warning', `${credential} ${message}`]);
-  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= SOON)
+  if (row.expires_at !== undefined && Date.parse(row.expires_at) - now <= EXPIRY_NOTICE)
     warn(`expires at ${row.expires_at}, within 30 days`);
   const unknownMethods = row.methods?.filter((method) => !METHODS.includes(method)) ?? [];
   if (unknownMethods.length > 0) warn(`is for ${unknownMethods.join(', ')}, a method that no request has`);

@@ -35,8 +35,8 @@ interface Manifest {
 
 const EXAMPLE = 'examples/smallest';
 const COPIED = ['tsconfig.json', 'AGENTS.md'];
-/** Added where no controller is there yet. They would change what an existing folder serves. */
-const FIRST = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
+/** Files for a project without controllers. In a project that has some, these files would change what it serves. */
+const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
 async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
@@ -48,17 +48,17 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
-    ...[...COPIED, ...(hasControllers(folder) ? [] : FIRST)].map((path): [string, string] => [
+    ...[...COPIED, ...(hasControllers(folder) ? [] : STARTER_FILES)].map((path): [string, string] => [
       path,
-      readOwn(`${EXAMPLE}/${path}`),
+      readPackageFile(`${EXAMPLE}/${path}`),
     ]),
-    ['README.md', readOwn(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
+    ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
     ...(flags.has('docker') ? dockerFiles(packed !== undefined) : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
-  const made: string[] = [];
+  const created: string[] = [];
   const existing: string[] = [];
-  for (const [path, text] of files) (makeFile(join(folder, path), text) ? made : existing).push(path);
+  for (const [path, text] of files) (makeFile(join(folder, path), text) ? created : existing).push(path);
   const missing = existing.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
   const next = [
     ...(folder === io.cwd ? [] : [`cd ${quoted(operand)}`]),
@@ -67,9 +67,9 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
     'npm run dev',
   ];
   return {
-    json: { folder, made, left: existing, next },
+    json: { folder, made: created, left: existing, next },
     text: [
-      ...made.map((path) => `Made ${join(operand, path)}`),
+      ...created.map((path) => `Made ${join(operand, path)}`),
       ...existing.map((path) => `Kept ${join(operand, path)}`),
       '',
       missing.length === 0 ? 'Next:' : 'Next (the line with npm pkg set adds what your package.json lacks):',
@@ -90,11 +90,13 @@ function nameOf(folder: string): string {
 }
 
 function manifestOf(name: string, folder: string): Manifest {
-  const manifest: Manifest = { ...JSON.parse(readOwn(`${EXAMPLE}/package.json`)), name };
+  const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = ownSpecifier(folder);
   if (typescriptSupport() !== 'node') {
     // This Node does not run TypeScript by itself.
-    const { devDependencies } = JSON.parse(readOwn('package.json')) as { devDependencies: Record<string, string> };
+    const { devDependencies } = JSON.parse(readPackageFile('package.json')) as {
+      devDependencies: Record<string, string>;
+    };
     manifest.dependencies.tsx = devDependencies.tsx as string;
     manifest.scripts.test = 'node --import tsx --test test/*.test.ts';
     manifest.engines.node = '>=20';
@@ -110,7 +112,7 @@ function ownSpecifier(folder: string): string {
   const own = packagePath();
   const modules = dirname(own);
   if (basename(modules) !== 'node_modules') return fileSpecifier(relative(folder, own) || '.');
-  const { version } = JSON.parse(readOwn('package.json')) as { version: string };
+  const { version } = JSON.parse(readPackageFile('package.json')) as { version: string };
   try {
     const { packages } = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
@@ -159,15 +161,15 @@ function missingIn(path: string, wanted: Manifest): string[] {
   const { type, scripts, dependencies, devDependencies } = wanted;
   const isInstalled = (name: string) =>
     name in Object(existing.dependencies) || name in Object(existing.devDependencies);
-  const packages = (field: string, versions: Record<string, string>) =>
+  const missingPackages = (field: string, versions: Record<string, string>) =>
     Object.entries(versions).flatMap(([name, version]) => (isInstalled(name) ? [] : [`${field}.${name}=${version}`]));
   return [
     ...(existing.type === type ? [] : [`type=${type}`]),
     ...Object.entries(scripts).flatMap(([name, text]) =>
       isUnsetScript(Object(existing.scripts)[name]) ? [`scripts.${name}=${text}`] : [],
     ),
-    ...packages('dependencies', dependencies),
-    ...packages('devDependencies', devDependencies),
+    ...missingPackages('dependencies', dependencies),
+    ...missingPackages('devDependencies', devDependencies),
   ];
 }
 
@@ -180,7 +182,7 @@ function quoted(word: string): string {
   return /^[\w.=@/^-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-function readOwn(path: string): string {
+function readPackageFile(path: string): string {
   return readFileSync(join(packagePath(), path), 'utf8');
 }
 
@@ -207,7 +209,7 @@ CMD ["node_modules/.bin/gatefold", "serve"]
 
 /** Returns the package's systemd unit, adapted to a project in /opt. */
 function unitOf(name: string): string {
-  return readOwn('deploy/gatefold.service')
+  return readPackageFile('deploy/gatefold.service')
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)
     .replaceAll('/opt/gatefold', `/opt/${name}`)
     .replaceAll('/var/lib/gatefold', `/var/lib/${name}`)

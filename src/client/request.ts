@@ -7,7 +7,7 @@ type Body = NonNullable<RequestInit['body']>;
 type Values = Readonly<Record<string, unknown>>;
 
 /** The parts of a request that a caller gives: a quoted route's argument, or another operation's two arguments. */
-export interface Given extends CallOptions {
+export interface RequestParts extends CallOptions {
   readonly body?: unknown;
   readonly query?: Values | undefined;
   readonly path?: Values;
@@ -26,19 +26,19 @@ export interface WireRequest {
  * @param group the URL of the operation's group
  * @throws TypeError when a value for the path is empty, `.` or `..`
  */
-export function requestOf(group: string, name: string, given: Given = {}): WireRequest {
-  const { body: data } = given;
+export function requestOf(group: string, name: string, parts: RequestParts = {}): WireRequest {
+  const { body: data } = parts;
   const route = splitRouteName(name);
   const method = methodOf(name);
-  const verb = given.method ?? route?.verb ?? method ?? 'POST';
+  const verb = parts.method ?? route?.verb ?? method ?? 'POST';
   const path =
     route === undefined
-      ? [...(method === undefined ? [name] : []), ...(given.slugs ?? []).map(encodeSegment)]
-      : segmentsOf(route).flatMap((segment) => fillIn(segment, given.path ?? {}));
+      ? [...(method === undefined ? [name] : []), ...(parts.slugs ?? []).map(encodeSegment)]
+      : segmentsOf(route).flatMap((segment) => fillIn(segment, parts.path ?? {}));
   // A request with one of these methods has no body, so its data becomes the query.
   const dataIsQuery = verb === 'GET' || verb === 'HEAD' || verb === 'DELETE';
   const search = new URLSearchParams();
-  addEntries({ ...(dataIsQuery ? (data as Values) : undefined), ...given.query }, (key, value) =>
+  addEntries({ ...(dataIsQuery ? (data as Values) : undefined), ...parts.query }, (key, value) =>
     search.append(key, toText(value)),
   );
   return {

@@ -8,8 +8,8 @@ import { describeFailure, errorCode } from '../base/failure.ts';
 
 export const SESSION_LIFETIME_SECONDS = 3600;
 
-const PREFIX = 'gfs_';
-const SHAPE = /^gfs_([0-9A-Za-z_-]{1,4000})\.([0-9A-Za-z_-]{43})$/;
+const SESSION_PREFIX = 'gfs_';
+const SESSION_SHAPE = /^gfs_([0-9A-Za-z_-]{1,4000})\.([0-9A-Za-z_-]{43})$/;
 
 export interface Session {
   readonly token: string;
@@ -33,16 +33,16 @@ export function createSessionToken(key: Buffer, rowId: string, now: number): Ses
   const issuedAt = Math.floor(now / 1000);
   const expiresAt = issuedAt + SESSION_LIFETIME_SECONDS;
   const claims = Buffer.from(JSON.stringify({ row: rowId, iat: issuedAt, exp: expiresAt })).toString('base64url');
-  return { token: `${PREFIX}${claims}.${computeMac(key, claims).toString('base64url')}`, expiresAt };
+  return { token: `${SESSION_PREFIX}${claims}.${computeMac(key, claims).toString('base64url')}`, expiresAt };
 }
 
 export function hasSessionShape(token: string): boolean {
-  return SHAPE.test(token);
+  return SESSION_SHAPE.test(token);
 }
 
 /** @param now Unix milliseconds */
 export function checkSessionToken(key: Buffer, token: string, now: number): SessionCheck {
-  const match = SHAPE.exec(token);
+  const match = SESSION_SHAPE.exec(token);
   if (match === null) return { reason: 'it does not have the shape of a session token' };
   const [, claims, text] = match as unknown as [string, string, string];
   const mac = Buffer.from(text, 'base64url');
@@ -55,7 +55,7 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
 
 // Signs the text of the claims, so that no second spelling of the same claims is accepted.
 function computeMac(key: Buffer, claims: string): Buffer {
-  return crypto().createHmac('sha256', key).update(PREFIX).update(claims).digest();
+  return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
 
 /** The length of the shortest key, in characters. */

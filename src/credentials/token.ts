@@ -5,7 +5,7 @@ import { crypto, hash } from '../base/builtins.ts';
 
 export const ID_LENGTH = 12;
 export const SECRET_LENGTH = 43;
-const TOKEN = /^gfk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})$/;
+const TOKEN_SHAPE = /^gfk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})$/;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 export interface Token {
@@ -26,7 +26,7 @@ export function generateToken(random: RandomBytes = crypto().randomBytes, id = r
 
 /** The parts of a token; `undefined` when its shape or checksum is wrong. */
 export function parseToken(text: string): Pick<Token, 'id' | 'secret'> | undefined {
-  const match = TOKEN.exec(text);
+  const match = TOKEN_SHAPE.exec(text);
   if (match === null) return undefined;
   const [, id, secret, checksum] = match as unknown as [string, string, string, string];
   return computeChecksum(text.slice(0, -checksum.length)) === checksum ? { id, secret } : undefined;
@@ -34,7 +34,7 @@ export function parseToken(text: string): Pick<Token, 'id' | 'secret'> | undefin
 
 /** Whether the text has the shape of a token. Its checksum may be wrong. */
 export function hasTokenShape(text: string): boolean {
-  return TOKEN.test(text);
+  return TOKEN_SHAPE.test(text);
 }
 
 /** The field `hash` of a row. A plain digest is enough, because nobody can guess a secret of 256 random bits. */

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { errorCode } from '../base/failure.ts';
 import { onMissingRequire } from '../base/node-internals.ts';
-import { ownExport, packagePath, version } from '../own-files.ts';
+import { packagePath, resolveOwnImport, version } from '../own-files.ts';
 
 const IS_OWN = /^gatefold(?:\/|$)/;
 const NAMES_OWN = /(['"])gatefold(?:\/[\w./-]+)?\1/;
@@ -18,7 +18,7 @@ export function ownUrl(specifier: string, error: unknown): string | undefined {
 }
 
 function ownPath(specifier: string, error: unknown): string | undefined {
-  return IS_OWN.test(specifier) && isMissing(error) ? ownExport(specifier) : undefined;
+  return IS_OWN.test(specifier) && isMissing(error) ? resolveOwnImport(specifier) : undefined;
 }
 
 function isMissing(error: unknown): boolean {
@@ -36,7 +36,7 @@ let isProvided = false;
 export function provideOwnPackage(path: string, source: string): void {
   if (isProvided || !NAMES_OWN.test(source) || findPackage(path) !== undefined) return;
   isProvided = true;
-  const urls = Object.fromEntries(ENTRIES.map((name) => [name, pathToFileURL(ownExport(name) ?? '').href]));
+  const urls = Object.fromEntries(ENTRIES.map((name) => [name, pathToFileURL(resolveOwnImport(name) ?? '').href]));
   const hooks = `const urls = ${JSON.stringify(urls)};
     export async function resolve(specifier, context, next) {
       try {

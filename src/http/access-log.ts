@@ -9,7 +9,7 @@ export interface AccessLog {
   write(exchange: Exchange, status: number, bytes: number, endedAt: number): void;
 }
 
-/** Characters of the id of a user in a line. */
+/** Maximum characters of a user's id in a line. */
 const LONGEST_USER = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {

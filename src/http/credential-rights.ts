@@ -34,7 +34,7 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
 }
 
 /**
- * Checks the verb that the operation is for. Without it a key for GET alone could delete by
+ * Checks the verb that the operation is for. Without this check, a key for GET alone could delete an order by
  * `GET /api/orders/deleted/7`.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`

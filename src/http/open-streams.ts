@@ -25,7 +25,7 @@ interface OpenStream {
 /**
  * Milliseconds between two sweeps. A change of the table is live within one second, and its streams end within another.
  */
-const INTERVAL = 1000;
+const SWEEP_INTERVAL = 1000;
 /** Each check hashes a secret, so the event loop gets its turn after this many. */
 const CHECKS_A_TURN = 200;
 const UNCHECKED = Symbol('unchecked');
@@ -73,6 +73,6 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
     const stream: OpenStream = { exchange, end, table: UNCHECKED, expiresAt: 0 };
     streams.add(stream);
     exchange.response.once('close', () => forget(stream));
-    timer ??= setInterval(sweep, INTERVAL).unref();
+    timer ??= setInterval(sweep, SWEEP_INTERVAL).unref();
   };
 }

@@ -17,7 +17,7 @@ import { Params, type ParamsParts } from './params.ts';
 export interface CallOptions {
   readonly fail: Responder['fail'];
   readonly log: Log;
-  /** Milliseconds. */
+  /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
   readonly currentExchange: CurrentExchange;
   readonly params: ParamsParts;

@@ -4,7 +4,7 @@ import { refusal } from '../base/errors.ts';
 import type { CorsPolicy } from '../service/cors.ts';
 import type { Exchange, Step } from './exchange.ts';
 
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** @returns no step where browsers send no cookies from other origins */
 export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolean): readonly Step[] {
@@ -12,7 +12,7 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
   return [
     function checkOrigin(exchange): undefined {
       const { origin } = exchange.head;
-      if (SAFE.has(exchange.verb)) return;
+      if (SAFE_METHODS.has(exchange.verb)) return;
       if (origin === undefined) {
         if (exchange.request.headers['sec-fetch-site'] === 'cross-site') throw refusal('ORIGIN_NOT_ALLOWED');
       } else if (cors.allows?.(origin) !== true && !isOwnOrigin(exchange, origin, isSecure))

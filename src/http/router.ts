@@ -25,7 +25,10 @@ export interface Router {
 
 /** The number of paths whose resolution is kept. After a flood of made-up paths, the usual paths are resolved again. */
 export const KEPT_PATHS = 1000;
-/** Characters. One character takes 30 bytes of segments and slugs in the worst case, so all paths take 4 MB at most. */
+/**
+ * Maximum characters of such a path. One character takes 30 bytes of segments and slugs in the worst case, so all paths
+ * take 4 MB at most.
+ */
 export const LONGEST_KEPT_PATH = 128;
 
 /**

@@ -44,12 +44,12 @@ export interface StepParts {
   readonly respond: Responder;
   readonly log: Log;
   readonly background: BackgroundWork;
-  /** The base path. */
+  /** BASE_PATH. */
   readonly base: string;
   readonly currentExchange: CurrentExchange;
-  /** Milliseconds. */
+  /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
-  /** Bytes. */
+  /** Maximum bytes of a request body. */
   readonly bodyLimit: number;
   readonly intake: Intake;
   readonly isSecure: boolean;

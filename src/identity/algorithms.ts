@@ -26,7 +26,7 @@ const pss = (saltLength: number) => ({ padding: RSA_PKCS1_PSS_PADDING, saltLengt
 /** JWS concatenates R and S (RFC 7518 section 3.4). OpenSSL's default is DER. */
 const P1363 = { dsaEncoding: 'ieee-p1363' } as const;
 
-const TABLE: readonly Algorithm[] = [
+const ALGORITHM_ROWS: readonly Algorithm[] = [
   { name: 'RS256', kty: 'RSA', hash: 'sha256', options: PKCS1 },
   { name: 'RS384', kty: 'RSA', hash: 'sha384', options: PKCS1 },
   { name: 'RS512', kty: 'RSA', hash: 'sha512', options: PKCS1 },
@@ -40,7 +40,7 @@ const TABLE: readonly Algorithm[] = [
 ];
 
 /** A Map, because names come from tokens: an object would have a `constructor`. */
-export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(TABLE.map((row) => [row.name, row]));
+export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(ALGORITHM_ROWS.map((row) => [row.name, row]));
 
 /** The algorithms of a provider row that names none. */
 export const DEFAULT_ALGORITHMS: readonly string[] = ['RS256', 'ES256'];

@@ -4,9 +4,9 @@ import { type HttpError, refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';
 import { isSameSecret } from './claims.ts';
 
-const MAX_NAME = 100;
-const MAX_DESCRIPTION = 500;
-const MAX_NONCE = 255;
+const MAX_NAME_LENGTH = 100;
+const MAX_DESCRIPTION_LENGTH = 500;
+const MAX_NONCE_LENGTH = 255;
 /** Control characters, line separators and marks of text direction. Terminals and pages will show the name. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/u;
 
@@ -31,7 +31,7 @@ export function parseSignIn(data: unknown, params: ControllerParams): SignInRequ
   const application = parseText(
     fields.application,
     'application, the id or name of one of your applications,',
-    MAX_NAME,
+    MAX_NAME_LENGTH,
   );
   const request = { ...parseCredential(fields), application };
   checkDoubleSubmit(fields, params);
@@ -56,8 +56,8 @@ function parseFields(data: unknown): Record<string, unknown> {
 function parseCredential({ credential, nonce }: Record<string, unknown>): IdentityRequest {
   // A repeated form field arrives as an array.
   if (typeof credential !== 'string' || credential === '') throw invalidData('credential must be an ID token, as text');
-  if (nonce !== undefined && (typeof nonce !== 'string' || nonce === '' || nonce.length > MAX_NONCE)) {
-    throw invalidData(`nonce must be a text of 1 to ${MAX_NONCE} characters`);
+  if (nonce !== undefined && (typeof nonce !== 'string' || nonce === '' || nonce.length > MAX_NONCE_LENGTH)) {
+    throw invalidData(`nonce must be a text of 1 to ${MAX_NONCE_LENGTH} characters`);
   }
   return { credential, nonce };
 }
@@ -66,9 +66,9 @@ function parseCredential({ credential, nonce }: Record<string, unknown>): Identi
 function parseApplication(value: unknown): { name: string; description: string | undefined } {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   const fields: { name?: unknown; description?: unknown } = isObject ? value : { name: value };
-  const name = parseText(fields.name, 'application.name', MAX_NAME);
+  const name = parseText(fields.name, 'application.name', MAX_NAME_LENGTH);
   if (name === undefined) throw invalidData('application must be an object with a name');
-  return { name, description: parseText(fields.description, 'application.description', MAX_DESCRIPTION) };
+  return { name, description: parseText(fields.description, 'application.description', MAX_DESCRIPTION_LENGTH) };
 }
 
 function parseText(value: unknown, label: string, max: number): string | undefined {

@@ -36,7 +36,7 @@ export interface ProviderRows {
 
 const KNOWN_FIELDS = ['name', 'issuer', 'client_ids', 'jwks_uri', 'algorithms', 'registration'];
 const MAX_ROWS = 100;
-const MAX_TEXT = 255;
+const MAX_TEXT_LENGTH = 255;
 
 /** @throws Error when the text as a whole is not a list of rows */
 export function parseProviderRows(text: string): ProviderRows {
@@ -109,7 +109,8 @@ function readName(row: unknown): string | undefined {
 }
 
 function parseStrings(value: unknown, label: string): string[] {
-  const isText = (item: unknown): item is string => typeof item === 'string' && item !== '' && item.length <= MAX_TEXT;
+  const isText = (item: unknown): item is string =>
+    typeof item === 'string' && item !== '' && item.length <= MAX_TEXT_LENGTH;
   if (!Array.isArray(value) || value.length === 0 || !value.every(isText))
     throw new Error(`${label} is not a list of texts`);
   return value;

@@ -55,7 +55,7 @@ interface Account extends Bucket {
 
 /** One token, less the rounding error of adding fractions. */
 const ONE_TOKEN = 1 - 1e-6;
-/** Tokens. Smaller shares are not enforced while a balance is high, and smaller bursts need no report at once. */
+/** In tokens. A smaller share is not enforced while a balance is high. A smaller burst is not reported at once. */
 const SMALLEST_SHARE = 8;
 /** Milliseconds between two reports, unless one is urgent. */
 const REPORT_INTERVAL = 4;

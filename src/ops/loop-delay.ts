@@ -10,18 +10,18 @@ export interface LoopDelay {
 }
 
 /** Milliseconds between two measurements. */
-const INTERVAL = 100;
+const MEASURE_INTERVAL = 100;
 
 export function createLoopDelay(now: () => number = () => performance.now()): LoopDelay {
   const delays = createHistogram(DELAY_BOUNDS);
   let longestDelay = 0;
-  let due = now() + INTERVAL;
+  let due = now() + MEASURE_INTERVAL;
   const timer = setInterval(() => {
     const delay = Math.max(0, now() - due) / 1000;
-    due = now() + INTERVAL;
+    due = now() + MEASURE_INTERVAL;
     observe(delays, delay);
     longestDelay = Math.max(longestDelay, delay);
-  }, INTERVAL);
+  }, MEASURE_INTERVAL);
   timer.unref();
   return {
     take() {

@@ -154,7 +154,9 @@ function cellOf(verb: number, status: number, isClientFault = false): number {
   return verb * VERB_STEP + (isClientFault ? CLIENT_FAULT : 0) + status;
 }
 
+/** Added to the status of a cell for the client's own fault. All statuses are below. */
 const CLIENT_FAULT = 1000;
+/** The distance between the cells of two verbs: room for all statuses, twice. */
 const VERB_STEP = 2000;
 
 /** Decodes the number of a cell into label values. */

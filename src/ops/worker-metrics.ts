@@ -31,8 +31,8 @@ export interface WorkerMetrics {
   close(): void;
 }
 
-/** Quarantined rows that a report names. The log has all of them. */
-const MOST_NAMED = 20;
+/** Maximum quarantined rows that a report names. The log has all of them. */
+const MAX_NAMED_ROWS = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
@@ -77,7 +77,7 @@ export function createWorkerMetrics(): WorkerMetrics {
         memoryBytes: memoryBytes(),
         credentialRows: table.rows,
         quarantinedRows: table.quarantined.length,
-        quarantined: table.quarantined.slice(0, MOST_NAMED).map(({ name, reason }) => ({ name, reason })),
+        quarantined: table.quarantined.slice(0, MAX_NAMED_ROWS).map(({ name, reason }) => ({ name, reason })),
         credentialsFailure: table.lastFailure ?? '',
         providers: providers.providers.length,
         refusedProviders: providers.refusedRows,

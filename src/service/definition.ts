@@ -21,7 +21,7 @@ export interface ServiceDefinition {
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
   /** In lower case. */
   readonly keyHeader: string | undefined;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
   readonly close: (() => unknown) | undefined;
 }

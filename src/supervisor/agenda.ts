@@ -1,5 +1,6 @@
-// The agenda decides what the supervisor does next, and when. It alone holds what one step leaves for the next: the
-// generation that is wanted, the one that was rejected, and the times of retries. It runs no step.
+// The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
+// new set of workers. Between two steps the agenda alone remembers which generation is wanted, which was rejected, and
+// when to retry.
 import type { GroupLoad } from '../groups/registry.ts';
 import { isGain } from './group-table.ts';
 import { createRetries } from './retries.ts';
@@ -7,17 +8,18 @@ import type { Service, StepResult } from './service.ts';
 import type { Rejection, Tally } from './status.ts';
 
 export type Step =
-  /** New workers load the whole folder and take over. `expected`: the groups that a probe has loaded. */
+  /** New workers load the whole folder and take over. `expected`: a probe before it loaded these groups. */
   | { readonly kind: 'generation'; readonly cause: string; readonly expected?: readonly GroupLoad[] }
-  /** As many new workers load what serves, and join. */
+  /** `count` new workers load the groups that serve now, and then serve beside the others. */
   | { readonly kind: 'replacement'; readonly count: number }
   /** One new worker loads the whole folder, to find out whether more groups load now. */
   | { readonly kind: 'probe' };
 
-/** No step is due for so many milliseconds; infinite: until something happens. */
+/** Says that no step is due yet. */
 export interface Wait {
   readonly kind: 'wait';
-  readonly time: number;
+  /** Milliseconds; infinite: only an event makes a step due. */
+  readonly duration: number;
 }
 
 type GenerationStep = Extract<Step, { kind: 'generation' }>;
@@ -27,15 +29,14 @@ export interface Agenda {
   readonly rejection: Rejection | undefined;
   readonly tally: Readonly<Tally>;
   /** Makes a generation the next step. */
-  want(cause: string): void;
-  /** A worker that served died or is faulty: its replacement is due, at once or after a pause. */
-  workerLost(): void;
-  /** A worker died: counts it. */
-  workerDied(): void;
-  /** Returns the step that is due, and takes it from the agenda. */
-  next(): Step | Wait;
-  /** Derives what is due next from the result of a step. @param took milliseconds that the step took */
-  finish(step: Step, result: StepResult, took: number): void;
+  requestGeneration(cause: string): void;
+  /** Plans the replacement of a serving worker that died or is faulty. The replacement may have to wait for a pause. */
+  planReplacement(): void;
+  countDeath(): void;
+  /** Returns the step that is due, and removes it from the agenda. */
+  takeNext(): Step | Wait;
+  /** Derives from a step's result what is due next. @param took milliseconds that the step took */
+  applyResult(step: Step, result: StepResult, took: number): void;
 }
 
 export type AgendaOptions = Pick<Service, 'workers' | 'log' | 'pool' | 'table' | 'quarantine' | 'watch' | 'now'>;
@@ -49,9 +50,9 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
   const tally: Tally = { served: 0, rejected: 0, died: 0, replaced: 0 };
   let wanted: GenerationStep | undefined;
   let rejection: Rejection | undefined;
-  /** The log already says why no replacement may serve. */
-  let isUnequalLogged = false;
-  /** The files that did not load when the pauses between probes began to grow. */
+  /** Is true after `replacement-rejected` was logged, so that its retries do not log it again. */
+  let isReplacementRejectionLogged = false;
+  /** The files that did not load when a probe was last planned. When the list changes, pauses are short again. */
   let brokenFiles = '';
 
   return {
@@ -59,79 +60,79 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       return rejection;
     },
     tally,
-    want(cause) {
+    requestGeneration(cause) {
       wanted = generationFor(cause);
     },
-    workerLost: () => retries.failed('death'),
-    workerDied() {
+    planReplacement: () => retries.recordFailure('lostWorker'),
+    countDeath() {
       tally.died++;
     },
-    next() {
+    takeNext() {
       const step = wanted ?? chooseStep();
       if (step.kind === 'generation') {
         wanted = undefined;
-        retries.begin('generation');
-        retries.begin('start');
+        retries.recordStart('generation');
+        retries.recordStart('workerStart');
       }
       return step;
     },
-    finish,
+    applyResult,
   };
 
   function chooseStep(): Step | Wait {
-    const retryIn =
-      rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'start');
-    if (retryIn === 0) return generationFor(RETRY);
+    const timeUntilRetry =
+      rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'workerStart');
+    if (timeUntilRetry === 0) return generationFor(RETRY);
     const serving = pool.serving();
     const count = workers - serving.filter(({ isFaulty }) => !isFaulty).length;
     if (count <= 0) {
-      const time = rejection === undefined ? probeIn() : retryIn;
-      return time === 0 ? { kind: 'probe' } : { kind: 'wait', time };
+      const duration = rejection === undefined ? timeUntilProbe() : timeUntilRetry;
+      return duration === 0 ? { kind: 'probe' } : { kind: 'wait', duration };
     }
     const isNoneLeft = serving.length === 0;
-    // While a generation is rejected the folder differs from what serves, so no replacement would be equal.
-    const replacementIn = rejection === undefined ? retries.remaining('replacement') : NEVER;
-    const time = Math.max(retries.remaining('death'), isNoneLeft ? 0 : replacementIn);
-    if (time > 0) return { kind: 'wait', time: Math.min(time, retryIn) };
+    // After a rejected generation the folder differs from the code that serves, so a replacement would load other code.
+    const timeUntilReplacement = rejection === undefined ? retries.remaining('replacement') : NEVER;
+    const duration = Math.max(retries.remaining('lostWorker'), isNoneLeft ? 0 : timeUntilReplacement);
+    if (duration > 0) return { kind: 'wait', duration: Math.min(duration, timeUntilRetry) };
     return isNoneLeft ? generationFor('no worker is left') : { kind: 'replacement', count };
   }
 
   /** Returns the milliseconds until a probe is due; infinite if every group loads. */
-  function probeIn(): number {
+  function timeUntilProbe(): number {
     const files = Array.from(table.current.groups.values()).flatMap(({ ok, file }) => (ok ? [] : [file]));
     const names = files.sort().join('\n');
     if (names !== brokenFiles) {
       brokenFiles = names;
       retries.forget('probe');
-      retries.failed('probe');
+      retries.recordFailure('probe');
     }
     const snapshot = quarantine.releaseChanged().size === 0 ? undefined : watch.takeSnapshot();
     if (snapshot !== undefined && quarantine.hasRetryable(snapshot)) return 0;
     return names === '' ? NEVER : retries.remaining('probe');
   }
 
-  function finish(step: Step, result: StepResult, took: number): void {
-    if (step.kind === 'probe' && result.kind !== 'interrupted') retries.failed('probe', took);
+  function applyResult(step: Step, result: StepResult, took: number): void {
+    if (step.kind === 'probe' && result.kind !== 'interrupted') retries.recordFailure('probe', took);
     switch (result.kind) {
       case 'serving':
         tally.served++;
         rejection = undefined;
-        isUnequalLogged = false;
-        for (const attempt of ['generation', 'start', 'replacement'] as const) retries.forget(attempt);
+        isReplacementRejectionLogged = false;
+        for (const attempt of ['generation', 'workerStart', 'replacement'] as const) retries.forget(attempt);
         break;
       case 'replaced':
         tally.replaced += result.count;
-        isUnequalLogged = false;
+        isReplacementRejectionLogged = false;
         retries.forget('replacement');
         if (result.hasNewQuarantine) wanted ??= generationFor('a controller that ends its process');
         break;
       case 'lossy':
-        retries.failed('generation', took);
+        retries.recordFailure('generation', took);
         reject(step, result.failures);
         break;
       case 'failed':
-        retries.failed('death');
-        retries.failed('start', took);
+        retries.recordFailure('lostWorker');
+        retries.recordFailure('workerStart', took);
         reject(step, [], result.error);
         break;
       case 'unequal':
@@ -145,11 +146,11 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
         return;
     }
     if (step.kind !== 'generation' || step.expected === undefined || result.kind === 'outdated') return;
-    // The groups that loaded in the probe did not load in the generation.
-    if (isGain(table.current.groups, step.expected)) retries.failedInUse('probe');
+    // The groups that the probe loaded would still be a gain: they failed again in this generation.
+    if (isGain(table.current.groups, step.expected)) retries.recordFailureInUse('probe');
   }
 
-  /** Keeps what serves, and logs why: once a change. A retry that fails in the same way is not logged again. */
+  /** Records that the old generation keeps serving, and logs the reason. A retry with the same reason logs nothing. */
   function reject(step: Step, failures: readonly GroupLoad[], error?: string): void {
     const cause = step.kind === 'generation' ? step.cause : step.kind === 'replacement' ? 'replacement' : RETRY;
     const isRepeated =
@@ -164,13 +165,14 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
   }
 
   function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'unequal' }>, took: number): void {
-    // A group was added meanwhile, or a generation without it is due: both are over soon.
-    if (difference === 'group-added' || difference === 'group-removed') retries.failed('death');
-    // The cause may be a database that is down. No change of the folder says when it is back.
-    else retries.failed('replacement', took);
+    // Either difference ends soon. The next replacement loads the added group. The change of the folder that removed
+    // the group also makes a generation due.
+    if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
+    // The cause may be a database that is down. No event reports its return, so the pauses between retries grow.
+    else retries.recordFailure('replacement', took);
     if (difference === 'other-code') wanted ??= generationFor('the folder has changed');
-    if (isUnequalLogged || difference === 'group-added') return;
-    isUnequalLogged = true;
+    if (isReplacementRejectionLogged || difference === 'group-added') return;
+    isReplacementRejectionLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
     log.warn('replacement-rejected', { generation: table.current.number, groups, effect });
   }

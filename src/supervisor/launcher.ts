@@ -15,9 +15,9 @@ export interface Ancestor {
 
 type Describe = (pid: number) => Promise<Ancestor | undefined> | Ancestor | undefined;
 
-/** Milliseconds between two looks. */
-const INTERVAL = 500;
-/** npm that runs npm that runs npx, each with a shell. */
+/** Milliseconds between two checks whether the launchers are alive. */
+const CHECK_INTERVAL = 500;
+/** Maximum processes above this one that are examined: npm may run npm, which runs npx, each with a shell. */
 const MOST_LAUNCHERS = 12;
 const IS_NPM = /(?:^|[\s\\/])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.c?js)?(?:\s|$)/;
 const IS_SCRIPT_SHELL = /^(?:\S*\/)?(?:ba|da|k|z)?sh -c /;
@@ -34,7 +34,7 @@ export async function watchLaunchers(onExit: (pid: number) => void, env = proces
     if (ended === undefined) return;
     clearInterval(timer);
     onExit(ended);
-  }, INTERVAL);
+  }, CHECK_INTERVAL);
   timer.unref();
 }
 

@@ -7,7 +7,7 @@ import { firstDifference, type Snapshot } from './folder/snapshot.ts';
 interface Entry {
   readonly fingerprint: string;
   readonly reason: string;
-  /** The folder as it was before the file did harm. */
+  /** The folder as it was before the file was imported. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface Quarantine {
   release(file: string): void;
   /** Releases the files that have changed; returns file name → reason of the others. */
   releaseChanged(): Map<string, string>;
-  /** Whether a file is worth another try, because something else in the folder changed since it did harm. */
+  /** Whether a file is worth another try, because something else in the folder has changed since its import. */
   hasRetryable(snapshot: Snapshot): boolean;
 }
 

@@ -20,27 +20,27 @@ const RULES = {
   /** A generation, after one was rejected. */
   generation: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
   /** A generation, after no worker could start: the machine may soon have room again. */
-  start: { first: 1000, longest: 30_000, cost: 0, memory: FOREVER },
+  workerStart: { first: 1000, longest: 30_000, cost: 0, memory: FOREVER },
   /** A replacement, after one did not equal the workers that serve. */
   replacement: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
   /** A probe of the groups that did not load. */
   probe: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
   /** A replacement, after a worker died or became faulty. */
-  death: { first: 100, longest: 5000, cost: 0, memory: 15_000 },
+  lostWorker: { first: 100, longest: 5000, cost: 0, memory: 15_000 },
 } satisfies Record<string, Rule>;
 
 /** The longest pause grows by this factor when an attempt that seemed to succeed has failed in use. */
 const FAILED_IN_USE_FACTOR = 4;
-/** Milliseconds. */
+/** Maximum of the longest pause, in milliseconds. */
 const LONGEST_PAUSE = 3_600_000;
 
 export interface Retries {
   /** An attempt begins: the next one is due only after a failure. */
-  begin(kind: RetryKind): void;
+  recordStart(kind: RetryKind): void;
   /** An attempt failed: the next one is due after a pause. @param took milliseconds of the attempt */
-  failed(kind: RetryKind, took?: number): void;
+  recordFailure(kind: RetryKind, took?: number): void;
   /** An attempt succeeded, but its result was of no use: pauses become much longer. */
-  failedInUse(kind: RetryKind): void;
+  recordFailureInUse(kind: RetryKind): void;
   forget(kind: RetryKind): void;
   /** Returns the milliseconds until the attempt is due; 0: it is due, or has never failed. */
   remaining(kind: RetryKind): number;
@@ -53,16 +53,19 @@ interface State {
   longest: number;
 }
 
-/** @param freeDeaths deaths without a pause: all workers may die together, as when the kernel is out of memory */
+/**
+ * @param freeDeaths the number of lost workers that are replaced without a pause: all workers may die together, as
+ *   when the kernel is out of memory
+ */
 export function createRetries(freeDeaths: number, now: () => number = () => performance.now()): Retries {
   const states = new Map<RetryKind, State>();
 
   return {
-    begin: (kind) => {
+    recordStart: (kind) => {
       stateOf(kind).due = FOREVER;
     },
-    failed,
-    failedInUse(kind) {
+    recordFailure,
+    recordFailureInUse(kind) {
       const state = stateOf(kind);
       state.longest = Math.min(LONGEST_PAUSE, state.longest * FAILED_IN_USE_FACTOR);
       state.due = now() + state.longest;
@@ -71,12 +74,12 @@ export function createRetries(freeDeaths: number, now: () => number = () => perf
     remaining: (kind) => Math.max(0, (states.get(kind)?.due ?? 0) - now()),
   };
 
-  function failed(kind: RetryKind, took = 0): void {
+  function recordFailure(kind: RetryKind, took = 0): void {
     const { first, longest, cost, memory } = RULES[kind];
     const state = stateOf(kind);
     if (now() - state.lastFailure > memory) state.failures = 0;
     state.lastFailure = now();
-    const doublings = state.failures++ - (kind === 'death' ? freeDeaths : 0);
+    const doublings = state.failures++ - (kind === 'lostWorker' ? freeDeaths : 0);
     const hasFailedInUse = state.longest > longest;
     const grown = doublings < 0 ? 0 : Math.min(state.longest, first * 2 ** doublings);
     state.due = now() + Math.max(hasFailedInUse ? state.longest : grown, took * cost);

@@ -1,11 +1,11 @@
 // Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
 // that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
 import { SERVICE } from '../base/page-name.ts';
-import type { GenerationOutcome } from './generation.ts';
 import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain } from './group-table.ts';
+import type { LoaderResult } from './loader.ts';
 import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
 
-type Loaded = Extract<GenerationOutcome, { kind: 'loaded' }>;
+type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
 export async function rollOut(service: Service, cause: string): Promise<StepResult> {
   const { dir, workers: count, pool, watch, loader, table, stopping, now } = service;
@@ -78,7 +78,7 @@ async function takeOver(
   return { kind: 'serving' };
 }
 
-/** Finds out whether groups that did not load would load now: a database is back, or a file they import is mended. */
+/** Finds out whether broken groups would load now: a database may be back, or an imported file may be corrected. */
 export async function probe(service: Service): Promise<StepResult> {
   const { loader, table, stopping } = service;
   const outcome = await loader.probe(table.current.number).finally(() => releaseServing(service));

@@ -56,9 +56,9 @@ export interface ServeOptions {
 
 /** Lists in the terminal which routes answer, and what was added or removed. */
 export interface Announcer {
-  readonly groups: (loads: Iterable<GroupLoad>) => void;
-  /** The service accepts at this address. */
-  readonly opened: (url: string) => void;
+  readonly updateGroups: (loads: Iterable<GroupLoad>) => void;
+  /** Called once, when the service accepts connections at this address. */
+  readonly announceService: (url: string) => void;
 }
 
 /** Serves until a signal ends the process. */
@@ -95,7 +95,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const port = await openPort(settings.port, settings.host);
     if (isStopping()) return;
     const { workers, host, drainTimeout, controllersDir: dir } = settings;
-    const acceptFor = operations === undefined ? CLOSE_TIME : BALANCER_TIME;
+    const acceptFor = operations === undefined ? SOCKET_CLOSE_TIME : BALANCER_TIME;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
       operations?.addReport(worker.pid ?? 0, metrics);
     const ledger = createLedger();
@@ -115,7 +115,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         secureState: certificates?.state,
         onGroups(loads) {
           const groups = [...loads];
-          announcer?.groups(groups);
+          announcer?.updateGroups(groups);
           hints.report(groups);
         },
       },
@@ -129,7 +129,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const scheme = certificates === undefined ? 'http' : 'https';
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
     process.stdout.write(`gatefold listening on ${url}\n`);
-    announcer?.opened(url);
+    announcer?.announceService(url);
     announceDocs(settings, log);
     onServing?.(supervisor);
   } catch (error) {
@@ -213,7 +213,7 @@ function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): v
 /** Milliseconds between two deliveries of one signal. */
 const SAME_SIGNAL_TIME = 25;
 /** Milliseconds in which every process that does not accept closes its copy of the listening socket. */
-const CLOSE_TIME = 100;
+const SOCKET_CLOSE_TIME = 100;
 /** Milliseconds in which a balancer sees that /readyz is 503 and uses other servers; deploy/haproxy.cfg takes 700. */
 const BALANCER_TIME = 1000;
 

@@ -8,8 +8,8 @@ import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { createAgenda, type Step } from './agenda.ts';
 import type { FolderWatch } from './folder/watch.ts';
-import { createLoader } from './generation.ts';
 import { createGroupTable } from './group-table.ts';
+import { createLoader } from './loader.ts';
 import { createNewGroups } from './new-groups.ts';
 import { createQuarantine } from './quarantine.ts';
 import { replace } from './replacement.ts';
@@ -61,8 +61,8 @@ export interface Supervisor {
   status(): SupervisorStatus;
 }
 
-/** Milliseconds after which a step is run again that failed with an exception. */
-const STEP_RETRY = 1000;
+/** Milliseconds after which a step that threw an exception runs again. */
+const STEP_RETRY_DELAY = 1000;
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { dir, log, workers, drainTimeout, port, now = () => performance.now() } = options;
@@ -101,13 +101,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       current = step;
       const result = await perform(step);
       if (result.kind === 'failed') throw new StartError(result.error);
-      agenda.finish(step, result, 0);
+      agenda.applyResult(step, result, 0);
       current = undefined;
       if (stopping.signal.aborted) return;
       watch.start();
       runNextStep();
     },
-    renew: () => want('signal'),
+    renew: () => requestGeneration('signal'),
     secure: () => secure(service, pool.all()),
     stop,
     kill() {
@@ -136,18 +136,18 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function onChange(what: string): void {
     // The watch reports the change again and again, so it is not lost while a load runs.
     if (loader.isLoading() && current?.kind !== 'probe') loader.abortIfStuck();
-    else want(what);
+    else requestGeneration(what);
   }
 
-  function want(cause: string): void {
-    agenda.want(cause);
+  function requestGeneration(cause: string): void {
+    agenda.requestGeneration(cause);
     abortProbe();
     runNextStep();
   }
 
   function onWorkerLost(): void {
     if (stopping.signal.aborted || table.current.number === 0) return;
-    agenda.workerLost();
+    agenda.planReplacement();
     abortProbe();
     runNextStep();
   }
@@ -162,7 +162,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     };
     // A probe also loads quarantined files. Its worker serves no request, so its end is neither an error nor counted.
     if (current?.kind === 'probe' && during === 'loading') return log.info('probe-worker-exited', facts);
-    agenda.workerDied();
+    agenda.countDeath();
     log.error('worker-died', facts);
     for (const file of importing) quarantineNewFile(worker, file, reason);
     if (during === 'serving') onWorkerLost();
@@ -180,7 +180,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onFaulty(worker: WorkerProcess): void {
-    agenda.workerLost();
+    agenda.planReplacement();
     if (worker.state === 'serving') {
       log.warn('worker-faulty', { worker: worker.pid, effect: 'it drains as soon as its replacement serves' });
       abortProbe();
@@ -213,9 +213,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (current !== undefined || stopping.signal.aborted || table.current.number === 0) return;
     clearTimeout(timer);
     try {
-      const step = agenda.next();
+      const step = agenda.takeNext();
       if (step.kind !== 'wait') void run(step);
-      else if (Number.isFinite(step.time)) timer = setTimeout(runNextStep, step.time);
+      else if (Number.isFinite(step.duration)) timer = setTimeout(runNextStep, step.duration);
     } catch (error) {
       retryAfter(error);
     }
@@ -225,9 +225,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     current = step;
     const begun = now();
     try {
-      agenda.finish(step, await perform(step), now() - begun);
+      agenda.applyResult(step, await perform(step), now() - begun);
     } catch (error) {
-      agenda.finish(step, { kind: 'outdated' }, now() - begun);
+      agenda.applyResult(step, { kind: 'outdated' }, now() - begun);
       return retryAfter(error);
     } finally {
       current = undefined;
@@ -242,6 +242,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   function retryAfter(error: unknown): void {
     log.error('supervisor-step-failed', { error: String(error) });
-    if (!stopping.signal.aborted) timer = setTimeout(runNextStep, STEP_RETRY);
+    if (!stopping.signal.aborted) timer = setTimeout(runNextStep, STEP_RETRY_DELAY);
   }
 }

@@ -39,13 +39,13 @@ describe('createAnnouncer', () => {
   });
 
   it('lists what answers once the service is open, and the page of documents', () => {
-    const { groups, opened, said } = announcer();
-    groups([
+    const { updateGroups, announceService, said } = announcer();
+    updateGroups([
       group('User', 'index', 'created', 'find'),
       { group: 'Bad', file: 'BadController.ts', ok: false, error: 'x' },
     ]);
     assert.equal(said(), '');
-    opened('http://localhost:3000');
+    announceService('http://localhost:3000');
     assert.deepEqual(said().split('\n'), [
       '',
       '  GET,HEAD  /api/user       index    controllers/UserController.ts',
@@ -59,13 +59,13 @@ describe('createAnnouncer', () => {
   });
 
   it('says what came and what went, and nothing when neither did', () => {
-    const { groups, opened, said } = announcer(false);
-    groups([group('User', 'index', 'deleted')]);
-    opened('http://localhost:3000');
+    const { updateGroups, announceService, said } = announcer(false);
+    updateGroups([group('User', 'index', 'deleted')]);
+    announceService('http://localhost:3000');
     said();
-    groups([group('User', 'index', 'deleted')]);
+    updateGroups([group('User', 'index', 'deleted')]);
     assert.equal(said(), '');
-    groups([group('User', 'index', 'GET {id}')]);
+    updateGroups([group('User', 'index', 'GET {id}')]);
     assert.deepEqual(said().split('\n'), [
       '  + GET,HEAD  /api/user/{id}  GET {id}  controllers/UserController.ts',
       '  - DELETE  /api/user  deleted  controllers/UserController.ts',
@@ -74,8 +74,8 @@ describe('createAnnouncer', () => {
   });
 
   it('says how to begin where nothing answers yet', () => {
-    const { opened, said } = announcer(false);
-    opened('http://localhost:3000');
+    const { announceService, said } = announcer(false);
+    announceService('http://localhost:3000');
     assert.match(said(), /Nothing answers yet: npx gatefold new hello makes a controller in controllers\n/);
   });
 });

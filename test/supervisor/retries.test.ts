@@ -8,7 +8,7 @@ function create(freeDeaths = 1) {
   const retries = createRetries(freeDeaths, () => time);
   const pauses = (what: RetryKind, count: number, took = 0) =>
     Array.from({ length: count }, () => {
-      retries.failed(what, took);
+      retries.recordFailure(what, took);
       return retries.remaining(what);
     });
   return { retries, pauses, pass: (milliseconds: number) => (time += milliseconds) };
@@ -27,35 +27,35 @@ describe('createRetries', () => {
     });
   }
 
-  it('death: as many as serve are free, then pauses double up to five seconds, and are forgotten after a good while', () => {
+  it('lostWorker: as many as serve are free, then pauses double up to five seconds, and are forgotten after a good while', () => {
     const { retries, pauses, pass } = create(2);
-    assert.deepEqual(pauses('death', 10), [0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+    assert.deepEqual(pauses('lostWorker', 10), [0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
     pass(4000);
-    assert.equal(retries.remaining('death'), 1000);
+    assert.equal(retries.remaining('lostWorker'), 1000);
     pass(16_000);
-    assert.deepEqual(pauses('death', 3), [0, 0, 100]);
+    assert.deepEqual(pauses('lostWorker', 3), [0, 0, 100]);
   });
 
-  it('start: pauses begin short, whatever a try costs', () => {
-    assert.deepEqual(create().pauses('start', 7, 10_000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+  it('workerStart: pauses begin short, whatever a try costs', () => {
+    assert.deepEqual(create().pauses('workerStart', 7, 10_000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
   it('is not due while it is being tried', () => {
     const { retries, pass } = create();
-    retries.failed('generation');
+    retries.recordFailure('generation');
     pass(5000);
     assert.equal(retries.remaining('generation'), 0);
-    retries.begin('generation');
+    retries.recordStart('generation');
     assert.equal(retries.remaining('generation'), Number.POSITIVE_INFINITY);
-    retries.failed('generation');
+    retries.recordFailure('generation');
     assert.equal(retries.remaining('generation'), 10_000);
   });
 
   it('attempts that fail in use are rarer, up to one an hour, and stay so', () => {
     const { retries, pauses } = create();
-    retries.failed('probe');
+    retries.recordFailure('probe');
     const deceived = Array.from({ length: 4 }, () => {
-      retries.failedInUse('probe');
+      retries.recordFailureInUse('probe');
       return retries.remaining('probe');
     });
     assert.deepEqual(deceived, [240_000, 960_000, 3_600_000, 3_600_000]);

@@ -34,7 +34,7 @@ export interface Evaluator {
 }
 
 /** Ends a generic type that needs itself with ever larger arguments. */
-const MAX_NAMED = 2000;
+const MAX_NAMED_SHAPES = 2000;
 
 export function createEvaluator(load: Loader): Evaluator {
   const namedShapes = new Map<string, NamedShape>();
@@ -126,7 +126,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const id = `${ownScope.path}#${first.namespace}${first.name}${args.length === 0 ? '' : `<${args.map(idOf).join()}>`}`;
     const cached = namedShapes.get(id);
     if (cached !== undefined) return cached;
-    if (namedShapes.size >= MAX_NAMED) fail('this type grows without end');
+    if (namedShapes.size >= MAX_NAMED_SHAPES) fail('this type grows without end');
     const label = first.name === 'default' ? name : (first.namespace + first.name).replaceAll('.', '_');
     const shape: NamedShape = {
       kind: 'named',

@@ -10,7 +10,7 @@ export const MOST_BYTES = 64 * 1024 * 1024;
 /** A change must be in use within a second: two polls confirm a content, and reading it takes the rest. */
 const POLL_MS = 250;
 /** Quarantined rows that get a log line each. One more line counts the others. */
-const MAX_NAMED = 20;
+const MAX_NAMED_ROWS = 20;
 
 export interface TableStatus extends LiveFileStatus {
   readonly rows: number;
@@ -48,13 +48,13 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     const literals = [...table.literals.values()].filter((row) => row !== undefined).map((row) => row.name);
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
     const warnings = new Map<string, () => void>();
-    for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED)) {
+    for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
       warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
     }
-    const unnamed = table.quarantined.length - MAX_NAMED;
+    const unnamed = table.quarantined.length - MAX_NAMED_ROWS;
     if (unnamed > 0) warnings.set(`${unnamed}`, () => log.warn('credentials-row-quarantined', { more: unnamed }));
     if (literals.length > 0) {
-      const names = literals.slice(0, MAX_NAMED);
+      const names = literals.slice(0, MAX_NAMED_ROWS);
       warnings.set(JSON.stringify(literals), () =>
         log.warn('credentials-literal-rows', { count: literals.length, names }),
       );

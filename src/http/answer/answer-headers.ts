@@ -12,7 +12,7 @@ export interface HeaderSet {
   /**
    * All lines of an answer that brings headers of its own.
    *
-   * @param own names and values in turn
+   * @param own alternating names and values
    */
   withOwn(own: readonly string[]): string[];
   /** One of the two arrays with more lines. The result exposes those, too. */
@@ -29,9 +29,9 @@ type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 export const JSON_TYPE = ['Content-Type', 'application/json; charset=UTF-8'];
 const EXPOSED = 'Access-Control-Expose-Headers';
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
-/** The sender replaces the two values. */
+/** Headers whose two values the sender fills in. */
 export const COUNTED: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
-/** Subdomains of a wildcard are as many as somebody makes up. */
+/** Maximum header sets that are kept. A client may invent any number of subdomains for a wildcard. */
 const MOST_SETS = 100;
 
 /** @param service undefined: the headers of the reference */

@@ -11,7 +11,7 @@ export interface ErrorBody {
   readonly status: number;
   readonly text: string;
   readonly contentType: string;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
 }
 

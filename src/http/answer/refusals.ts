@@ -15,26 +15,26 @@ export interface RefusalContent {
   readonly text: string;
   /** Undefined: the envelope, which is JSON. */
   readonly contentType: string | undefined;
-  /** Header lines of the error, names and values in turn. */
+  /** Headers of the error: alternating names and values. */
   readonly headers: readonly string[];
 }
 
 export interface Refusals {
   /** @param thrown the value that was thrown, which `error` may only describe */
   answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent;
-  /** A whole answer to bytes that are no request. @param own more header lines, names and values in turn */
+  /** A whole answer to bytes that are no request. @param own more headers: alternating names and values */
   rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
   useFormat(format: ServiceOptions['formatError']): void;
 }
 
-const NONE: readonly string[] = [];
+const NO_HEADERS: readonly string[] = [];
 
 export function createRefusals({ log, development }: { log: Log; development: boolean }): Refusals {
   let format: FormatError | undefined;
 
   function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent {
     const { requestId } = exchange;
-    const own = error.headers === undefined ? NONE : ownedHeaders(error, log);
+    const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, log);
     const detail =
       development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = format?.(error, requestId, exchange, thrown);
@@ -64,10 +64,10 @@ export function createRefusals({ log, development }: { log: Log; development: bo
 
   return {
     answerTo,
-    rawAnswer(error, requestId, set, own = NONE) {
+    rawAnswer(error, requestId, set, own = NO_HEADERS) {
       const formatted = format?.(error, requestId, undefined, error);
       const type = formatted === undefined ? JSON_TYPE : ['Content-Type', formatted.contentType];
-      const lines = set.withOwn([...type, ...NO_STORE, ...(formatted?.headers ?? NONE), ...own]);
+      const lines = set.withOwn([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...own]);
       return rawRefusal(error, requestId, lines, formatted);
     },
     useFormat(formatError) {

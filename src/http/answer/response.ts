@@ -48,7 +48,7 @@ export interface Responder {
   preflight(exchange: Exchange): void;
   /** Answers with an error. An HttpError is sent as it is. Anything else becomes a 500, and its cause is logged. */
   fail(exchange: Exchange, thrown: unknown): void;
-  /** The answer to bytes that are no request, as a text. @param own header lines, names and values in turn */
+  /** The answer to bytes that are no request, as a text. @param own more headers: alternating names and values */
   rawRefusal(error: HttpError, requestId: string, own?: readonly string[]): string;
   /** Answers by the headers and the error format of a service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
@@ -88,7 +88,7 @@ export function createResponder({
   /**
    * @param usual an array of a header set, in which the id and the length are replaced; writeHead() has read the array
    *   when it returns
-   * @param extra more header lines: names and values in turn
+   * @param extra more headers: alternating names and values
    * @param last whether the connection ends with this answer; Node adds the header
    */
   function send(

@@ -20,7 +20,7 @@ export interface Answer extends Validators {
   readonly status: number;
   /** Undefined when there is no body, or a web Response without a content type. */
   readonly contentType: string | undefined;
-  /** Names and values in turn, without the headers that only the server sets. */
+  /** Alternating names and values, without the headers that only the server sets. */
   readonly headers: readonly string[];
   readonly body: AnswerBody;
   /** Names of headers that the operation set and that only the server may set. */

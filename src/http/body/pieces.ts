@@ -3,6 +3,7 @@
 
 /** Bytes from which a piece is kept without a copy. */
 const LARGE_PIECE = 4 * 1024;
+/** Bytes of the buffer into which smaller pieces are copied. */
 const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {

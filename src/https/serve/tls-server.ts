@@ -17,9 +17,9 @@ export interface TlsServer {
 }
 
 export interface TlsServerOptions {
-  /** Milliseconds. */
+  /** Milliseconds that a handshake may take. */
   readonly handshakeTimeout: number;
-  /** For one worker. Handshakes under way are counted apart: as many again, but at most 1,000. */
+  /** Maximum connections of one worker. Handshakes under way have a limit of their own: the same, but at most 1,000. */
   readonly maxConnections: number;
   /** The complete HTTP response, as text, to a request that came without TLS. */
   readonly plainRefusal: () => string;

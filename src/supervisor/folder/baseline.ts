@@ -20,7 +20,7 @@ export interface Attempt {
   readonly broken: boolean;
 }
 
-/** File times are as coarse as the kernel's tick: a second write within so many milliseconds may show the same time. */
+/** File times advance with the kernel's tick: two writes within this many milliseconds may leave the same file time. */
 const TIME_RESOLUTION = 12;
 /** The fingerprint of a file that was read in two states. No file has it, so the file counts as changed. */
 const MIXED = 'mixed';

@@ -20,7 +20,7 @@ export interface FolderEvents {
  * File systems that only this kernel changes (linux/magic.h), so every change causes an event. On others (NFS, SMB,
  * FUSE, 9p, shares of a virtual machine) another machine can change a file without one.
  */
-const LOCAL = new Set([
+const LOCAL_FILE_SYSTEMS = new Set([
   0xef53, // ext2, ext3, ext4
   0x58465342, // XFS
   0x9123683e, // Btrfs
@@ -31,7 +31,7 @@ const LOCAL = new Set([
   0x858458f6, // ramfs
   0x794c7630, // overlayfs
 ]);
-/** Each folder takes one of the 8,192 watches that a user may have. */
+/** Maximum folders to watch. Each takes one of the 8,192 watches that a user may have. */
 const MAX_FOLDERS = 1000;
 
 interface Followed {
@@ -59,7 +59,7 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
 
   function open(path: string): FSWatcher | undefined {
     try {
-      if (!LOCAL.has(statfsSync(path).type)) return undefined;
+      if (!LOCAL_FILE_SYSTEMS.has(statfsSync(path).type)) return undefined;
       const watcher = watch(path, { persistent: false }, (_, name) => {
         if (name === null || CODE_FILE.test(name)) onEvent();
       });

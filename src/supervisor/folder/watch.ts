@@ -44,7 +44,7 @@ type State =
   | ({ readonly kind: 'changing' } & Difference)
   /** The folder differs from the baseline, and is stable. */
   | ({ readonly kind: 'changed' } & Difference)
-  /** The folder is away, in as many polls. */
+  /** The folder is missing; `polls`: how many polls in a row have missed it. */
   | { readonly kind: 'missing'; readonly polls: number };
 
 interface Difference {
@@ -62,16 +62,20 @@ type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
 const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 
-/** Milliseconds between two polls. */
+/** Milliseconds between two polls of a small folder. */
 const SHORTEST_INTERVAL = 100;
+/** Milliseconds between two polls of a large folder, and of one whose events are trusted. */
 const LONGEST_INTERVAL = 400;
-/** Without events, the interval is so many times as long as the last poll: polls cost a thirtieth of a core. */
+/** Without events, the interval is this many times the duration of the last poll: polls take 1/30 of a core. */
 const COST_FACTOR = 30;
-/** With trusted events, the same for snapshots. They leave garbage, so in all they cost a hundredth of a core. */
+/**
+ * With trusted events, the interval between snapshots is this many times the duration of the last snapshot. Snapshots
+ * leave garbage, so with its collection they take a hundredth of a core.
+ */
 const SNAPSHOT_COST_FACTOR = 400;
 /** Milliseconds from an event to the poll that it causes. */
 const EVENT_DELAY = 20;
-/** A poll that takes long waits so many times as long, for further events. */
+/** After an event, the delay is at least this many times the duration of a snapshot, to wait for further events. */
 const EVENT_COST_FACTOR = 3;
 /** Milliseconds for which a state must hold to be stable: a file that is being copied grows in between. */
 const STABLE_TIME = 40;

@@ -29,11 +29,14 @@ export interface PoolOptions {
 const PING_INTERVAL = 1000;
 /** Milliseconds in which the new generation has the cores to itself: its requests come before the next change. */
 const RESERVE_DELAY = 250;
-/** Workers; each one takes memory only to make the next change live sooner. */
+/** Maximum workers in the reserve. Each one takes memory, and only makes the next change live sooner. */
 const LARGEST_RESERVE = 8;
-/** Milliseconds. A worker is killed 7 s after its time to drain; only a process that hangs in the kernel survives. */
+/**
+ * Milliseconds that the pool waits for workers after their time to drain. A worker is killed 7 s after that time, so
+ * only a process that hangs in the kernel survives.
+ */
 const KILL_GRACE = 8000;
-/** Milliseconds. A file that was edited is likely to be edited again soon; after that the memory is free again. */
+/** Milliseconds for which the reserve is kept: a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
 export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {

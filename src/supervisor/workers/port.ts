@@ -37,7 +37,8 @@ export async function openPort(port: number, host: string | undefined): Promise<
     number,
     socket,
     // The port was free when it was bound.
-    describeError: (code) => describeListenError(number, host, code).replace(REASONS.EADDRINUSE ?? '', TAKEN),
+    describeError: (code) =>
+      describeListenError(number, host, code).replace(REASONS.EADDRINUSE ?? '', PORT_TAKEN_LATER),
     close: () => socket.close(),
   };
 }
@@ -57,7 +58,7 @@ const CURES: Readonly<Record<string, string>> = {
   EADDRINUSE: '; choose another one: PORT=3001 or --port 3001',
 };
 
-const TAKEN = 'a controller or another process has begun to listen on it';
+const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';
 
 export function describeListenError(port: number, host: string | undefined, code: string, cure = ''): string {
   const place = host === undefined ? `port ${port}` : hostAndPort(host, port);

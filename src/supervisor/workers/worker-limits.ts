@@ -1,11 +1,14 @@
 // How long a worker may take for each order. Every wait of the supervisor ends with one of these limits.
 
-/** Pings in a row without a message, one a second. A count, not a time, so that a suspended machine kills no worker. */
+/**
+ * A worker is killed after this many pings, one a second, without a message from it. The limit is a count, not a time,
+ * so that no worker is killed after the machine was suspended.
+ */
 export const MAX_UNANSWERED_PINGS = 5;
-/** The same while a worker boots or loads: compiling controllers blocks the event loop for longer than serving may. */
+/** The same limit while a worker boots or loads: compiling controllers may block the event loop for longer. */
 export const MAX_UNANSWERED_WHILE_LOADING = 10;
 
-/** Milliseconds. */
+/** Time limits in milliseconds. */
 export const LIMITS = {
   /**
    * One step of booting, or one file of the folder. A worker gives a file up after 10 s, and may take 5 s more to find

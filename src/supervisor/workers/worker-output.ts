@@ -10,12 +10,12 @@ export interface WorkerOutput {
   drained(): Promise<void>;
 }
 
-/** UTF-16 units of a line without an end; a longer line is relayed in parts. */
+/** Maximum UTF-16 units of a line without an end. A longer line is relayed in parts. */
 const LONGEST_LINE = 65_536;
-/** Bytes that wait for a slow reader of standard output; the rest is dropped. */
-const MAX_WAITING = 1024 * 1024;
-/** Milliseconds that the service waits at its end: a process that a controller started may hold the output open. */
-const MAX_WAIT = 200;
+/** Maximum bytes that wait for a slow reader of standard output. Further output is dropped. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+/** Maximum wait for output when the service ends, in milliseconds: a controller's process may hold the output open. */
+const MAX_END_WAIT = 200;
 
 /** Makes workers write to this process. Call it before the first fork. */
 export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
@@ -47,11 +47,11 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
 
   return {
     async drained() {
-      for (const end = performance.now() + MAX_WAIT; open.size > 0 && performance.now() < end; ) await sleep(5);
+      for (const end = performance.now() + MAX_END_WAIT; open.size > 0 && performance.now() < end; ) await sleep(5);
     },
   };
 }
 
 function print(lines: string): void {
-  if (process.stdout.writableLength < MAX_WAITING) process.stdout.write(lines);
+  if (process.stdout.writableLength < MAX_WAITING_BYTES) process.stdout.write(lines);
 }

@@ -1,5 +1,6 @@
-// The loader: makes a set of workers load the folder, all of them or none, and returns how that ended. One load runs at
-// a time, and it can be aborted. A controller that ends or hangs its process is named, and the next try skips it.
+// The loader: makes a set of workers load the folder, and returns how that ended. Either all of the workers load it, or
+// all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process is put into
+// the quarantine, and the next try skips it.
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
@@ -8,7 +9,7 @@ import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
 import type { LoadOrder, WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
-export type GenerationOutcome =
+export type LoaderResult =
   | {
       readonly kind: 'loaded';
       readonly workers: readonly WorkerProcess[];
@@ -23,17 +24,17 @@ export interface Loader {
   /**
    * Loads the folder in `count` workers.
    *
-   * @param before the folder before the load
+   * @param snapshot taken before the load
    * @param files returns the names to load; default: all controllers
    */
   load(
-    number: number,
+    generation: number,
     count: number,
-    before: Snapshot | undefined,
+    snapshot: Snapshot | undefined,
     files?: () => readonly string[],
-  ): Promise<GenerationOutcome>;
+  ): Promise<LoaderResult>;
   /** Loads the folder in one worker, quarantined files included, and ends that worker. */
-  probe(number: number): Promise<GenerationOutcome>;
+  probe(generation: number): Promise<LoaderResult>;
   isLoading(): boolean;
   /** The folder has changed during a load: aborts the load if it seems to hang. */
   abortIfStuck(): void;
@@ -47,16 +48,19 @@ export interface LoaderOptions {
   readonly takeSnapshot: () => Snapshot | undefined;
 }
 
-/** Milliseconds after which a worker seems to hang: loading one file, or booting. */
+/** Milliseconds after which a worker seems to hang, while it loads one file and while it boots. */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
   let running: AbortController | undefined;
-  /** Never two aborted loads in a row: a folder that loads slowly and changes all the time must load some time. */
+  /**
+   * Is true after `abortIfStuck` has aborted a load. The next load is then not aborted, so that a slow folder that
+   * changes all the time does load.
+   */
   let wasLastAborted = false;
   const allFiles = () => [...listGroups(dir).values()];
 
-  async function run(options: Omit<GenerationOptions, 'signal'>): Promise<GenerationOutcome> {
+  async function runLoad(options: Omit<GenerationOptions, 'signal'>): Promise<LoaderResult> {
     running = new AbortController();
     try {
       return await loadGeneration({ ...options, signal: running.signal });
@@ -66,25 +70,33 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
   }
 
   return {
-    async load(number, count, before, files = allFiles) {
-      // The snapshot is older than the harm: a file that changed in between may have mended it.
-      const onHarm = (file: string, reason: string) => quarantine.add(file, reason, before);
+    async load(generation, count, snapshot, files = allFiles) {
+      // The quarantine retries a file when the folder no longer equals this snapshot. So a change that comes during the
+      // load, and may correct the file, leads to a retry.
+      const onHarm = (file: string, reason: string) => quarantine.add(file, reason, snapshot);
       const skip = quarantine.releaseChanged();
-      const outcome = await run({ number, count, files, takeWorker: pool.take, skip, onHarm });
+      const outcome = await runLoad({ generation, count, files, takeWorker: pool.take, skip, onHarm });
       if (outcome.kind !== 'aborted') wasLastAborted = false;
       return outcome;
     },
-    async probe(number) {
-      const before = takeSnapshot();
-      const harmless = new Set(quarantine.releaseChanged().keys());
+    async probe(generation) {
+      const snapshot = takeSnapshot();
+      const recovered = new Set(quarantine.releaseChanged().keys());
       const onHarm = (file: string, reason: string) => {
-        harmless.delete(file);
-        quarantine.add(file, reason, before);
+        recovered.delete(file);
+        quarantine.add(file, reason, snapshot);
       };
-      const outcome = await run({ number, count: 1, files: allFiles, takeWorker: pool.fork, skip: new Map(), onHarm });
+      const outcome = await runLoad({
+        generation,
+        count: 1,
+        files: allFiles,
+        takeWorker: pool.fork,
+        skip: new Map(),
+        onHarm,
+      });
       if (outcome.kind !== 'loaded') return outcome;
       for (const worker of outcome.workers) worker.quit();
-      for (const file of harmless) quarantine.release(file);
+      for (const file of recovered) quarantine.release(file);
       return outcome;
     },
     isLoading: () => running !== undefined,
@@ -99,43 +111,47 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
 }
 
 interface GenerationOptions {
-  readonly number: number;
+  readonly generation: number;
   readonly count: number;
-  /** Returns the names to load; called once a try, so that all workers load the same files. */
+  /** Returns the names to load. Each try calls it once, so that all workers load the same files. */
   readonly files: () => readonly string[];
-  /** Returns a worker that has loaded nothing yet. @throws Error of the system */
+  /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
   readonly takeWorker: () => WorkerProcess;
   /** File name → reason: files that no worker imports. */
   readonly skip: ReadonlyMap<string, string>;
-  /** `file` ended or hung a worker; the next try skips it. */
+  /** Called with a file that ended or hung a worker. The next try skips the file. */
   readonly onHarm: (file: string, reason: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** The result of one worker. */
-interface Report {
+/** The groups and files that one worker has loaded. */
+interface WorkerReport {
   readonly worker: WorkerProcess;
   readonly groups: readonly GroupLoad[];
   readonly files: readonly LoadedFile[];
 }
 
 type TryOutcome =
-  | { readonly kind: 'loaded'; readonly reports: readonly Report[] }
-  /** A worker ended. `harmful`: file name → reason, of the files that they were importing. */
+  | { readonly kind: 'loaded'; readonly reports: readonly WorkerReport[] }
+  /** A worker ended. `harmful`: file name → reason, for each file that ended or hung the worker that imported it. */
   | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
-/** Failed tries for which no controller is to blame: the machine is out of memory, or the installation is broken. */
+/**
+ * Maximum number of failed tries for which no controller is to blame: the machine may be out of memory, or the
+ * installation broken.
+ */
 const MAX_BLAMELESS_TRIES = 3;
 
-async function loadGeneration(options: GenerationOptions): Promise<GenerationOutcome> {
+async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
   const skip = new Map(options.skip);
   for (let blamelessTries = 0; ; ) {
     const outcome = await loadOnce({ files: options.files(), skip }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
-      // Every later load of a file that hung would take the full time limit too, so the next one skips it.
+      // A file that reached the time limit fails alone, and the worker loads the others. Later loads skip the file,
+      // because each of them would also wait for the whole time limit.
       for (const { file, error = '', hung } of loaded.groups) if (hung) options.onHarm(file, error);
       return { kind: 'loaded', ...loaded };
     }
@@ -170,8 +186,8 @@ async function loadOnce(order: LoadOrder, options: GenerationOptions): Promise<T
   return { kind: 'loaded', reports };
 }
 
-/** Whether a group failed in this worker that loaded in another. */
-function lacksGroup({ groups }: Report, all: readonly Report[]): boolean {
+/** Whether this worker failed to load a group that another worker loaded. */
+function lacksGroup({ groups }: WorkerReport, all: readonly WorkerReport[]): boolean {
   return groups.some(
     ({ ok, group }) => !ok && all.some((other) => other.groups.some((load) => load.ok && load.group === group)),
   );
@@ -180,10 +196,10 @@ function lacksGroup({ groups }: Report, all: readonly Report[]): boolean {
 async function loadTogether(
   count: number,
   order: LoadOrder,
-  { number, takeWorker, signal }: GenerationOptions,
+  { generation, takeWorker, signal }: GenerationOptions,
 ): Promise<TryOutcome> {
   const workers: WorkerProcess[] = [];
-  const reports: Report[] = [];
+  const reports: WorkerReport[] = [];
   const harmful = new Map<string, string>();
   let reason: string | undefined;
   const isComplete = await new Promise<boolean>((resolve) => {
@@ -199,7 +215,7 @@ async function loadTogether(
       return giveUp(error instanceof Error ? error.message : String(error));
     }
     for (const worker of workers) {
-      void worker.load(number, order).then((outcome) => {
+      void worker.load(generation, order).then((outcome) => {
         if (outcome.kind === 'ended') {
           if (outcome.file !== undefined) harmful.set(outcome.file, outcome.reason);
           // The same file would end or hang the other workers, so there is nothing to wait for.
@@ -211,14 +227,17 @@ async function loadTogether(
     }
   });
   if (isComplete) return { kind: 'loaded', reports };
-  // A copy: workers that `quit` ends in the middle of a file would add that file, and it has done no harm.
+  // `quit` may end a worker while it imports a harmless file, and `harmful` then gets that file. The copy does not.
   const blamed = new Map(harmful);
   for (const worker of workers) worker.quit();
   return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamed };
 }
 
-/** Merges the reports: a group fails if it failed in one worker; a file is listed in every state that was read. */
-function merge(reports: readonly Report[]): { groups: GroupLoad[]; files: LoadedFile[] } {
+/**
+ * Merges the reports. A group fails if it failed in one worker. A file that changed during the load is listed once for
+ * each content that a worker read.
+ */
+function merge(reports: readonly WorkerReport[]): { groups: GroupLoad[]; files: LoadedFile[] } {
   const groups = new Map<string, GroupLoad>();
   const files = new Map<string, LoadedFile>();
   for (const report of reports) {

@@ -16,6 +16,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['contract', 'credentials', 'https', 'identity', 'limits', 'service'],
   ['groups', 'ops'],
   ['docs', 'http'],
+  ['mcp'],
   ['worker'],
   ['supervisor'],
   ['cli'],

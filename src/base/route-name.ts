@@ -58,3 +58,11 @@ export function segmentsOf({ pattern }: RouteName): Segment[] {
 export function namesOf(segments: readonly Segment[]): string[] {
   return segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
 }
+
+/** `GET {id}/items` → `GET_by_id_items`. The id changes only with the name of the operation. */
+export function idOf(name: string): string {
+  return name
+    .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')
+    .replaceAll(/\W+/g, '_')
+    .replace(/_+$/, '');
+}

@@ -136,6 +136,12 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       oneOf(['on', 'application', 'off']),
       'The OpenAPI document and the page at /api/docs: on, application (for a credential alone) or off',
     ),
+    mcp: row(
+      'MCP',
+      'off',
+      oneOf(['on', 'application', 'off']),
+      'Tools for agents at /api/mcp: on, application (for a credential alone) or off',
+    ),
     logLevel: row('LOG_LEVEL', 'info', oneOf(LOG_LEVELS), 'debug, info (a line a request), warn, error or silent'),
     logFormat: row(
       'LOG_FORMAT',

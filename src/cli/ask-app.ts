@@ -2,6 +2,7 @@
 // operations are replaced by ones that do nothing. So this file repeats no rule of the server.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { envelope } from '../base/envelope.ts';
 import { createLog } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import type { Problem } from '../contract/contract.ts';
@@ -128,6 +129,7 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     credentials: { identify: () => caller },
     identity: { signin: call, register: call },
     docs: { openapi: call, page: call },
+    tools: { answer: call, refuseMessage: envelope, describeRefusal: envelope },
     observer: {
       answered(answered) {
         exchange = answered;

@@ -184,7 +184,7 @@ function checkService({ inspection }: Installation, report: Report): void {
 }
 
 function checkControllers(
-  { settings: { controllersDir: dir, docs, basePath }, inspection }: Installation,
+  { settings: { controllersDir: dir, docs, basePath, mcp }, inspection }: Installation,
   report: Report,
 ): void {
   if (inspection instanceof Error) return;
@@ -196,7 +196,8 @@ function checkControllers(
     reportContracts(group, report);
   }
   for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
-  for (const { verb, path, operation, row } of findShadowed(inspection.groups, routesWith(docs, basePath))) {
+  const rows = routesWith(docs, basePath, mcp);
+  for (const { verb, path, operation, row } of findShadowed(inspection.groups, rows)) {
     report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${row.target} takes it`);
   }
 }

@@ -24,7 +24,7 @@ export const command: Command = {
 
 async function run({
   operands: [page = ''],
-  settings: { controllersDir: dir, docs, basePath },
+  settings: { controllersDir: dir, docs, basePath, mcp },
   io,
 }: Call): Promise<Answer> {
   const group = parseGroup(page);
@@ -43,7 +43,7 @@ async function run({
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: name, path, ok: true, operations, unexposed: [] };
-  const rows = routesWith(docs, basePath);
+  const rows = routesWith(docs, basePath, mcp);
   const routes = listRoutes([controller], rows);
   const shadowed = findShadowed([controller], rows).map(
     ({ verb, path: url, row }) => `  ${verb} ${url}  is taken by the explicit route to ${row.target}`,

@@ -6,7 +6,7 @@ import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
 import { createRouter, firstFit, type Router } from '../http/router.ts';
-import { ROUTES, type Route, routesWith } from '../http/routes.ts';
+import { type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { inspectFolder, type LoadedGroup } from './inspection.ts';
 
@@ -43,7 +43,7 @@ export interface ListedRoute {
 
 async function run({ settings, io, ink }: Call): Promise<Answer> {
   const { groups, service } = await inspectFolder(settings, io);
-  const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath));
+  const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath, settings.mcp));
   const broken = [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
   const hasAccess = routes.some(({ access }) => access !== undefined);
   const rows = alignColumns(
@@ -97,7 +97,7 @@ export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd:
   return shortPlace(at ?? path, cwd);
 }
 
-export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): ListedRoute[] {
+export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): ListedRoute[] {
   const router = createRouter(routes);
   const explicit = routes
     .filter(({ target }) => target !== 'gateway.index')
@@ -117,7 +117,7 @@ export interface Shadowed {
 }
 
 /** Finds the requests that would reach an operation, if an explicit route did not take them. */
-export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = ROUTES): Shadowed[] {
+export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): Shadowed[] {
   const router = createRouter(routes);
   return prefixesOf(routes).flatMap((prefix) =>
     groups.flatMap((group) =>

@@ -21,6 +21,8 @@ export interface ResultContract {
   readonly isReply?: boolean;
   /** Whether the operation may return undefined, also as the body of a `Reply`. */
   readonly mayBeAbsent?: boolean;
+  /** Whether the value may be undefined or null, for which the service sends its plain success. */
+  readonly mayBeEmpty?: true;
 }
 
 export interface OperationContract {

@@ -61,6 +61,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   if (resolve(value).kind === 'never') return { status, body: 'json', schema: undefined, ...returned };
   const schema = writer.write(value);
   return {
+    ...(mayBeEmpty(shape) && { mayBeEmpty: true }),
     status,
     body: 'json',
     ...returned,
@@ -71,6 +72,12 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
 
 function isAny(shape: Shape): boolean {
   return resolve(shape).kind === 'any';
+}
+
+function mayBeEmpty(shape: Shape): boolean {
+  const target = resolve(shape);
+  if (target.kind === 'union') return target.parts.some(mayBeEmpty);
+  return target.kind === 'undefined' || target.kind === 'null';
 }
 
 function isScalar(shape: Shape): boolean {

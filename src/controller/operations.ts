@@ -59,6 +59,11 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   readonly summary?: string;
   /** Whether the document leaves the operation out; default: `false`. */
   readonly hidden?: boolean;
+  /**
+   * Whether agents may call the operation as a tool, where `MCP` is on. A text is the name of the tool, such as
+   * `find_book`; `true` makes the name from group and operation. Default: `false`.
+   */
+  readonly tool?: boolean | string;
 }
 
 /** The public methods of a controller that can be operations. */

@@ -2,7 +2,7 @@
 // contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation. This file does
 // not know requests or files.
 import { pageOf } from '../base/page-name.ts';
-import { methodOf, namesOf } from '../base/route-name.ts';
+import { idOf, methodOf, namesOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
@@ -160,14 +160,6 @@ function verbForName(name: string, method: (...args: never[]) => unknown, isStri
   // A credential needs the permission for PUT to call `updated`.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
-}
-
-/** `GET {id}/items` → `GET_by_id_items`. The id changes only with the name of the operation. */
-function idOf(name: string): string {
-  return name
-    .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')
-    .replaceAll(/\W+/g, '_')
-    .replace(/_+$/, '');
 }
 
 function reserveId(wanted: string, ids: Set<string>): string {

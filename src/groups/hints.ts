@@ -6,16 +6,22 @@ import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import type { Group } from './operations.ts';
 import type { GroupLoad } from './registry.ts';
+import { toolsOf } from './tools.ts';
 
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
 /** Returns the hints for the report of a loaded group. */
 export function hintsOf(
-  group: Pick<Group, 'unexposed' | 'operations' | 'contract'>,
-): Pick<GroupLoad, 'hints' | 'unchecked'> {
+  group: Pick<Group, 'name' | 'unexposed' | 'operations' | 'contract'>,
+): Pick<GroupLoad, 'hints' | 'unchecked' | 'tools'> {
   const hints = methodHints(group);
   const unchecked = uncheckedOperations(group);
-  return { ...(hints.length === 0 ? {} : { hints }), ...(unchecked.length === 0 ? {} : { unchecked }) };
+  const tools = toolsOf(group).size;
+  return {
+    ...(hints.length === 0 ? {} : { hints }),
+    ...(unchecked.length === 0 ? {} : { unchecked }),
+    ...(tools === 0 ? {} : { tools }),
+  };
 }
 
 /** Returns the operations whose types check nothing, except those that say so in their settings. */
@@ -53,7 +59,8 @@ export interface Hints {
   report(loads: Iterable<GroupLoad>): void;
 }
 
-export function createHints(dir: string, log: Log): Hints {
+/** @param needsTools whether `MCP` is on, which serves nothing without a tool */
+export function createHints(dir: string, log: Log, needsTools = false): Hints {
   let reported = new Set<string>();
   return {
     report(groups) {
@@ -67,11 +74,15 @@ export function createHints(dir: string, log: Log): Hints {
       for (const { file, reason, onPurpose } of lookAlikes(dir, log, loads)) {
         if (!onPurpose) reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       }
-      for (const { file, hints = [], unchecked = [] } of loads) {
+      let tools = 0;
+      for (const { file, hints = [], unchecked = [], tools: own = 0 } of loads) {
+        tools += own;
         for (const hint of hints) reportOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
         for (const reason of unchecked)
           reportOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
       }
+      const reason = 'MCP is on and no operation has a tool: write static operations = { created: { tool: true } }';
+      if (needsTools && tools === 0) reportOnce('', 'tools', () => log.warn('tools-absent', { reason }));
       reported = current;
     },
   };

@@ -35,7 +35,14 @@ const PROPERTIES: Readonly<
   unchecked: [isBoolean, 'true or false'],
   summary: [isText, 'a text'],
   hidden: [isBoolean, 'true or false'],
+  tool: [
+    (value) => isBoolean(value) || (typeof value === 'string' && TOOL_NAME.test(value)),
+    'true, false, or the name of the tool: 1 to 64 letters, digits, _ and -',
+  ],
 };
+
+/** The names that every client of the Model Context Protocol takes. */
+export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 

@@ -21,6 +21,7 @@ import { HungLoad, isBeingWritten, isTransient } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { refuseUserWithoutService, underService } from './service-rules.ts';
 import { SourceChanged } from './source-texts.ts';
+import { checkTools } from './tools.ts';
 
 /** The outcome of loading one controller file. */
 export interface GroupLoad {
@@ -40,6 +41,8 @@ export interface GroupLoad {
   readonly hints?: readonly string[];
   /** Operations whose types check nothing, each with the reason: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
+  /** The number of its tools, where it has any. */
+  readonly tools?: number;
   /** Whether the load did not end within its time. */
   readonly hung?: boolean;
   /** Whether folders hold groups, where this is the load of the service file. */
@@ -227,6 +230,7 @@ export function createGroups({
       const classNames = exported.levels.map(({ className }) => className);
       const source = reader.group({ path, group, exportName: exported.exportName, classNames });
       const loaded = withContract(createGroup(group, exported, source.isHidden), source, onResult);
+      checkTools(loaded, pages.values(), path);
       if (state.kind === 'loaded') return underService(loaded, state.service, path);
       // Beside a broken service file nothing is answered anyway.
       if (state.kind === 'none') refuseUserWithoutService(loaded, path);

@@ -19,7 +19,7 @@ import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
 import { isFollowed } from './connections/turns.ts';
 import { createCurrentExchange } from './current-exchange.ts';
-import { Exchange, type Step } from './exchange.ts';
+import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
 import { checkHead, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
 import { createRequestIds } from './request-id.ts';
@@ -28,6 +28,7 @@ import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { type ExplicitHandler, prepareSteps } from './steps.ts';
 import { pathEnd, readQuery } from './target.ts';
+import { createCallExchange, type ToolServer } from './tool-calls.ts';
 
 export interface AppParts {
   readonly settings: Settings;
@@ -39,6 +40,8 @@ export interface AppParts {
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   /** Both answer as operations do. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
+  /** Answers the messages of the Model Context Protocol; undefined: MCP is off. */
+  readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
   /** Default: a limiter that counts for this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
@@ -80,7 +83,8 @@ export function createApp({
   observer,
   limiter = createRateLimiter(),
   docs,
-  routes = routesWith(settings.docs, settings.basePath),
+  tools,
+  routes = routesWith(settings.docs, settings.basePath, tools && settings.mcp),
   transport = PLAIN,
 }: AppParts): App {
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
@@ -119,6 +123,7 @@ export function createApp({
   const createRows = prepareSteps({
     ...{ groups, credentials, identity, docs, limiter, addressRate: settings.rateLimit, proxies, respond, log },
     ...{ background, base: basePath, currentExchange, operationTimeout: settings.operationTimeout, bodyLimit },
+    ...{ tools, toolAccess: settings.mcp, callTool },
     intake: { budget, isFull },
     isSecure: transport.isSecure,
     resume: advance,
@@ -144,6 +149,25 @@ export function createApp({
       return respond.fail(exchange, error);
     }
     advance(exchange);
+  }
+
+  /** Serves a call by a tool, behind the steps that its message has passed. The request of the message is in flight. */
+  function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
+    return new Promise((resolve) => {
+      const exchange = createCallExchange(outer, call, tools as ToolServer, isMeasured ? performance.now() : 0);
+      exchange.capture = resolve;
+      try {
+        readTarget(exchange);
+        const row = findRow(exchange);
+        if (row.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
+        exchange.page = row.page;
+        exchange.slugs = row.slugs;
+        exchange.steps = rows['mcp.call'];
+      } catch (error) {
+        return respond.fail(exchange, error);
+      }
+      advance(exchange);
+    });
   }
 
   let rows = createRows(undefined);
@@ -218,6 +242,7 @@ export function createApp({
   }
 
   function finish(exchange: Exchange): void {
+    if (exchange.capture !== undefined) return budget.release(exchange);
     if (!exchange.streaming) leaveFlight(exchange);
     connections.end(exchange);
   }

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
 import type { CallingApplication } from '../controller.ts';
+import type { FormatError } from './answer/error-body.ts';
 import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
@@ -23,6 +24,29 @@ export type Outcome = undefined | 'later' | Promise<undefined>;
 export interface RequestInput extends RequestParts {
   /** The inflated body. Undefined: there is none, or `data` is its stream. */
   readonly bytes: Buffer | undefined;
+}
+
+/** A call of an operation by a tool of the Model Context Protocol (tool-calls.ts). */
+export interface ToolCall {
+  /** The name of the tool. */
+  readonly name: string;
+  /** `Order` */
+  readonly group: string;
+  /** `GET {id}` */
+  readonly operation: string;
+  readonly verb: string;
+  /** The path with its query, as a request would have it. */
+  readonly target: string;
+  /** JSON; undefined: no body. */
+  readonly body: string | undefined;
+}
+
+/** The answer to a call by a tool, which no connection gets. */
+export interface CapturedAnswer {
+  readonly status: number;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  readonly body: string | Uint8Array;
 }
 
 const NO_STEPS: readonly Step[] = [];
@@ -99,6 +123,12 @@ export class Exchange {
   cancelBody: ((reason: Error) => void) | undefined;
   /** Called when the connection closes before the whole body has come. A listener on each request would cost more. */
   onLost: (() => void) | undefined;
+  /** The tool that calls the operation; undefined: the request came by itself. */
+  tool: ToolCall | undefined;
+  /** Receives the answer of a call by a tool, in the place of the connection. */
+  capture: ((answer: CapturedAnswer) => void) | undefined;
+  /** The form of its refusals, in the place of `formatError` of the service file. */
+  formatRefusal: FormatError | undefined;
   #isWatched = false;
   #abort: AbortController | undefined;
 

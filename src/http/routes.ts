@@ -3,7 +3,13 @@
 // default of BASE_PATH.
 
 /** The destination of a row; app.ts has the steps of each. */
-export type RouteTarget = 'gateway.index' | 'identity.signin' | 'identity.register' | 'docs.openapi' | 'docs.page';
+export type RouteTarget =
+  | 'gateway.index'
+  | 'identity.signin'
+  | 'identity.register'
+  | 'docs.openapi'
+  | 'docs.page'
+  | 'mcp.message';
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
@@ -17,17 +23,22 @@ export const ROUTES: readonly Route[] = [
   { methods: ['POST'], path: '/api/register', target: 'identity.register' },
   { methods: ['GET', 'HEAD'], path: '/api/openapi.json', target: 'docs.openapi' },
   { methods: ['GET', 'HEAD'], path: '/api/docs', target: 'docs.page' },
+  // Clients learn from a 405 that there is neither a stream to listen to nor a session to end.
+  { methods: 'any', path: '/api/mcp', target: 'mcp.message' },
   { methods: 'any', path: '/api', target: 'gateway.index' },
   { methods: 'any', path: '/api/', target: 'gateway.index' },
   { methods: 'any', path: '/api/{params}', target: 'gateway.index' },
 ];
 
+type Switch = 'on' | 'application' | 'off';
+
 /**
- * The rows under another base path, which may be empty: the rows `/api` and `/api/` are then one. Where `DOCS` is off,
- * the paths of the document and its page are the gateway's like any other.
+ * The rows under another base path, which may be empty: the rows `/api` and `/api/` are then one. Where `DOCS` or `MCP`
+ * is off, its paths are the gateway's like any other.
  */
-export function routesWith(docs: 'on' | 'application' | 'off', basePath = '/api'): readonly Route[] {
+export function routesWith(docs: Switch, basePath = '/api', mcp: Switch = 'off'): readonly Route[] {
   return ROUTES.map((route) => ({ ...route, path: basePath + route.path.slice('/api'.length) })).filter(
-    ({ path, target }) => path !== '' && (docs !== 'off' || !target.startsWith('docs.')),
+    ({ path, target }) =>
+      path !== '' && (docs !== 'off' || !target.startsWith('docs.')) && (mcp !== 'off' || target !== 'mcp.message'),
   );
 }

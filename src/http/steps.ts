@@ -15,7 +15,7 @@ import type { Intake } from './body/body.ts';
 import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
 import { createCheckCaller } from './caller-check.ts';
 import type { CurrentExchange } from './current-exchange.ts';
-import type { Exchange, Step } from './exchange.ts';
+import type { CapturedAnswer, Exchange, Step, ToolCall } from './exchange.ts';
 import { createFindOperation, createLocateGroup } from './find-operation.ts';
 import { createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
@@ -23,6 +23,7 @@ import { createOriginSteps } from './origin-check.ts';
 import { createRateSteps } from './rates.ts';
 import { createReadData } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
+import { checkTool, createCheckPage, createMessageSteps, type ToolServer } from './tool-calls.ts';
 
 /** The answer of an explicit handler. The body carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
@@ -37,6 +38,11 @@ export interface StepParts {
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
+  /** Undefined: MCP is off. */
+  readonly tools: ToolServer | undefined;
+  readonly toolAccess: 'on' | 'application' | 'off';
+  /** Calls an operation within the request that brings the message. */
+  readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
   readonly limiter: Pick<RateLimiter, 'check'>;
   /** The rate of callers without a key; undefined: no limit. */
   readonly addressRate: Rate | undefined;
@@ -57,11 +63,13 @@ export interface StepParts {
   readonly resume: (exchange: Exchange) => void;
 }
 
-export type StepRows = Readonly<Record<RouteTarget, readonly Step[]>>;
+/** `mcp.call`: the steps of a call by a tool, which the steps of its message precede. */
+export type StepRows = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
 
 /** @returns the steps under a service file; undefined: there is none */
 export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepRows {
   const { groups, credentials, identity, docs, limiter, addressRate, proxies, respond, log } = parts;
+  const { tools, toolAccess: access, callTool: call } = parts;
   const { background, base, currentExchange, operationTimeout, bodyLimit, intake, isSecure, resume } = parts;
   const { fail } = respond;
   const params = { log, background, proxies, base };
@@ -76,6 +84,8 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     params,
   });
 
+  const message = createMessageSteps({ tools, access, respond, call });
+
   function answerSecret(exchange: Exchange, result: unknown): void {
     const { status, body } = result as ExplicitAnswer;
     respond.secret(exchange, status, body);
@@ -86,13 +96,16 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
     const checkCaller = timed(createCheckCaller(service, params));
-    const gatewaySteps: readonly Step[] = [
+    const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, where browsers send cookies
       identifyCaller, //                401: whose key it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
-      locateGroup, //                   a group in a folder: the page is two segments
+    ];
+    const findSteps: readonly Step[] = [
       checkRights, //                   405, 403: the methods and the groups of the key
       findOperation, //                 404, 405, 500: the group and its operation
+    ];
+    const operationSteps: readonly Step[] = [
       checkCaller, //                   401, 403, 500: `authenticate` of the service file, then `access`
       checkLimit, //                    429
       readData, //                      400, 408, 413, 415, 503: the body, or else the query
@@ -103,7 +116,19 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     // A client has no key before one of these operations gives one, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
-      'gateway.index': gatewaySteps,
+      // A group in a folder has two segments of the path for its page.
+      'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
+      // A message passes what concerns its caller, and the call that it brings the rest: together each step once.
+      'mcp.message': [
+        useOperation('message', message, () => {}),
+        message.begin, //               404, 405, 415
+        createCheckPage(service?.cors), // 403
+        ...callerSteps, //              401, 403, 429
+        message.checkApplication, //    401
+        readData, //                    400, 408, 413, 415, 503
+        message.answerWith(checkCaller),
+      ],
+      'mcp.call': [...findSteps, checkTool, ...operationSteps],
       'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
       'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
       'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],

@@ -99,7 +99,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
       operations?.addReport(worker.pid ?? 0, metrics);
     const ledger = createLedger();
-    const hints = createHints(dir, log);
+    const hints = createHints(dir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({

@@ -88,6 +88,15 @@ export async function createWorkerParts({
     info: () => readServiceInfo(settings.controllersDir),
     readPage: readDocsPage,
   });
+  // Nothing of the room is loaded in a service without tools.
+  const tools =
+    settings.mcp === 'off'
+      ? undefined
+      : (await import('../mcp/messages.ts')).createToolServer({
+          groups: () => groups.all(),
+          info: () => readServiceInfo(settings.controllersDir),
+          basePath: settings.basePath,
+        });
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
@@ -98,6 +107,7 @@ export async function createWorkerParts({
     credentials: withCallers(credentials),
     identity,
     docs,
+    tools,
     observer,
     limiter,
     transport,

@@ -1,8 +1,7 @@
 // Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
 // The head is sent with the first piece, so a stream that fails at its start can still be answered with an error. This
 // file knows no headers.
-import type { ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
@@ -25,7 +24,7 @@ export interface LiveStream {
   fail(error: unknown): void;
 }
 
-export function sendStream(source: ByteSource, response: ServerResponse, events: StreamEvents): LiveStream {
+export function sendStream(source: ByteSource, response: Writable, events: StreamEvents): LiveStream {
   let bytes = 0;
   let cost = 0;
   let hasBegun = false;
@@ -92,7 +91,7 @@ export function sendStream(source: ByteSource, response: ServerResponse, events:
 }
 
 /** Ends a body, and reports whether its last byte was sent or the client left before. */
-export function endBody(response: ServerResponse, bytes: number, events: StreamEvents): void {
+export function endBody(response: Writable, bytes: number, events: StreamEvents): void {
   const done = () => {
     response.off('finish', done);
     response.off('close', done);

@@ -37,7 +37,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
     const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, log);
     const detail =
       development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
-    const formatted = format?.(error, requestId, exchange, thrown);
+    const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
         ? { status: error.status, text: envelope(error, requestId, detail), contentType: undefined, headers: own }

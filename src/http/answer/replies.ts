@@ -7,6 +7,7 @@ import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
+import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
@@ -59,7 +60,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
 
   function sendAnswer(exchange: Exchange, answer: Answer): void {
     const { status, body, contentType } = answer;
-    if (exchange.response.destroyed) {
+    if (exchange.response.destroyed && exchange.capture === undefined) {
       cancel(body);
       return complete(exchange, status, 0);
     }
@@ -74,6 +75,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     if (body.kind === 'none') send(exchange, status, headers, '');
     else if (body.kind === 'text') send(exchange, status, headers, body.text);
     else if (body.kind === 'bytes') send(exchange, status, headers, body.bytes);
+    else if (exchange.capture !== undefined) collect(exchange, body, status, headers);
     else if (exchange.verb === 'HEAD') {
       cancel(body);
       send(exchange, status, headers, '');
@@ -86,6 +88,32 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
         exchange.abort(credentialLost());
       });
     } else sendEventStream(exchange, body, status, headers);
+  }
+
+  /** Collects a stream for a tool. The time limit of the operation holds until its end. */
+  function collect(
+    exchange: Exchange,
+    body: AnswerBody & { kind: 'stream' | 'events' },
+    status: number,
+    headers: readonly string[],
+  ): void {
+    if (body.kind === 'events') {
+      cancel(body);
+      return fail(exchange, refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'));
+    }
+    exchange.watchClient();
+    const collector = new Collector();
+    const stream = sendStream(body.source, collector, {
+      begin: () => !exchange.settled,
+      end: () => send(exchange, status, headers, collector.bytes()),
+      left: () => {},
+      fail: (error) => fail(exchange, error),
+    });
+    collector.once('error', stream.fail);
+    exchange.cancelBody = (reason) => {
+      stream.cancel(reason);
+      fail(exchange, refusal('INTERNAL_ERROR'));
+    };
   }
 
   function sendEventStream(

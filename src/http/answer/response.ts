@@ -99,6 +99,7 @@ export function createResponder({
     extra: readonly string[] = NONE,
     last = false,
   ): void {
+    if (exchange.capture !== undefined) return deliver(exchange, status, usual, body);
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
     if (last || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
@@ -121,6 +122,7 @@ export function createResponder({
     log,
     fail,
     send(exchange, status, headers, body) {
+      if (exchange.capture !== undefined) return deliver(exchange, status, headers, body);
       writeHead(exchange, status, headers, false);
       end(exchange, body);
       complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
@@ -142,6 +144,12 @@ export function createResponder({
     const { response, requestId } = exchange;
     if (last || hasLongRest(exchange) || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
     response.writeHead(status, [...headersOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
+  }
+
+  /** Hands an answer to the tool that called, in the place of the connection. */
+  function deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
+    complete(exchange, status, Buffer.byteLength(body));
+    exchange.capture?.({ status, headers, body });
   }
 
   /** Marks the exchange as settled, and reports it now or when the client has the whole answer. */

@@ -1,0 +1,56 @@
+// The tools of a group: which operations agents may call, and under which names. Two tools of one name are an error, so
+// that no call reaches another operation than the one whose description the model has read.
+import { pageOf } from '../base/page-name.ts';
+import { idOf, methodOf, splitRouteName } from '../base/route-name.ts';
+import { ContractError } from '../contract/contract-error.ts';
+import { TOOL_NAME } from './operation-settings.ts';
+import type { Group, Operation } from './operations.ts';
+
+type ToolGroup = Pick<Group, 'name' | 'operations'>;
+
+/** Name of the tool → its operation. An answer to HEAD or OPTIONS has no body, so such an operation is no tool. */
+export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
+  const tools = [...operations.values()].filter(
+    ({ name, settings: { tool = false } }) => tool !== false && !/^(?:HEAD|OPTIONS)$/.test(verbOf(name)),
+  );
+  return new Map(
+    tools.map((operation) => {
+      const { tool } = operation.settings;
+      return [typeof tool === 'string' ? tool : `${pageOf(group)}_${idOf(operation.name)}`, operation];
+    }),
+  );
+}
+
+function verbOf(operation: string): string {
+  return methodOf(operation) ?? splitRouteName(operation)?.verb ?? '';
+}
+
+/**
+ * @param others the groups that serve already
+ * @throws ContractError two tools have one name, or an operation cannot be a tool
+ */
+export function checkTools(group: Group, others: Iterable<ToolGroup>, file: string): void {
+  const refuse = (operation: Operation, problem: string): never => {
+    throw new ContractError(group.contract.operations.get(operation.name)?.at ?? file, `${operation.name}: ${problem}`);
+  };
+  const places = new Map<string, string>();
+  for (const other of others)
+    if (other.name !== group.name) for (const name of toolsOf(other).keys()) places.set(name, `group ${other.name}`);
+  for (const operation of group.operations.values()) {
+    const [[name] = []] = toolsOf({ name: group.name, operations: new Map([[operation.name, operation]]) });
+    if (name === undefined) continue;
+    const problem = problemOf(name, operation, places.get(name));
+    if (problem !== undefined) refuse(operation, problem);
+    places.set(name, operation.name);
+    const results = group.contract.operations.get(operation.name)?.results ?? [];
+    if (results.length > 0 && results.every(({ body }) => body === 'events'))
+      refuse(operation, 'no tool returns a stream of events: write tool: false');
+  }
+}
+
+function problemOf(name: string, { settings }: Operation, taken: string | undefined): string | undefined {
+  const cure = "write another name, such as tool: 'find_order'";
+  if (taken !== undefined) return `the tool ${name} is already that of ${taken}: ${cure}`;
+  if (!TOOL_NAME.test(name)) return `the tool would be called ${name}, longer than 64 characters: ${cure}`;
+  return settings.body === 'stream' ? 'no tool sends a body that is a stream: write tool: false' : undefined;
+}

@@ -1,0 +1,108 @@
+// Turns the arguments of a tool into the path, the query and the body of a request, or lists what is wrong with them.
+// The types of the values are checked later, by the operation's own check.
+
+import type { ErrorDetail } from '../base/errors.ts';
+import type { Segment } from '../base/route-name.ts';
+import type { Tool } from './tool-list.ts';
+
+export type CallRequest =
+  | { readonly target: string; readonly body: string | undefined }
+  | { readonly problems: readonly ErrorDetail[] };
+
+/** Characters of a path with its query, as the head of a request may have. */
+const LONGEST_TARGET = 16 * 1024;
+const MOST_PROBLEMS = 20;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** @param basePath of the service; empty: the root */
+export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {
+  const problems: ErrorDetail[] = [];
+  const report = (pointer: string, message: string): void => {
+    if (problems.length < MOST_PROBLEMS) problems.push({ pointer, message });
+  };
+  const parts = Object.keys(tool.definition.inputSchema.properties);
+  const fields = fieldsOf(given ?? {}, '', report);
+  for (const name of Object.keys(fields)) if (!parts.includes(name)) report(pointerOf(name), adviseOn(parts));
+  const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
+  const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
+  const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
+  if (target.length > LONGEST_TARGET) report('', `path and query have more than ${LONGEST_TARGET} characters`);
+  const body = bodyOf(own(fields, 'body'), report);
+  return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
+}
+
+function adviseOn(parts: readonly string[]): string {
+  if (parts.length === 0) return 'is unknown: the tool takes no arguments';
+  return `is unknown: the arguments are { ${parts.join(', ')} }, and each field belongs into one of these`;
+}
+
+type Report = (pointer: string, message: string) => void;
+
+function own(fields: Fields, name: string): unknown {
+  return Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
+
+function fieldsOf(value: unknown, pointer: string, report: Report): Fields {
+  if (value === undefined || value === null) return {};
+  if (typeof value === 'object' && !Array.isArray(value)) return value as Fields;
+  report(pointer, 'must be an object');
+  return {};
+}
+
+function pathOf(segment: Segment, fields: Fields, report: Report): string {
+  if (segment.literal !== undefined) return encodeURIComponent(segment.literal);
+  const pointer = `/path${pointerOf(segment.name)}`;
+  const text = textOf(own(fields, segment.name));
+  if (text === undefined || text === '') {
+    report(pointer, own(fields, segment.name) === undefined ? 'is missing' : 'must be a text or a number');
+    return '';
+  }
+  return segment.isRest
+    ? text
+        .split('/')
+        .map((part) => encode(part, pointer, report))
+        .join('/')
+    : encode(text, pointer, report);
+}
+
+/** A list becomes a repeated name. A field that is null counts as left out. */
+function queryOf(fields: Fields, report: Report): string {
+  const pairs: string[] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    const pointer = `/query${pointerOf(name)}`;
+    if (value === null) continue;
+    for (const item of Array.isArray(value) ? value : [value]) {
+      const text = textOf(item);
+      if (text === undefined) report(pointer, 'must be a text, a number, true, false or a list of these');
+      else pairs.push(`${encode(name, pointer, report)}=${encode(text, pointer, report)}`);
+    }
+  }
+  return pairs.join('&');
+}
+
+function textOf(value: unknown): string | undefined {
+  return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
+}
+
+function encode(text: string, pointer: string, report: Report): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    report(pointer, 'has half of a character (a lone surrogate)');
+    return '';
+  }
+}
+
+function bodyOf(value: unknown, report: Report): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    report('/body', 'is nested too deeply');
+    return undefined;
+  }
+}
+
+function pointerOf(name: string): string {
+  return `/${name.slice(0, 100).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}

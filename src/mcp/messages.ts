@@ -1,0 +1,102 @@
+// Answers the messages of the Model Context Protocol over streamable HTTP, one message a request and without sessions.
+// Two revisions are spoken: 2026-07-28, whose requests say their revision in `_meta`, and 2025-11-25, which begins with
+// `initialize`. Routing, rights and the call itself are the work of http/.
+import type { HttpError } from '../base/errors.ts';
+import type { Group } from '../groups/operations.ts';
+import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls.ts';
+import { rulesOf } from '../service/access.ts';
+import { createCallRequest } from './call-request.ts';
+import { createError, createResult, describeDetail, describeRefusal, type ToolResult } from './results.ts';
+import { RpcError, type RpcMessage, readMessage, SUPPORTED } from './rpc.ts';
+import { describeTools, type Tool } from './tool-list.ts';
+
+export interface ToolServerParts {
+  /** Returns all groups that serve now, by name. */
+  readonly groups: () => Promise<readonly Group[]>;
+  readonly info: () => { readonly title: string; readonly version: string; readonly description?: string | undefined };
+  readonly basePath: string;
+}
+
+/** Milliseconds for which a client may keep a list of tools. */
+const LIST_TTL = 60_000;
+const CAPABILITIES = { tools: {} };
+
+export function createToolServer({ groups, info, basePath }: ToolServerParts): ToolServer {
+  const allTools = async (): Promise<readonly Tool[]> => (await groups()).flatMap(describeTools);
+
+  async function listTools({ params }: RpcMessage, conversation: Conversation): Promise<object> {
+    // Every list is a whole one, so no client has a cursor from here.
+    if (params.cursor !== undefined) throw new RpcError('INVALID_PARAMS', 'The cursor is unknown: ask without one');
+    const tools = await allTools();
+    const words = new Set(tools.flatMap(({ access }) => rulesOf(access)));
+    if (words.has('user') || words.has('caller')) await conversation.identifyUser();
+    return { tools: tools.filter((tool) => conversation.mayCall(tool)).map(({ definition }) => definition) };
+  }
+
+  async function callTool({ params }: RpcMessage, conversation: Conversation): Promise<ToolResult> {
+    const tool = (await allTools()).find(({ name }) => name === params.name);
+    if (tool === undefined)
+      throw new RpcError('INVALID_PARAMS', 'There is no tool of this name: tools/list has all names');
+    const request = createCallRequest(tool, params.arguments, basePath);
+    if ('problems' in request)
+      return createError(['The arguments are wrong:', ...request.problems.map(describeDetail)].join('\n'));
+    const { name, group, operation, verb } = tool;
+    return createResult(await conversation.call({ name, group, operation, verb, ...request }));
+  }
+
+  /** Returns the result of a request, without what its revision adds. */
+  async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
+    const { method, isStateless, params } = message;
+    const { title: name, version, description: instructions } = info();
+    if (method === 'tools/list') {
+      const list = await listTools(message, conversation);
+      return isStateless ? { ...list, ttlMs: LIST_TTL, cacheScope: 'private' } : list;
+    }
+    if (method === 'tools/call') return callTool(message, conversation);
+    if (method === 'server/discover' && isStateless)
+      return {
+        ...{ supportedVersions: SUPPORTED, capabilities: CAPABILITIES, instructions },
+        ...{ ttlMs: LIST_TTL, cacheScope: 'private' },
+      };
+    if (method === 'initialize' && !isStateless) {
+      if (typeof params.protocolVersion !== 'string')
+        throw new RpcError('INVALID_PARAMS', 'params.protocolVersion is missing');
+      const serverInfo = { name, version };
+      return { protocolVersion: SUPPORTED[1], capabilities: CAPABILITIES, serverInfo, instructions };
+    }
+    if (method === 'ping' && !isStateless) return {};
+    throw new RpcError('METHOD_NOT_FOUND', 'There is no such method: the server has tools alone');
+  }
+
+  async function answer(sent: unknown, conversation: Conversation): Promise<MessageAnswer> {
+    let message: RpcMessage | undefined;
+    try {
+      message = readMessage(sent, conversation.headers);
+      if (message.id === undefined) return { status: 202, body: undefined };
+      const result = await perform(message, conversation);
+      const { title: name, version } = info();
+      const own = { resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': { name, version } } };
+      const body = { jsonrpc: '2.0', id: message.id, result: message.isStateless ? { ...result, ...own } : result };
+      return { status: 200, body };
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      return refuse(error, message);
+    }
+  }
+
+  return { answer, refuseMessage, describeRefusal };
+}
+
+/** A message that cannot be read is a 400. Since 2026-07-28 an unknown method is a 404. */
+function refuse({ kind, code, message, data, id }: RpcError, read: RpcMessage | undefined): MessageAnswer {
+  const status = read === undefined ? 400 : read.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
+  const error = { code, message, ...(data !== undefined && { data }) };
+  return { status, body: { jsonrpc: '2.0', id: read?.id ?? id ?? null, error } };
+}
+
+/** A message that was refused before it was read has no id. */
+function refuseMessage({ status, code, message, details }: HttpError, requestId: string): string {
+  const rpcCode = code === 'MALFORMED_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600;
+  const data = { error_code: code, request_id: requestId, ...(details !== undefined && { errors: details }) };
+  return JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: rpcCode, message, data } });
+}

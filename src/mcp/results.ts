@@ -1,0 +1,75 @@
+// Turns the answer to a call into the result of a tool, and a refusal into a text that says how to mend the call. A
+// model reads both, so the texts name the arguments as the tool has them. This file knows no protocol revisions.
+import type { ErrorDetail, HttpError } from '../base/errors.ts';
+import { MOST_TOOL_BYTES } from '../http/answer/collector.ts';
+import type { CapturedAnswer } from '../http/exchange.ts';
+
+export interface ToolResult {
+  readonly content: readonly object[];
+  readonly structuredContent?: object;
+  readonly isError?: true;
+}
+
+export function createResult({ status, headers, body }: CapturedAnswer): ToolResult {
+  if (status >= 400) return createError(textOf(body) || `The call failed with the status ${status}.`);
+  if (Buffer.byteLength(body) > MOST_TOOL_BYTES)
+    return createError(`The result is longer than ${MOST_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
+  if (body.length === 0) {
+    const location = headerOf('location', headers);
+    const text = location === undefined ? `Done (${status}).` : `Done (${status}). The result is at ${location}`;
+    return { content: [{ type: 'text', text }] };
+  }
+  const type = headerOf('content-type', headers)?.toLowerCase() ?? '';
+  const [, kind] = /^(image|audio)\/[\w.+-]+/.exec(type) ?? [];
+  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) return createJsonResult(textOf(body));
+  if (kind !== undefined) {
+    const data = Buffer.from(body as Uint8Array).toString('base64');
+    return { content: [{ type: kind, data, mimeType: type.split(';', 1)[0] }] };
+  }
+  if (type.startsWith('text/')) return { content: [{ type: 'text', text: textOf(body) }] };
+  return createError(`The result has the type ${type || 'of unknown bytes'}, which no tool returns.`);
+}
+
+function createJsonResult(text: string): ToolResult {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return createError('The result says that it is JSON, and is not.');
+  }
+  const isObject = typeof value === 'object' && value !== null;
+  const structured = Array.isArray(value) ? { items: value } : isObject ? (value as object) : { data: value };
+  return {
+    content: [{ type: 'text', text: structured === value ? text : JSON.stringify(structured) }],
+    structuredContent: structured,
+  };
+}
+
+export function createError(text: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+/** The text of a refusal: its code, what is wrong, and a line for each mistake. */
+export function describeRefusal({ status, code, message, details, headers }: HttpError, requestId: string): string {
+  const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
+  if (Array.isArray(details)) lines.push(...details.map(describeDetail));
+  const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());
+  if (wait !== undefined) lines.push(`Call again after ${wait} seconds.`);
+  if (status >= 500) lines.push(`The operator finds the cause under the request id ${requestId}.`);
+  return lines.join('\n');
+}
+
+/** The check says in which part a mistake is. The pointer of an operation's own error is in the body. */
+export function describeDetail({ in: part, pointer, message }: ErrorDetail): string {
+  const place = `${typeof part === 'string' ? `/${part}` : ''}${pointer}`;
+  return `- ${place === '' ? 'the arguments' : place} ${message}`;
+}
+
+function headerOf(wanted: string, headers: readonly string[]): string | undefined {
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === wanted);
+  return at < 0 ? undefined : headers[at + 1];
+}
+
+function textOf(body: string | Uint8Array): string {
+  return typeof body === 'string' ? body : Buffer.from(body).toString();
+}

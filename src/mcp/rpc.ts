@@ -1,0 +1,121 @@
+// Reads a message of JSON-RPC 2.0 as the Model Context Protocol has it, and says by which revision it is answered. Each
+// field is checked before it is used. This file knows no tools.
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** The newest revision first. */
+export const SUPPORTED = ['2026-07-28', '2025-11-25'] as const;
+const [STATELESS, WITH_HANDSHAKE] = SUPPORTED;
+
+export interface RpcMessage {
+  /** Undefined: a notification, which gets no result. */
+  readonly id: string | number | undefined;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The revision is 2026-07-28, without a handshake. */
+  readonly isStateless: boolean;
+}
+
+const CODES = {
+  INVALID_REQUEST: -32_600,
+  METHOD_NOT_FOUND: -32_601,
+  INVALID_PARAMS: -32_602,
+  HEADER_MISMATCH: -32_020,
+  UNSUPPORTED_VERSION: -32_022,
+} as const;
+
+/** An error of the protocol, in the place of a result. */
+export class RpcError extends Error {
+  readonly kind: keyof typeof CODES;
+  readonly code: number;
+  readonly data: object | undefined;
+  /** The id of the message, where it could be read. */
+  id: string | number | undefined;
+  constructor(kind: keyof typeof CODES, message: string, data?: object) {
+    super(message);
+    this.kind = kind;
+    this.code = CODES[kind];
+    this.data = data;
+  }
+}
+
+const LONGEST_ID = 256;
+const PREFIX = 'io.modelcontextprotocol/';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** @throws RpcError */
+export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
+  if (Array.isArray(sent))
+    throw new RpcError('INVALID_REQUEST', 'The body is a batch: send one message in each request');
+  if (!isObject(sent)) throw new RpcError('INVALID_REQUEST', 'The body must be an object of JSON-RPC 2.0');
+  const id = readId(sent);
+  try {
+    return { id, ...readRequest(sent, id, headers) };
+  } catch (error) {
+    if (error instanceof RpcError) error.id = id;
+    throw error;
+  }
+}
+
+function readId(sent: Fields): string | number | undefined {
+  if (!Object.hasOwn(sent, 'id')) return undefined;
+  const { id } = sent;
+  if (Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= LONGEST_ID)) return id as string | number;
+  throw new RpcError('INVALID_REQUEST', `id must be a whole number, or a text of at most ${LONGEST_ID} characters`);
+}
+
+function readRequest(
+  { jsonrpc, method, params = {} }: Fields,
+  id: string | number | undefined,
+  headers: IncomingHttpHeaders,
+): Omit<RpcMessage, 'id'> {
+  if (jsonrpc !== '2.0') throw new RpcError('INVALID_REQUEST', "jsonrpc must be '2.0'");
+  if (typeof method !== 'string')
+    throw new RpcError('INVALID_REQUEST', 'method must be a text: the server sends no requests and takes no responses');
+  if (id === undefined && !method.startsWith('notifications/'))
+    throw new RpcError('INVALID_REQUEST', 'id is missing: only notifications have none');
+  if (!isObject(params)) throw new RpcError('INVALID_PARAMS', 'params must be an object');
+  const isStateless = readRevision(method, params, headers);
+  if (isStateless && id !== undefined) checkStateless(method, params, headers);
+  return { method, params, isStateless };
+}
+
+/** @returns whether the message is of the revision without a handshake */
+function readRevision(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
+  const header = headers['mcp-protocol-version'];
+  const meta = metaOf(params)[`${PREFIX}protocolVersion`];
+  if (method === 'initialize' && meta === undefined && header !== STATELESS) return false;
+  if (header === undefined) throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version is missing');
+  if (meta !== undefined && meta !== header)
+    throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version and protocolVersion in _meta differ');
+  if (header === STATELESS) return true;
+  if (header === WITH_HANDSHAKE && meta === undefined) return false;
+  const data = { supported: SUPPORTED, requested: String(header).slice(0, LONGEST_ID) };
+  throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: send ${SUPPORTED.join(' or ')}`, data);
+}
+
+/** Proxies decide by the headers and the service by the body, so the two must agree. */
+function checkStateless(method: string, params: Fields, headers: IncomingHttpHeaders): void {
+  const meta = metaOf(params);
+  if (meta[`${PREFIX}protocolVersion`] === undefined || !isObject(meta[`${PREFIX}clientCapabilities`]))
+    throw new RpcError('INVALID_PARAMS', `params._meta must have ${PREFIX}protocolVersion and clientCapabilities`);
+  if (headers['mcp-method'] !== method)
+    throw new RpcError('HEADER_MISMATCH', 'The header Mcp-Method must be the method of the message');
+  if (method === 'tools/call' && decodeHeader(headers['mcp-name']) !== params.name)
+    throw new RpcError('HEADER_MISMATCH', 'The header Mcp-Name must be the name of the tool');
+}
+
+function metaOf({ _meta: meta }: Fields): Fields {
+  return isObject(meta) ? meta : {};
+}
+
+/** A value that is no ASCII comes as `=?base64?…?=`. */
+function decodeHeader(header: string | string[] | undefined): string | undefined {
+  const text = String(header);
+  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(text) ?? [];
+  return encoded === undefined ? text : Buffer.from(encoded, 'base64').toString();
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,118 @@
+// The JSON Schemas of a tool, made of the contract of its operation: the arguments `{ path, query, body }`, and the
+// result, which is always an object. Each schema brings the named schemas that it uses. This file knows no messages.
+import { namesOf, type Segment } from '../base/route-name.ts';
+import { resolveReference } from '../contract/check/run.ts';
+import type { OperationContract, Schema } from '../contract/contract.ts';
+import type { Operation } from '../groups/operations.ts';
+
+type Defs = Readonly<Record<string, Schema>>;
+
+export interface InputParts {
+  readonly operation: Pick<Operation, 'method' | 'settings'>;
+  readonly contract: OperationContract | undefined;
+  readonly place: { readonly verb: string; readonly segments: readonly Segment[] };
+  readonly defs: Defs;
+}
+
+interface ObjectSchema {
+  readonly properties: Readonly<Record<string, Schema>>;
+  readonly [keyword: string]: unknown;
+}
+
+const BODILESS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
+
+export function inputSchema({ operation, contract, place, defs }: InputParts): ObjectSchema {
+  const dataIsQuery = BODILESS.has(place.verb);
+  const queries = [dataIsQuery ? contract?.data : undefined, contract?.query].filter((part) => part !== undefined);
+  const path = pathSchema(contract?.path, namesOf(place.segments), defs);
+  const query = joinSchemas(queries, defs);
+  const body = dataIsQuery ? undefined : bodySchema(operation, contract);
+  const isRequired = (schema: Schema | undefined) => requiredOf(resolveReference(schema, defs)).length > 0;
+  const isBodyRequired =
+    body !== undefined &&
+    contract?.data !== undefined &&
+    !contract.optional &&
+    (resolveReference(body, defs).type !== 'object' || isRequired(body));
+  const properties = { ...(path && { path }), ...(query && { query }), ...(body && { body }) };
+  const required = [
+    ...(path ? ['path'] : []),
+    ...(query && isRequired(query) && !(dataIsQuery && contract?.optional) ? ['query'] : []),
+    ...(isBodyRequired ? ['body'] : []),
+  ];
+  const schema = {
+    type: 'object',
+    properties,
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+  return withDefs(schema, defs);
+}
+
+function pathSchema(schema: Schema | undefined, names: readonly string[], defs: Defs): Schema | undefined {
+  if (names.length === 0) return undefined;
+  const typed = (resolveReference(schema, defs).properties ?? {}) as Record<string, Schema>;
+  const properties = Object.fromEntries(names.map((name) => [name, typed[name] ?? { type: 'string' }]));
+  return { type: 'object', properties, required: names, additionalProperties: false };
+}
+
+/** `data` and `params.query` may both declare parts of the query. */
+function joinSchemas(parts: readonly Schema[], defs: Defs): Schema | undefined {
+  if (parts.length < 2) return parts[0];
+  const resolved = parts.map((part) => resolveReference(part, defs));
+  if (resolved.some(({ properties }) => properties === undefined)) return { allOf: parts };
+  const required = [...new Set(resolved.flatMap(requiredOf))];
+  return {
+    type: 'object',
+    properties: Object.assign({}, ...resolved.map(({ properties }) => properties)),
+    ...(required.length > 0 && { required }),
+  };
+}
+
+function requiredOf(schema: Schema): readonly string[] {
+  return (schema.required as string[] | undefined) ?? [];
+}
+
+/** @returns undefined for an operation that takes no body; `{}` where the type of its body is unknown */
+function bodySchema({ method }: InputParts['operation'], contract: OperationContract | undefined): Schema | undefined {
+  if (contract?.data !== undefined) return contract.data;
+  return method.length === 0 || (contract !== undefined && contract.unchecked === undefined) ? undefined : {};
+}
+
+/**
+ * A client refuses a result that is not as the schema says. So there is none where an answer may have no JSON body or
+ * the plain success of the service as its body.
+ */
+export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
+  const results = contract?.results ?? [];
+  const schemas = results.map(({ body, schema, mayBeEmpty }) =>
+    body === 'json' && schema !== undefined && mayBeEmpty !== true ? objectSchema(schema, defs) : undefined,
+  );
+  const [first] = schemas;
+  if (first === undefined || schemas.includes(undefined)) return undefined;
+  return withDefs(schemas.length === 1 ? first : { type: 'object', anyOf: schemas }, defs);
+}
+
+/** The schema of a result as a tool has it, whose root says `object`; a list becomes `{ items }`. */
+function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
+  const target = resolveReference(schema, defs);
+  if (target.type === 'object') return target;
+  if (target.type === 'array') return { type: 'object', properties: { items: schema }, required: ['items'] };
+  const parts = target.anyOf as readonly Schema[] | undefined;
+  const areObjects = parts?.every((part) => resolveReference(part, defs).type === 'object');
+  return areObjects ? { type: 'object', ...target } : undefined;
+}
+
+/** Adds the named schemas that a schema uses, and those that these use. */
+function withDefs<S extends Schema>(schema: S, defs: Defs): S {
+  const used = new Map<string, Schema>();
+  const pending: Schema[] = [schema];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    for (const [, name = ''] of JSON.stringify(next).matchAll(/"\$ref":"#\/\$defs\/([\w.-]+)"/g)) {
+      const target = defs[name];
+      if (used.has(name) || target === undefined) continue;
+      used.set(name, target);
+      pending.push(target);
+    }
+  }
+  return used.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(used) };
+}

@@ -1,0 +1,266 @@
+// A call passes the same steps as a request: nothing that protects an operation is left out on the way through a tool.
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { GATEFOLD } from '../support/service.ts';
+import { callTool, listTools, META, post, send, startShop, textOf } from './shop.ts';
+
+const GUARDED = `
+import type { ControllerParams } from 'gatefold';
+import { HttpError } from '${GATEFOLD}';
+export default class DeskController {
+  static operations = {
+    '*': { tool: true },
+    'GET scoped': { access: { scope: 'desk' } },
+    'GET keyed': { access: 'application' },
+    'GET both': { access: ['application', { scope: 'desk' }] },
+    'GET asked': { access: () => false },
+    'POST limited': { limit: '1/h' },
+    'POST small': { bodyLimit: 20 },
+  };
+  async _before(data: unknown, { request }: ControllerParams) { if (request.headers['x-closed'] !== undefined) throw new HttpError(409, 'CLOSED', 'The desk is closed'); }
+  async _after(result: object, { request }: ControllerParams) { return request.headers['x-after'] === undefined ? undefined : { after: result }; }
+  'GET open'() { return { open: true }; }
+  'GET scoped'() { return {}; }
+  'GET keyed'() { return {}; }
+  'GET both'() { return {}; }
+  'GET asked'() { return {}; }
+  'POST limited'(data: { a: number }) { return data; }
+  'POST small'(data: { text: string }) { return data; }
+  'DELETE {id}'(_: unknown, { path }: ControllerParams) { return path; }
+}`;
+
+const names = (tools: readonly { name: string }[]) => tools.map(({ name }) => name.replace(/^desk_/, ''));
+const codeOf = (text: string) => /^\w+/.exec(text)?.[0];
+
+test('a caller sees the tools that its key and the words of access allow, and no function is asked', async (t) => {
+  const api = await startShop(t, {
+    'DeskController.ts': GUARDED,
+    'OtherController.ts': 'export default { index() {} };',
+  });
+  const all = [
+    'GET_open',
+    'GET_scoped',
+    'GET_keyed',
+    'GET_both',
+    'GET_asked',
+    'POST_limited',
+    'POST_small',
+    'DELETE_by_id',
+  ];
+  const without = (...left: string[]) => all.filter((name) => !left.includes(name));
+  assert.deepEqual(names(await listTools(api)), without('GET_scoped', 'GET_keyed', 'GET_both'));
+  for (const [credential, expected] of [
+    [{ application: {} }, without('GET_scoped', 'GET_both')],
+    [{ application: { scopes: ['desk'] } }, all],
+    [{ application: {}, groups: ['other'] }, []],
+    [{ application: {}, methods: ['DELETE'] }, ['DELETE_by_id']],
+    [{ application: {}, handler: 'Other' }, []],
+    [{ application: { scopes: ['desk'] }, handler: 'Desk' }, all],
+  ] as const)
+    assert.deepEqual(names(await listTools(api.as(credential))), expected, JSON.stringify(credential));
+});
+
+test('a call is refused by the step that refuses the request', async (t) => {
+  const api = await startShop(t, {
+    'DeskController.ts': GUARDED,
+    'OtherController.ts': 'export default { index() {} };',
+  });
+  const reader = api.as({ application: {}, methods: ['GET'] });
+  const poster = api.as({ application: {}, methods: ['POST'] });
+  const stranger = api.as({ application: {}, groups: ['other'] });
+  const plain = api.as({ application: {} });
+  const good = api.as({ application: { scopes: ['desk'] } });
+  const handled = api.as({ application: {}, handler: 'Other' });
+  for (const [caller, tool, args, headers, expected] of [
+    [reader, 'DELETE_by_id', { path: { id: '1' } }, {}, 'METHOD_NOT_ALLOWED'],
+    [poster, 'DELETE_by_id', { path: { id: '1' } }, {}, 'METHOD_NOT_ALLOWED'],
+    [stranger, 'GET_open', {}, {}, 'GROUP_NOT_ALLOWED'],
+    [handled, 'GET_open', {}, {}, 'ROUTE_NOT_FOUND'],
+    [api, 'GET_keyed', {}, {}, 'CREDENTIAL_REQUIRED'],
+    [plain, 'GET_scoped', {}, {}, 'SCOPE_MISSING'],
+    [good, 'GET_asked', {}, {}, 'ACCESS_DENIED'],
+    [good, 'POST_limited', { body: { a: 'x' } }, {}, 'INVALID_DATA'],
+    [good, 'POST_limited', { body: { a: 1 } }, {}, 'RATE_LIMITED'],
+    [good, 'POST_small', { body: { text: 'x'.repeat(20) } }, {}, 'BODY_TOO_LARGE'],
+    [good, 'POST_small', { body: { text: 'x' } }, { 'x-closed': '1' }, 'CLOSED'],
+  ] as const) {
+    const result = await callTool(caller, `desk_${tool}`, args, headers);
+    assert.equal(codeOf(textOf(result)), expected, tool);
+    assert.equal(result.isError, true);
+  }
+  assert.deepEqual((await callTool(good, 'desk_GET_open', {}, { 'x-after': '1' })).structuredContent, {
+    after: { open: true },
+  });
+  const { structuredContent } = await callTool(good, 'desk_DELETE_by_id', { path: { id: 'a' } });
+  assert.deepEqual(structuredContent, { id: 'a' });
+});
+
+test('a message counts once, by the key or else by the address; a refused key and a refused rate are no results', async (t) => {
+  const api = await startShop(t, { 'DeskController.ts': GUARDED }, { env: { RATE_LIMIT: '2/h' } });
+  assert.equal((await callTool(api, 'desk_GET_open')).isError, undefined);
+  assert.equal((await callTool(api, 'desk_GET_open')).isError, undefined);
+  const third = await send(api, 'tools/call', { name: 'desk_GET_open' });
+  assert.equal(third.status, 429);
+  assert.ok(Number(third.headers.get('retry-after')) > 0);
+  assert.equal(third.body.error?.code, -32_600);
+  assert.equal((await callTool(api.as({ application: {} }), 'desk_GET_open')).isError, undefined);
+});
+
+const SERVICE = `
+import { defineService, HttpError } from '${GATEFOLD}';
+export default defineService({
+  access: 'user',
+  keyHeader: 'X-Api-Key',
+  cors: { origins: ['https://a.example'], credentials: true },
+  authenticate({ authorization, cookies, method }) {
+    if (authorization === 'Token broken') throw new HttpError(401, 'BROKEN', 'The token is broken');
+    const name = authorization?.replace('Token ', '') ?? cookies.user;
+    return name === undefined ? undefined : { id: name, method };
+  },
+  formatError: ({ code }) => ({ own: code }),
+});`;
+const USERS = `
+export default class DeskController {
+  static operations = { '*': { tool: true }, 'GET open': { access: 'anyone' }, 'GET either': { access: 'caller' } };
+  'GET open'(_, { user }) { return { user: user ?? null }; }
+  'GET mine'(_, { user, request }) { return { user, headers: request.headers }; }
+  'GET either'() { return {}; }
+}`;
+
+test('the service file holds: authenticate, its default access, cors and cookies; formatError forms no message', async (t) => {
+  const api = await startShop(t, { 'service.ts': SERVICE, 'DeskController.mjs': USERS });
+  const as = (authorization: string) => ({
+    ...api,
+    fetch: (path: string, init: RequestInit = {}) =>
+      api.fetch(path, { ...init, headers: { ...(init.headers as object), authorization } }),
+  });
+  assert.deepEqual(names(await listTools(api)), ['GET_open']);
+  assert.deepEqual(names(await listTools(as('Token ann'))), ['GET_open', 'GET_mine', 'GET_either']);
+  assert.deepEqual(names(await listTools(api.as({ application: {} }))), ['GET_open', 'GET_either']);
+  const { structuredContent } = await callTool(as('Token ann'), 'desk_GET_mine');
+  assert.deepEqual(structuredContent?.user, { id: 'ann', method: 'GET mine' });
+  assert.equal(codeOf(textOf(await callTool(api, 'desk_GET_mine'))), 'USER_REQUIRED');
+  assert.equal(codeOf(textOf(await callTool(as('Token broken'), 'desk_GET_mine'))), 'BROKEN');
+  const broken = await send(as('Token broken'), 'tools/list');
+  assert.deepEqual([broken.status, broken.body.jsonrpc, broken.body.own], [401, '2.0', undefined]);
+
+  const cookie = { cookie: 'user=bob' };
+  const call = (headers: Record<string, string>) => send(api, 'tools/call', { name: 'desk_GET_mine' }, headers);
+  assert.equal((await call({ ...cookie, origin: 'https://a.example' })).body.result?.isError, undefined);
+  for (const origin of ['https://b.example', 'null', 'https://a.example.b.example', api.url]) {
+    const { status, body } = await call({ ...cookie, origin });
+    assert.deepEqual(
+      [status, (body.error?.data as { error_code?: string } | undefined)?.error_code],
+      [403, 'ORIGIN_NOT_ALLOWED'],
+      origin,
+    );
+  }
+  assert.equal((await call({ ...cookie, 'sec-fetch-site': 'cross-site' })).status, 403);
+});
+
+test('without cors no page calls a tool, and a key may come by keyHeader', async (t) => {
+  const bare = await startShop(t);
+  assert.equal((await send(bare, 'tools/list', {}, { origin: bare.url })).status, 403);
+  const open = SERVICE.replace(/cors: .*/, "cors: { origins: '*' },");
+  const api = await startShop(t, { 'service.ts': open, 'DeskController.mjs': USERS });
+  assert.equal((await send(api, 'tools/list', {}, { origin: 'https://b.example' })).status, 200);
+  const refused = await send(api, 'tools/list', {}, { 'x-api-key': 'none of ours' });
+  assert.deepEqual([refused.status, refused.body.error?.code], [401, -32_600]);
+});
+
+test('an operation sees a request of its own, with the headers of the message that concern it', async (t) => {
+  const api = await startShop(t);
+  const { structuredContent: seen = {} } = await callTool(
+    api.as({ application: { name: 'agent' } }),
+    'order_POST_mirror',
+    { body: { a: [1, null, 'ü'] } },
+    { 'x-own': 'kept', 'if-none-match': '*', range: 'bytes=0-1', 'mcp-session-id': 'x', 'last-event-id': '7' },
+  );
+  const headers = seen.headers as Record<string, string>;
+  assert.deepEqual(seen.data, { a: [1, null, 'ü'] });
+  assert.deepEqual([seen.url, seen.verb, seen.page], ['/api/order/mirror', 'POST', 'order']);
+  assert.deepEqual(
+    [headers['content-type'], headers['content-length'], headers['x-own']],
+    ['application/json', '19', 'kept'],
+  );
+  assert.equal(seen.bytes, 19);
+  assert.match(String(seen.address), /127\.0\.0\.1/);
+  for (const name of ['if-none-match', 'range', 'mcp-session-id', 'last-event-id', 'mcp-method', 'accept']) {
+    assert.equal(headers[name], undefined, name);
+    assert.equal((seen.distinct as string[]).includes(name), false, name);
+    assert.equal(
+      (seen.raw as string[]).some((line) => line.toLowerCase() === name),
+      false,
+      name,
+    );
+  }
+});
+
+test('the message and its call have a line each in the log, with one id; the line of the call names the tool', async (t) => {
+  const api = await startShop(t);
+  await callTool(api.as({ application: {} }), 'find_order', { path: { id: 5 } });
+  const [call, message] = api.lines.filter(({ event }) => event === 'request');
+  assert.deepEqual(
+    [call?.method, call?.path, call?.page, call?.operation, call?.status, call?.tool],
+    ['GET', '/api/order/5', 'order', 'GET {id}', 200, 'find_order'],
+  );
+  assert.deepEqual(
+    [message?.method, message?.path, message?.page, message?.operation, message?.status, message?.tool],
+    ['POST', '/api/mcp', 'mcp', 'message', 200, undefined],
+  );
+  assert.equal(call?.request_id, message?.request_id);
+  assert.ok(typeof call?.credential === 'string' && call.credential === message?.credential);
+});
+
+const LEAVING = `
+import { Readable } from 'node:stream';
+import { Reply } from '${GATEFOLD}';
+export const seen = (globalThis.seenByLeaving = []);
+export default class DeskController {
+  static operations = { '*': { tool: true } };
+  async 'GET wait'(_, { signal }) {
+    seen.push('began');
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    seen.push('aborted');
+    return {};
+  }
+  'GET stream'() {
+    return new Reply(200, new Readable({ read() { seen.push('read'); }, destroy(error, done) { seen.push('destroyed'); done(); } }));
+  }
+}`;
+
+test('a call ends when its client leaves, and a stream of it is destroyed', async (t) => {
+  const api = await startShop(t, { 'DeskController.mjs': LEAVING });
+  const { seenByLeaving: seen } = globalThis as unknown as { seenByLeaving: string[] };
+  const isTrue = async (what: () => boolean) => {
+    for (let i = 0; i < 500 && !what(); i++) await sleep(10);
+    assert.ok(what(), seen.join());
+  };
+  for (const [name, first, last] of [
+    ['desk_GET_wait', 'began', 'aborted'],
+    ['desk_GET_stream', 'read', 'destroyed'],
+  ] as const) {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, _meta: META } });
+    const socket = connect(api.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(
+      `POST /api/mcp HTTP/1.1\r\nHost: x\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: ${name}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await isTrue(() => seen.includes(first));
+    socket.destroy();
+    await isTrue(() => seen.includes(last));
+  }
+  await isTrue(() => api.lines.filter(({ event, status }) => event === 'request' && status === 499).length === 4);
+});
+
+test('no call outlives its limits: requests in flight are counted back', async (t) => {
+  const api = await startShop(t, undefined, { env: { MAX_IN_FLIGHT: '1' } });
+  for (let i = 0; i < 5; i++) assert.equal((await callTool(api, 'find_order', { path: { id: i } })).isError, undefined);
+  for (let i = 0; i < 5; i++)
+    assert.equal((await callTool(api, 'order_created', { body: { title: 'a' } })).isError, undefined);
+  for (let i = 0; i < 3; i++) assert.equal((await callTool(api, 'order_GET_endless')).isError, true);
+  assert.equal((await post(api, '[]')).status, 400);
+  assert.equal((await send(api, 'tools/list')).status, 200);
+});

@@ -1,0 +1,178 @@
+// The messages of the Model Context Protocol over a real socket: both revisions, and messages that no good client sends.
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { META, post, type Sent, send, startShop } from './shop.ts';
+
+const cleanUps: (() => Promise<void> | void)[] = [];
+after(async () => {
+  for (const end of cleanUps.reverse()) await end();
+});
+const t = { after: (end: () => Promise<void> | void) => void cleanUps.push(end) };
+const api = await startShop(t);
+
+const NEWEST = '2026-07-28';
+const BEFORE = '2025-11-25';
+const request = (method: string, params?: object, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
+const brief = ({ status, body: { error, id } }: Sent) => [status, error?.code, id];
+
+describe('2026-07-28', () => {
+  it('answers server/discover, tools/list and tools/call, each with its server', async () => {
+    const server = { 'io.modelcontextprotocol/serverInfo': { name: api.dir.split('/').at(-2), version: '0.0.0' } };
+    const discovered = await send(api, 'server/discover');
+    assert.equal(discovered.status, 200);
+    assert.equal(discovered.headers.get('cache-control'), 'no-store');
+    assert.deepEqual(discovered.body.result, {
+      supportedVersions: [NEWEST, BEFORE],
+      capabilities: { tools: {} },
+      ttlMs: 60_000,
+      cacheScope: 'private',
+      resultType: 'complete',
+      _meta: server,
+    });
+    const { result: list } = (await send(api, 'tools/list')).body;
+    assert.deepEqual(Object.keys(list ?? {}), ['tools', 'ttlMs', 'cacheScope', 'resultType', '_meta']);
+    const { result } = (await send(api, 'tools/call', { name: 'find_order', arguments: { path: { id: 5 } } })).body;
+    assert.deepEqual(result, {
+      content: [{ type: 'text', text: '{"id":5,"title":"Tea"}' }],
+      structuredContent: { id: 5, title: 'Tea' },
+      resultType: 'complete',
+      _meta: server,
+    });
+  });
+
+  it('refuses what its headers and its body say differently, and what they leave out', async () => {
+    const headers = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'tools/call', 'mcp-name': 'find_order' };
+    const call = request('tools/call', { name: 'find_order', arguments: { path: { id: 5 } }, _meta: META });
+    assert.deepEqual(brief(await post(api, call, headers)), [200, undefined, 1]);
+    const encoded = { ...headers, 'mcp-name': `=?base64?${Buffer.from('find_order').toString('base64')}?=` };
+    assert.deepEqual(brief(await post(api, call, encoded)), [200, undefined, 1]);
+    for (const [change, code] of [
+      [{ 'mcp-name': 'order_created' }, -32_020],
+      [{ 'mcp-name': '' }, -32_020],
+      [{ 'mcp-method': 'tools/list' }, -32_020],
+      [{ 'mcp-protocol-version': BEFORE }, -32_020],
+      [{ 'mcp-protocol-version': '' }, -32_020],
+    ] as const)
+      assert.deepEqual(brief(await post(api, call, { ...headers, ...change })), [400, code, 1], JSON.stringify(change));
+    const { 'mcp-protocol-version': _, ...unversioned } = headers;
+    assert.deepEqual(brief(await post(api, call, unversioned)), [400, -32_020, 1]);
+    const bare = request('tools/call', { name: 'find_order' });
+    assert.deepEqual(brief(await post(api, bare, headers)), [400, -32_602, 1]);
+    const { 'io.modelcontextprotocol/clientCapabilities': capabilities, ...incomplete } = META;
+    assert.deepEqual(capabilities, {});
+    const poor = request('tools/call', { name: 'find_order', _meta: incomplete });
+    assert.deepEqual(brief(await post(api, poor, headers)), [400, -32_602, 1]);
+  });
+
+  it('names its revisions to a client of another', async () => {
+    for (const version of ['2099-01-01', '2025-06-18', 'constructor']) {
+      const params = { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': version } };
+      const headers = { 'mcp-protocol-version': version, 'mcp-method': 'tools/list' };
+      const answer = await post(api, request('tools/list', params), headers);
+      assert.deepEqual(brief(answer), [400, -32_022, 1]);
+      assert.deepEqual(answer.body.error?.data, { supported: [NEWEST, BEFORE], requested: version });
+    }
+  });
+
+  it('has tools alone', async () => {
+    for (const method of ['ping', 'initialize', 'resources/list', 'subscriptions/listen', '__proto__', 'toString', ''])
+      assert.deepEqual(brief(await send(api, method)), [404, -32_601, 1], method);
+    assert.deepEqual(brief(await send(api, 'tools/list', { cursor: 'x' })), [200, -32_602, 1]);
+    for (const name of ['absent', 'order_GET_private', 'constructor', '', 7, null, {}, undefined]) {
+      const { status, body } = await send(api, 'tools/call', { name }, { 'mcp-name': String(name) });
+      if (typeof name === 'string') assert.deepEqual([status, body.error?.code], [200, -32_602], String(name));
+      else assert.equal(status, 400);
+    }
+  });
+});
+
+describe('2025-11-25', () => {
+  const headers = { 'mcp-protocol-version': BEFORE };
+
+  it('begins with a handshake, which no session follows', async () => {
+    for (const protocolVersion of [BEFORE, '2025-06-18', NEWEST]) {
+      const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+      const answer = await post(api, request('initialize', params));
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers.get('mcp-session-id'), null);
+      const { protocolVersion: agreed, capabilities, serverInfo } = answer.body.result ?? {};
+      assert.deepEqual([agreed, capabilities], [BEFORE, { tools: {} }]);
+      assert.deepEqual(Object.keys(serverInfo as object), ['name', 'version']);
+    }
+    const answer = await post(api, { jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
+    assert.deepEqual([answer.status, answer.headers.get('content-length')], [202, '0']);
+    assert.deepEqual((await post(api, request('ping'), headers)).body, { jsonrpc: '2.0', id: 1, result: {} });
+  });
+
+  it('lists and calls tools, and answers mistakes of a call with 200', async () => {
+    const list = (await post(api, request('tools/list'), headers)).body.result;
+    assert.deepEqual(Object.keys(list ?? {}), ['tools']);
+    const call = request('tools/call', { name: 'order_index', arguments: { query: { size: 1 } } }, 'a');
+    const { body } = await post(api, call, headers);
+    assert.equal(body.id, 'a');
+    assert.deepEqual(Object.keys(body.result ?? {}), ['content', 'structuredContent']);
+    assert.deepEqual(brief(await post(api, request('server/discover'), headers)), [200, -32_601, 1]);
+    assert.deepEqual(brief(await post(api, request('tools/call', { name: 'absent' }), headers)), [200, -32_602, 1]);
+    assert.deepEqual(brief(await post(api, request('initialize'), headers)), [200, -32_602, 1]);
+  });
+});
+
+describe('hostile messages', () => {
+  const headers = { 'mcp-protocol-version': BEFORE };
+  const deep = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+  const call = (args: string) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"order_created","arguments":${args}}}`;
+  const rows: readonly [name: string, body: unknown, status: number, code: number | undefined, id: unknown][] = [
+    ['a batch', [request('tools/list')], 400, -32_600, null],
+    ['an empty batch', [], 400, -32_600, null],
+    ['a batch of ten thousand', Array.from({ length: 10_000 }, () => request('ping')), 400, -32_600, null],
+    ['a text', '"tools/list"', 400, -32_600, null],
+    ['null', 'null', 400, -32_600, null],
+    ['no body', '', 400, -32_600, null],
+    ['half of a message', '{"jsonrpc":"2.0",', 400, -32_700, null],
+    ['another version of JSON-RPC', { ...request('ping'), jsonrpc: '1.0' }, 400, -32_600, 1],
+    ['an id that is null', request('ping', {}, null), 400, -32_600, null],
+    ['an id that is a fraction', request('ping', {}, 1.5), 400, -32_600, null],
+    ['an id that is an object', request('ping', {}, {}), 400, -32_600, null],
+    ['an id beyond the safe numbers', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', 400, -32_600, null],
+    ['an id that is infinite', '{"jsonrpc":"2.0","id":1e999,"method":"ping"}', 400, -32_600, null],
+    ['an id that is long', request('ping', {}, 'x'.repeat(257)), 400, -32_600, null],
+    ['the longest id', request('ping', {}, 'x'.repeat(256)), 200, undefined, 'x'.repeat(256)],
+    ['a method that is a number', { ...request('ping'), method: 7 }, 400, -32_600, 1],
+    ['a response', { jsonrpc: '2.0', id: 1, result: {} }, 400, -32_600, 1],
+    ['a call without an id', { jsonrpc: '2.0', method: 'tools/call', params: {} }, 400, -32_600, null],
+    ['params that are a list', request('ping', []), 400, -32_602, 1],
+    ['a key that sets a prototype', '{"jsonrpc":"2.0","id":1,"method":"ping","__proto__":{}}', 400, -32_600, null],
+    ['a prototype in the arguments', call('{"body":{"constructor":{"prototype":{}}}}'), 400, -32_600, null],
+    ['a method of objects', request('hasOwnProperty'), 200, -32_601, 1],
+    ['a long message', request('ping', { long: 'x'.repeat(1024 * 1024) }), 413, -32_600, null],
+    ['a deep message', `{"jsonrpc":"2.0","id":1,"method":"ping","params":${deep(100_000)}}`, 200, undefined, 1],
+    ['deep arguments', call(`{"body":${deep(100_000)}}`), 200, undefined, 1],
+    ['arguments that are a list', call('[1]'), 200, undefined, 1],
+  ];
+  for (const [name, body, status, code, id] of rows) {
+    it(`${name}: ${status} ${code ?? ''}`, async () => {
+      assert.deepEqual(brief(await post(api, body, headers)), [status, code, id]);
+    });
+  }
+
+  it('says in a result that arguments are too deep, and serves on', async () => {
+    const { body } = await post(api, call(`{"body":${deep(100_000)}}`), headers);
+    assert.equal(body.result?.isError, true);
+    assert.equal((await send(api, 'tools/list')).status, 200);
+  });
+
+  it('takes JSON by POST alone', async () => {
+    for (const method of ['GET', 'DELETE', 'PUT', 'HEAD']) {
+      const answer = await api.fetch('/mcp', { method });
+      assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST'], method);
+      await answer.arrayBuffer();
+    }
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data; boundary=x', 'a'])
+      assert.deepEqual(brief(await post(api, 'method=ping', { ...headers, 'content-type': type })), [
+        415,
+        -32_600,
+        null,
+      ]);
+  });
+});

@@ -36,3 +36,32 @@ test('no process of the service loads the HTTP client that comes with Node, or n
     assert.ok(!loaded.includes('NativeModule crypto'), 'node:crypto is loaded by the first secret');
   }
 });
+
+test('no process loads a file of the tools for agents where MCP is off; a service without a tool logs that once', async (t) => {
+  for (const MCP of ['off', 'on']) {
+    const dir = createFolder(t, { 'TestController.js': controller('test') });
+    const list = join(dirname(dir), 'loaded');
+    writeFileSync(list, '');
+    const hooks = `import { appendFileSync } from 'node:fs';
+      export async function load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + '\\n'); return next(url, context); }`;
+    const preload = join(dirname(dir), 'preload.mjs');
+    writeFileSync(
+      preload,
+      `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
+    );
+    const service = await startService(t, { dir, env: { WORKERS: '2', MCP, NODE_OPTIONS: `--import=${preload}` } });
+    assert.equal((await ask(service.port, '/api/test')).status, 200);
+    service.process.kill('SIGTERM');
+    await service.exited;
+    const loaded = readFileSync(list, 'utf8').split('\n');
+    assert.ok(
+      loaded.some((url) => url.endsWith('/worker.js')),
+      'the list names what is loaded',
+    );
+    // The bundle has the room as one file, which has the name of its entry.
+    const room = loaded.filter((url) => /\/mcp\/|\/messages-\w+\.js$/.test(url));
+    assert.equal(room.length > 0, MCP === 'on', room.join());
+    const notices = service.lines.filter(({ event }) => event === 'tools-absent');
+    assert.equal(notices.length, MCP === 'on' ? 1 : 0);
+  }
+});

@@ -35,6 +35,7 @@ test('parseSettings gives the decided defaults', () => {
     acmeDirectory: 'https://acme-v02.api.letsencrypt.org/directory',
     acmeContact: [],
     docs: 'on',
+    mcp: 'off',
     httpPort: undefined,
     tlsCert: undefined,
     tlsKey: undefined,

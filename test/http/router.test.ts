@@ -16,6 +16,7 @@ test('the shipped table is the reference’s: explicit rows first, the three gen
       'POST /api/register',
       'GET,HEAD /api/openapi.json',
       'GET,HEAD /api/docs',
+      'any /api/mcp',
       'any /api',
       'any /api/',
       'any /api/{params}',

@@ -9,7 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import { errorCode } from '../../base/failure.ts';
-import { FOLDER_EXISTS } from '../../base/system.ts';
+import { BUSY, FOLDER_EXISTS } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
@@ -54,7 +54,7 @@ export async function acquireLock(
     async release() {
       await ignore(['ENOENT'], unlink(join(path, ownName)));
       // If another process has acquired the empty folder meanwhile, its file is in there, and rmdir fails.
-      await ignore(['ENOENT', 'ENOTEMPTY', 'EEXIST'], rmdir(path));
+      await ignore(['ENOENT', ...FOLDER_EXISTS], rmdir(path));
     },
   };
 }
@@ -101,7 +101,8 @@ async function readHolder(path: string): Promise<string | undefined> {
   try {
     return (await readdir(path))[0];
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
+    const code = errorCode(error) ?? '';
+    if (code === 'ENOENT' || BUSY.has(code)) return undefined;
     throw error;
   }
 }

@@ -1,12 +1,13 @@
 // The only writer of the table. A change is made under a lock: the new text is written to a draft, a temporary file in
 // the same folder, synced to disk, and renamed over the table. So a reader sees the old or the new table, never a part,
 // even if a process is killed or the disk is full. changes.ts has the changes.
-import { chownSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chownSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { syncFolder } from '../../base/sync-folder.ts';
+import { replaceFile } from '../../base/system.ts';
 import { MOST_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
@@ -123,7 +124,7 @@ async function replaceTable(path: string, text: string, lock: Lock): Promise<voi
   try {
     await writeDraft(draft, text, path);
     if (!(await lock.isHeld())) throw new Error('the lock was lost');
-    renameSync(draft, path);
+    replaceFile(draft, path);
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;

@@ -2,12 +2,13 @@
 // a file, so that one rename replaces both. A file is written as a draft of mode 0600, synced to disk, and renamed.
 // order-lock.ts keeps other supervisors from writing at the same time.
 import type { KeyObject } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { makeFolder } from '../../base/make-folder.ts';
 import { syncFolder } from '../../base/sync-folder.ts';
+import { replaceFile } from '../../base/system.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
@@ -73,7 +74,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
       } finally {
         closeSync(handle);
       }
-      renameSync(draft, file);
+      replaceFile(draft, file);
     } catch (error) {
       rmSync(draft, { force: true });
       throw new Error(`Cannot write ${file}: ${describeFailure(error)}`);

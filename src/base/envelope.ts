@@ -65,7 +65,7 @@ export function rawRefusal(
     'Connection',
     'close',
   ];
-  let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
   for (let i = 0; i < namesAndValues.length; i += 2) lines += `${namesAndValues[i]}: ${namesAndValues[i + 1]}\r\n`;
   return `${lines}\r\n${body}`;
 }

@@ -63,10 +63,10 @@ function problemOfUser(
 /** Operations whose `data` is the query. */
 const BODILESS = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
 
-function problemOfTypes({ name, method }: Operation, known: OperationContract | undefined): string | undefined {
+function problemOfTypes({ name }: Operation, known: OperationContract | undefined): string | undefined {
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
   const isUnchecked = known?.data === undefined && known?.unchecked !== undefined;
-  if (isUnchecked && method.length > 0 && !BODILESS.test(name))
+  if (isUnchecked && !BODILESS.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   const typed = Object.keys((known?.path?.properties ?? {}) as object);
   const untyped = parseRouteName(name)?.segments.find(

@@ -15,10 +15,10 @@ const LONGEST_USER = 200;
 export function createAccessLog(sink: LineSink): AccessLog {
   return {
     write(exchange, status, bytes, endedAt) {
-      const { resolved, verb, operation, credential, user, requestId, tool } = exchange;
+      const { resolved, verb, operation, credential, userId, requestId, tool } = exchange;
       const path = quote(resolved?.path.raw ?? '');
       const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
-      const who = user === undefined ? key : `${key},"user":${quote(String(user.id).slice(0, LONGEST_USER))}`;
+      const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, LONGEST_USER))}`;
       const caller = tool === undefined ? who : `${who},"tool":"${tool.name}"`;
       sink.write(
         `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${caller},"request_id":"${requestId}"}\n`,

@@ -28,10 +28,10 @@ export function createCheckCaller(service: Service | undefined, parts: Pick<Para
     const rules = access === undefined ? [] : rulesOf(access);
     if (isThenable(found))
       return Promise.resolve(found).then((user) => {
-        exchange.user = readUser(user);
+        keepUser(exchange, user);
         return checkRules(exchange, rules);
       });
-    exchange.user = readUser(found);
+    keepUser(exchange, found);
     return checkRules(exchange, rules);
   }
 
@@ -71,10 +71,14 @@ export function createCheckCaller(service: Service | undefined, parts: Pick<Para
 }
 
 /** @throws TypeError for a user without an id: an answer that is not understood is never an anonymous caller */
-function readUser(found: unknown): ServiceUser | undefined {
-  if (found === undefined || found === null) return undefined;
+function keepUser(exchange: Exchange, found: unknown): void {
+  if (found === undefined || found === null) return;
   const id: unknown = typeof found === 'object' ? (found as { id?: unknown }).id : undefined;
-  if ((typeof id === 'string' && id !== '') || Number.isSafeInteger(id)) return found as ServiceUser;
+  if ((typeof id === 'string' && id !== '') || Number.isSafeInteger(id)) {
+    exchange.user = found as ServiceUser;
+    exchange.userId = String(id);
+    return;
+  }
   throw new TypeError(
     'authenticate must return an object with an id (a text or a whole number), or undefined for nobody',
   );

@@ -84,6 +84,8 @@ export class Exchange {
   credential = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
+  /** The id of that user, which is read once: a getter may throw the next time. */
+  userId: string | undefined;
   /** Milliseconds of the operation's time that `authenticate` and `access` have left; undefined: all of it. */
   timeLeft: number | undefined;
   /** `performance.now()` when the time limit began to run. */

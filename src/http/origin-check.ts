@@ -24,5 +24,7 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
 /** Behind a proxy that ends TLS the service sees plain HTTP, so the scheme counts only where TLS ends here. */
 function isOwnOrigin({ head: { host } }: Exchange, origin: string, isSecure: boolean): boolean {
   const [, scheme, authority] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
-  return host !== undefined && authority === host.toLowerCase() && (scheme === 'https' || !isSecure);
+  // A proxy may write the default port into Host. An origin never has that port.
+  const own = host?.toLowerCase().replace(scheme === 'https' ? /:443$/ : /:80$/, '');
+  return own !== undefined && authority === own && (scheme === 'https' || !isSecure);
 }

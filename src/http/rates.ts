@@ -42,10 +42,15 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions):
     checkLimit(exchange) {
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return undefined;
-      const { group, operation, caller, user } = exchange;
-      // The id of a user may be any text, so a prefix keeps it apart from an application and from an address.
-      const who = caller?.application.id ?? (user === undefined ? network(exchange) : `user ${user.id}`);
-      limiter.check('operation', `${group}.${operation} ${who}`, rateOf(limit));
+      const { group, operation, application, userId } = exchange;
+      // The id of a user may be any text, so its kind is before it. No operation has a line break in its name.
+      const who =
+        application !== undefined
+          ? `application ${application.id}`
+          : userId === undefined
+            ? `address ${network(exchange)}`
+            : `user ${userId}`;
+      limiter.check('operation', `${group}.${operation}\n${who}`, rateOf(limit));
       return undefined;
     },
   };

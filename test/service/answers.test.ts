@@ -17,6 +17,7 @@ export default defineService({
     const { code, cause } = refusal;
     if (code === 'THROW') throw new Error('in the format');
     if (code === 'NOTHING') return undefined as never;
+    if (code === 'CHANGED') { (cause as { status: number }).status = 200; return undefined as never; }
     if (code === 'PROMISE') return Promise.resolve({}) as never;
     if (code === 'BIGINT') return { n: 1n };
     if (code === 'TEXT') return new ErrorReply(418, 'plain', { 'Content-Type': 'text/plain', 'X-Own': '1', Allow: 'NONE', 'Content-Length': '1' });
@@ -56,7 +57,7 @@ describe('answers under a service file', () => {
     return { status: response.status, headers: response.headers, text };
   };
 
-  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT'])
+  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'CHANGED'])
     it(`sends the envelope and logs a line where formatError fails: ${code}`, async () => {
       service.lines.length = 0;
       const { status, headers, text } = await ask(`/api/x/fails/${code}`);
@@ -127,6 +128,8 @@ describe('answers under a service file', () => {
     }
     const { headers } = await ask('/api/x/reply', { headers: { origin: LISTED } });
     assert.match(headers.get('access-control-expose-headers') ?? '', /X-Total.*X-Request-Id/);
+    const envelope = await ask('/api/x/fails/NOTHING', { headers: { origin: LISTED } });
+    assert.doesNotMatch(envelope.headers.get('access-control-expose-headers') ?? '', /,\s*(?:,|$)/);
     const refused = await ask('/api/x/fails/THROW', { headers: { origin: LISTED } });
     assert.match(refused.headers.get('access-control-expose-headers') ?? '', /\bAllow\b/);
   });
@@ -161,6 +164,8 @@ describe('answers under a service file', () => {
     [{}, 200],
     [{ origin: LISTED }, 200],
     [{ origin: 'OWN' }, 200],
+    [{ origin: 'https://own.example', host: 'Own.example:443' }, 200],
+    [{ origin: 'https://own.example', host: 'own.example:8443' }, 403],
     [{ origin: 'https://b.example' }, 403],
     [{ origin: 'null' }, 403],
     [{ 'sec-fetch-site': 'cross-site' }, 403],
@@ -170,8 +175,8 @@ describe('answers under a service file', () => {
   for (const [headers, status] of posts)
     it(`answers ${status} to a POST with ${JSON.stringify(headers)}`, async () => {
       const origin = headers.origin === 'OWN' ? { origin: service.url } : {};
-      const head = Object.entries({ ...headers, ...origin }).map(([name, value]) => `${name}: ${value}\r\n`);
-      const host = service.url.slice('http://'.length);
+      const { host = service.url.slice('http://'.length), ...others } = headers;
+      const head = Object.entries({ ...others, ...origin }).map(([name, value]) => `${name}: ${value}\r\n`);
       const answer = await service.raw(
         `POST /api/x HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 0\r\n${head.join('')}\r\n`,
       );

@@ -150,6 +150,8 @@ const refusedGroups: readonly (readonly [service: string, controller: string, er
   ],
   ["unchecked: 'refuse'", "'POST'(data: any) { return {}; }", /nothing checks its data/],
   ["unchecked: 'refuse'", 'publish(data: unknown) { return {}; }', /nothing checks its data/],
+  ["unchecked: 'refuse'", "'POST'(data: any = {}) { return data; }", /nothing checks its data/],
+  ["unchecked: 'refuse'", "'POST'(...all: any[]) { return all[0]; }", /nothing checks its data/],
   [
     "unchecked: 'refuse'",
     "'GET {id}'(_: undefined, { path }: ControllerParams) { return path; }",

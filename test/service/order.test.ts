@@ -9,12 +9,17 @@ import { GATEFOLD, type Service, startService } from '../support/service.ts';
 const SERVICE_FILE = `
 import { defineService, HttpError } from '${GATEFOLD}';
 export const calls: string[] = [];
+let reads = 0;
+function fail(): never { throw new Error('it throws late'); }
 interface User { id: string; name: string }
 export default defineService<User>({
   strict: true,
   authenticate({ authorization, path, query, page, method, verb, cookies }) {
     calls.push([page, method, verb, path.id ?? '', query.q ?? '', cookies.session ?? ''].join());
     if (authorization === 'Token odd') return { id: '' } as User;
+    if (authorization?.startsWith('Name ')) return { id: authorization.slice('Name '.length), name: '' };
+    if (authorization === 'Token getter') return { get id() { return reads++ === 0 ? 'once' : fail(); }, name: '' };
+    if (authorization === 'Token stray') return new Promise(() => { setTimeout(fail, 1); });
     if (authorization === 'Token throws') throw new TypeError('no database');
     if (authorization === 'Token refused') throw new HttpError(403, 'BANNED', 'You are banned');
     if (authorization === 'Token text') return 'ann' as unknown as User;
@@ -47,6 +52,15 @@ export default class NoteController {
   'GET mine'() { return {}; }
   'GET limited'() { return {}; }
   'POST publish'() { return {}; }
+}
+`;
+
+/** The name of one route is that of the other and a word more. */
+const LIMIT_CONTROLLER = `
+export default class LimitController {
+  static operations = { '*': { limit: '1/h' } };
+  'GET'() { return {}; }
+  'GET user'() { return {}; }
 }
 `;
 
@@ -210,7 +224,11 @@ describe('a request under a service file', () => {
   let calls: string[];
   before(async () => {
     service = await startService({
-      controllers: { 'service.ts': SERVICE_FILE, 'NoteController.ts': NOTE_CONTROLLER },
+      controllers: {
+        'service.ts': SERVICE_FILE,
+        'NoteController.ts': NOTE_CONTROLLER,
+        'LimitController.ts': LIMIT_CONTROLLER,
+      },
       parts: { credentials: { identify: makeApplication } },
       expectedErrors: ['request-failed'],
     });
@@ -265,6 +283,23 @@ describe('a request under a service file', () => {
     assert.equal(second.status, 429);
     assert.match(second.headers.get('retry-after') ?? '', /^\d+$/);
     assert.equal((await limited({})).status, 200, 'an anonymous caller is counted by the address');
+  });
+
+  it('counts users, applications and addresses of the same name apart, for each operation', async () => {
+    for (const name of ['127.0.0.1', 'app']) {
+      const path = `${service.url}/api/limit`;
+      assert.equal((await fetch(path, { headers: { authorization: `Name ${name}` } })).status, 200, name);
+      const headers: Record<string, string> = name === 'app' ? { authorization: 'Bearer app' } : {};
+      for (const other of ['', '/user'])
+        assert.equal((await fetch(path + other, { headers })).status, 200, name + other);
+    }
+  });
+
+  it('reads the id of a user once', async () => {
+    const response = await fetch(`${service.url}/api/note/either`, { headers: { authorization: 'Token getter' } });
+    assert.equal(response.status, 200, await response.text());
+    const line = service.lines.findLast(({ event }) => event === 'request');
+    assert.deepEqual([line?.path, line?.user], ['/api/note/either', 'once']);
   });
 
   it('tells formatError nothing of a request that is none', async () => {

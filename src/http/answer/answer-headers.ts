@@ -116,6 +116,7 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
     },
     extended(usual, extra) {
       const lines = [...usual, ...extra];
+      if (extra.length === 0) return lines;
       if (exposed === undefined) lines[lines.indexOf(EXPOSED) + 1] += `, ${namesOf(extra).join(', ')}`;
       return lines;
     },

@@ -32,7 +32,8 @@ const JSON_TYPE = 'application/json; charset=UTF-8';
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
   return (error, requestId, exchange, thrown) => {
     try {
-      return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), error, log);
+      const { status } = error;
+      return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), status, error, log);
     } catch (failure) {
       log.error('error-format-failed', { request_id: requestId, error_code: error.code, ...describeError(failure) });
       return undefined;
@@ -57,13 +58,13 @@ function placeOf({ page, operation, request, verb }: Exchange): Partial<Refusal>
 }
 
 /** @throws Error for a body that cannot be sent */
-function bodyOf(result: unknown, error: HttpError, log: Log): ErrorBody {
+function bodyOf(result: unknown, usualStatus: number, error: HttpError, log: Log): ErrorBody {
   if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
     Promise.resolve(result).catch(() => {});
     throw new TypeError('formatError returned a promise: it must return the body itself');
   }
   const reply = isErrorReply(result) ? result : undefined;
-  const status = reply?.status ?? error.status;
+  const status = reply?.status ?? usualStatus;
   if (!Number.isInteger(status) || status < 400 || status > 599) throw new TypeError(`the status is ${status}`);
   const body = reply === undefined ? result : reply.body;
   if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');

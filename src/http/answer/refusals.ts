@@ -34,13 +34,15 @@ export function createRefusals({ log, development }: { log: Log; development: bo
 
   function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent {
     const { requestId } = exchange;
+    // formatError gets the error itself as the cause, and may change it.
+    const { status } = error;
     const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, log);
     const detail =
       development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
-        ? { status: error.status, text: envelope(error, requestId, detail), contentType: undefined, headers: own }
+        ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: own }
         : { ...formatted, headers: formatted.headers.length === 0 ? own : [...formatted.headers, ...own] };
     logCause(exchange, error, content.status);
     return content;

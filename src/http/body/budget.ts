@@ -48,13 +48,13 @@ const SLOWEST_UPLOAD = 4 * 1024;
 /** Milliseconds between two checks of the progress. */
 const STALL_INTERVAL = 1000;
 /** Maximum bodies that are inflated at the same time. */
-const MAX_INFLATIONS = 8;
+const MOST_INFLATING = 8;
 /** Limits the default budget, unless two bodies need more. */
-const MAX_DEFAULT_BUDGET = 256 * 1024 * 1024;
+const MOST_BY_DEFAULT = 256 * 1024 * 1024;
 
 /** The budget in bytes when BODY_BUDGET is not set. Two bodies always fit in it. */
 export function defaultBodyBudget(bodyLimit: number): number {
-  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MAX_DEFAULT_BUDGET));
+  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
@@ -149,7 +149,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   }
 
   function runInflations(): void {
-    while (waitingInflations.length > 0 && inflating < MAX_INFLATIONS && (inflating === 0 || room() > 0)) {
+    while (waitingInflations.length > 0 && inflating < MOST_INFLATING && (inflating === 0 || room() > 0)) {
       inflating++;
       waitingInflations.shift()?.(() => {
         inflating--;

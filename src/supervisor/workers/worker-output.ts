@@ -13,7 +13,7 @@ export interface WorkerOutput {
 /** Maximum UTF-16 units of a line without an end. A longer line is relayed in parts. */
 const LONGEST_LINE = 65_536;
 /** Maximum bytes that wait for a slow reader of standard output. Further output is dropped. */
-const MAX_WAITING_BYTES = 1024 * 1024;
+const MAX_WAITING = 1024 * 1024;
 /** Maximum wait for output when the service ends, in milliseconds: a controller's process may hold the output open. */
 const MAX_END_WAIT = 200;
 
@@ -53,5 +53,5 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
 }
 
 function print(lines: string): void {
-  if (process.stdout.writableLength < MAX_WAITING_BYTES) process.stdout.write(lines);
+  if (process.stdout.writableLength < MAX_WAITING) process.stdout.write(lines);
 }

@@ -61,7 +61,7 @@ for (let i = 0; i < Number(values.starts); i++) {
 }
 // The first edit waits for processes to boot.
 for (const service of services) await edit(service);
-for (const { found } of services) found.edit = found.cpu = [];
+for (const { found } of services) found.edit.length = found.cpu.length = found.memory.length = 0;
 for (let i = 0; i < Number(values.rounds); i++) for (const service of services) await edit(service);
 for (const { child } of services) if (child !== undefined) await stopProcess(child);
 

@@ -30,6 +30,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         sink,
         observer: metrics?.observer,
         transport,
+        usesCaches: true,
         ...events,
       });
       app = parts.app;

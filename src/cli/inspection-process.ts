@@ -49,7 +49,7 @@ async function inspect({
 }: Job): Promise<Omit<Inspection, 'faults'>> {
   const dir = settings.controllersDir;
   const states: ServiceState[] = [];
-  const groups = createGroups({ dir, log, loadTimeout, onService: (state) => states.push(state) });
+  const groups = createGroups({ dir, log, loadTimeout, usesCaches: true, onService: (state) => states.push(state) });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const placed = loads.map((load) => {

@@ -1,11 +1,20 @@
 // The entry to this room: reads which methods a controller's source hides, and the types of its operations. Then it
-// compiles their checks. A worker imports this file, and so the parser, with its first controller.
+// compiles their checks, once to refuse what does not compile, and again for the first request. A worker imports this
+// file, and so the parser, with its first controller.
 
 import { isDataGiven, queryAsData } from './check/library.ts';
-import { createCompilers, createRequestCheck, type RequestCheck, type RequestSchemas } from './check/request-check.ts';
+import {
+  type Compilers,
+  createCompilers,
+  createRequestCheck,
+  declaresCheck,
+  type RequestCheck,
+  type RequestSchemas,
+} from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
+import { type KeepingReader, type KeptGroups, readOrRecall } from './kept-group.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
@@ -31,23 +40,36 @@ export interface Reader {
   errorBody(path: string): ErrorBody;
 }
 
-export function createReader(sources: ImportedFiles): Reader {
+/** @param kept the contracts that earlier processes have read; undefined: each contract is read anew */
+export function createReader(sources: ImportedFiles, kept?: KeptGroups): Reader {
   const files = createTypeFiles(sources);
   return {
     group(source) {
-      const groupReader = readGroup(source, files, sources);
+      const reader: GroupReader & Partial<KeepingReader> =
+        kept === undefined ? readGroup(source, files, sources) : readOrRecall(source, files, sources, kept);
       return {
-        isHidden: groupReader.isHidden,
-        contract: (operations) => addChecks(groupReader.contract(operations), operations, source.path),
+        isHidden: reader.isHidden,
+        contract(operations) {
+          const contract = reader.contract(operations);
+          const read = addChecks(contract, operations, source.path, reader.wasKept?.() === true);
+          if (reader.wasKept?.() === false) reader.keep?.();
+          return read;
+        },
       };
     },
     errorBody: (path) => readErrorBody(path, files),
   };
 }
 
-function addChecks(contract: GroupContract, operations: readonly RunTimeOperation[], file: string): ReadContract {
+/** @param hasCompiled whether the schemas of the contract are known to compile */
+function addChecks(
+  contract: GroupContract,
+  operations: readonly RunTimeOperation[],
+  file: string,
+  hasCompiled: boolean,
+): ReadContract {
   const checks = new Map<string, RequestCheck>();
-  const compilers = createCompilers(contract.defs);
+  let compilers: Compilers | undefined;
   for (const { name, given } of operations) {
     const { data, optional = false, query, path, at = file } = contract.operations.get(name) ?? {};
     const body = given.body === 'stream' ? undefined : given.body;
@@ -58,18 +80,31 @@ function addChecks(contract: GroupContract, operations: readonly RunTimeOperatio
       optional,
       query: given.query === undefined ? query : undefined,
       path,
-      compilers,
+      get compilers() {
+        compilers ??= createCompilers(contract.defs);
+        return compilers;
+      },
       given: hasLibrarySchema ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
     };
-    const check = compileAt(name, at, () => createRequestCheck(schemas));
-    if (check !== undefined) checks.set(name, check);
+    if (!hasCompiled) compileAt(name, at, () => createRequestCheck(schemas));
+    if (declaresCheck(schemas)) checks.set(name, compileLater(schemas));
   }
+  compilers = undefined;
   const resultCheckOf = (name: string) => {
     const operation = contract.operations.get(name);
     const hasLibrarySchema = operations.some((one) => one.name === name && one.given.result !== undefined);
     return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
   };
   return { contract, checks, resultCheckOf };
+}
+
+/** Compiles the check at the first request, because most groups of a large folder wait long for theirs. */
+function compileLater(schemas: RequestSchemas): RequestCheck {
+  let check: RequestCheck | undefined;
+  return (parts, dataSource, verb) => {
+    check ??= createRequestCheck(schemas) as RequestCheck;
+    return check(parts, dataSource, verb);
+  };
 }
 
 /** Refuses the controller when a schema does not compile. Otherwise each request would end with a 500. */

@@ -9,7 +9,7 @@ import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { ownUrl, provideOwnPackage } from './own-package.ts';
-import { createSourceTexts, type SourceTexts } from './source-texts.ts';
+import { createSourceTexts, isSource, type SourceTexts } from './source-texts.ts';
 
 /** One file of an import closure, as it was when Node read it. Fingerprint `absent`: Node did not find it. */
 export interface LoadedFile {
@@ -60,15 +60,19 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         typescript ??= enableTypeScript(remember);
         await typescript;
       }
-      recorder.beforeImport(path, attempt);
       try {
+        recorder.beforeImport(path, attempt);
         // Node caches the failure of a URL for the whole process, so every further attempt gets a URL of its own.
         return await import(pathToFileURL(path).href + (attempt === 0 ? '' : `?attempt=${attempt}`));
+      } catch (error) {
+        remember(path);
+        throw error;
       } finally {
         recorder.afterImport();
       }
     },
-    remember,
+    // The fingerprint of an imported file is from before its text was read. A later change differs from that.
+    remember: (path) => texts.isImported(path) || remember(path),
     textOf: texts.textOf,
     imported: texts.imported,
     resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
@@ -110,11 +114,12 @@ function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder
       if (!url.startsWith('file:')) return nextLoad(url, context);
       const path = fileURLToPath(url);
       remember(path);
-      checkSource(path);
+      // A source file is checked when its text is read.
+      if (!isSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
     },
   });
-  return { beforeImport: remember, afterImport() {} };
+  return { beforeImport() {}, afterImport() {} };
 }
 
 /**

@@ -1,26 +1,23 @@
 // The handler groups of one process, by page. A hit is a Map look-up. A miss looks at the folder (one `stat` when the
 // folder has not changed) and imports a new file "in place", in the process that serves. A loaded file is never read
 // again: new code for it needs new workers, a new "generation", which the supervisor starts.
-import { realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
-import { withTimeLimit } from '../base/time.ts';
-import type { Reader } from '../contract/reader.ts';
 import { closeService, disposeOf } from './disposal.ts';
+import { createFileLoader } from './file-loader.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
 import { hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
-import { describeLoadError } from './load-error.ts';
-import { createModuleLoader, type LoadedFile } from './module-loader.ts';
+import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
-import { HungLoad, isBeingWritten, isTransient } from './passing-failures.ts';
+import { isBeingWritten } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { refuseUserWithoutService, underService } from './service-rules.ts';
-import { SourceChanged } from './source-texts.ts';
 import { checkTools } from './tools.ts';
 
 /** The outcome of loading one controller file. */
@@ -104,25 +101,19 @@ export interface GroupsOptions {
   /** A file has joined the closure. Operations may import, too, so this happens long after the load as well. */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** A group was imported in place, for its first request. The request waits for the returned promise. */
-  readonly onImported?: (load: GroupLoad) => void | Promise<void>;
+  readonly onImported?: ((load: GroupLoad) => void | Promise<void>) | undefined;
   /** Called once by `loadAll`, before it loads the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Reports results that differ from their types; without it results are not checked. */
   readonly onResult?: ResultObserver | undefined;
+  /** Whether a large folder may be loaded from what earlier processes have compiled and read. Default: no. */
+  readonly usesCaches?: boolean | undefined;
   /** Whether `GroupLoad.operationNames` is set. */
   readonly reportsOperations?: boolean;
 }
 
-interface Broken {
-  readonly reason: string;
-  /** The fingerprint of the file when it failed. A file with another one is tried again. */
-  readonly fingerprint: string;
-}
-
 /** Imports of a file that is still being written, at most, before its request is refused. */
 const MOST_ATTEMPTS = 10;
-/** Loads of a file whose source changes during its import, at most. */
-const MOST_RELOADS = 3;
 
 export function createGroups({
   dir,
@@ -133,20 +124,13 @@ export function createGroups({
   onImported,
   onService,
   onResult,
+  usesCaches = false,
   reportsOperations = false,
 }: GroupsOptions): Groups {
-  const loader = createModuleLoader({ onFile });
-  let reader: Promise<Reader> | undefined;
-  /** Loads the parser of types with the first controller. */
-  const loadReader = () =>
-    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(loader)));
+  const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
   /** By page. Each group has two entries: the first letter may be in either case. */
   const pages = new Map<string, Group>();
-  /** By file name, files whose last load failed. */
-  const broken = new Map<string, Broken>();
   let state: ServiceState = { kind: 'none' };
-  /** By real path, how often a file was imported. */
-  const attempts = new Map<string, number>();
   /** By group, imports that are under way: requests that come meanwhile share one. */
   const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
@@ -168,9 +152,8 @@ export function createGroups({
     if (group === undefined || !isServed(group)) return undefined;
     const file = listing().get(group);
     if (file === undefined) return undefined;
-    const failure = broken.get(file);
-    if (failure !== undefined && failure.fingerprint === fingerprint(join(dir, file)))
-      throw notLoadable(file, failure.reason);
+    const reason = files.brokenReason(file);
+    if (reason !== undefined) throw notLoadable(file, reason);
     const importing = pending.get(group) ?? importInPlace(group, file).finally(() => pending.delete(group));
     pending.set(group, importing);
     return importing;
@@ -192,68 +175,29 @@ export function createGroups({
   }
 
   async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
-    const { load, loaded } = await attempted(group, file, (real) => importGroup(group, real));
+    const { load, loaded } = await files.load(group, file, {
+      check: () => refuseTwin(group),
+      use(module, reader, path) {
+        const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
+        const classNames = exported.levels.map(({ className }) => className);
+        const source = reader.group({ path, group, exportName: exported.exportName, classNames });
+        const created = withContract(createGroup(group, exported, source.isHidden), source, onResult);
+        checkTools(created, pages.values(), path);
+        if (state.kind === 'loaded') return underService(created, state.service, path);
+        // Beside a broken service file nothing is answered anyway.
+        if (state.kind === 'none') refuseUserWithoutService(created, path);
+        return created;
+      },
+    });
     if (loaded === undefined) return { load };
     const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
     return { load: { ...load, ...names, ...hintsOf(loaded) }, loaded };
   }
 
-  async function attempted<T>(
-    group: string,
-    file: string,
-    importReal: (real: string) => Promise<T>,
-  ): Promise<{ load: GroupLoad; loaded?: T }> {
-    const path = join(dir, file);
-    const before = fingerprint(path);
-    let real = path;
-    try {
-      real = realpathSync(path);
-      const loaded = await importReal(real);
-      broken.delete(file);
-      return { load: { group, file, ok: true }, loaded };
-    } catch (error) {
-      const { reason, dueTo, ...place } = await describeLoadError(error, real);
-      if (dueTo !== undefined) loader.remember(dueTo);
-      // A lack of descriptors or memory says nothing about the file, so the next request tries the file again.
-      if (!isTransient(error)) broken.set(file, { reason, fingerprint: before });
-      const hung = error instanceof HungLoad;
-      return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
-    }
-  }
-
-  async function importGroup(group: string, path: string): Promise<Group> {
+  function refuseTwin(group: string): void {
     const twin = findTwin(group, listing());
     if (twin !== undefined)
       throw new Error(`its operations would have the ids of those in ${twin}: rename one of the two`);
-    return importFile(path, (module, reader) => {
-      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
-      const classNames = exported.levels.map(({ className }) => className);
-      const source = reader.group({ path, group, exportName: exported.exportName, classNames });
-      const loaded = withContract(createGroup(group, exported, source.isHidden), source, onResult);
-      checkTools(loaded, pages.values(), path);
-      if (state.kind === 'loaded') return underService(loaded, state.service, path);
-      // Beside a broken service file nothing is answered anyway.
-      if (state.kind === 'none') refuseUserWithoutService(loaded, path);
-      return loaded;
-    });
-  }
-
-  /** Imports a file and reads its source, again while the file changes under the import. */
-  async function importFile<T>(
-    path: string,
-    read: (module: Readonly<Record<string, unknown>>, reader: Reader) => T,
-  ): Promise<T> {
-    for (let tries = 1; ; tries++) {
-      const attempt = attempts.get(path) ?? 0;
-      attempts.set(path, attempt + 1);
-      const module = await withTimeLimit(loader.load(path, attempt), loadTimeout, () => new HungLoad(loadTimeout));
-      const reader = await loadReader();
-      try {
-        return read(module, reader);
-      } catch (error) {
-        if (!(error instanceof SourceChanged) || tries === MOST_RELOADS) throw error;
-      }
-    }
   }
 
   /** Makes a group answer requests. */
@@ -265,17 +209,18 @@ export function createGroups({
 
   async function loadService(file: string): Promise<GroupLoad> {
     state = { kind: 'broken' };
-    const { load, loaded } = await attempted(SERVICE, file, (real) =>
-      importFile(real, (module, reader) => createService(real, module, () => reader.errorBody(real))),
-    );
+    const { load, loaded } = await files.load(SERVICE, file, {
+      use: (module, reader, path) => createService(path, module, () => reader.errorBody(path)),
+    });
     if (loaded === undefined) return load;
     state = { kind: 'loaded', service: loaded };
     return { ...load, folders: loaded.folders };
   }
 
-  async function loadAll({ files, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
+  async function loadAll({ files: wanted, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
-    const names = [...(files ?? listing().values())];
+    const names = [...(wanted ?? listing().values())];
+    await files.openCaches(names.length);
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const service = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (service !== undefined) {
@@ -284,30 +229,29 @@ export function createGroups({
       if (reason === undefined) loads.push(await loadService(service));
       else {
         state = { kind: 'broken' };
-        skipFile(service, reason);
+        files.skip(service, reason);
         loads.push({ group: SERVICE, file: service, ok: false, error: reason });
       }
     }
     onService?.(state);
     for (const file of names) {
       const group = parseFileName(file)?.group;
-      if (group === undefined || !isServed(group) || isGone(join(dir, file))) continue;
+      if (group === undefined || !isServed(group)) continue;
       const reason = skip.get(file);
       if (reason !== undefined) {
-        skipFile(file, reason);
+        if (isGone(join(dir, file))) continue;
+        files.skip(file, reason);
         loads.push({ group, file, ok: false, error: reason });
         continue;
       }
       onLoading(file);
       const { load, loaded } = await loadOne(group, file);
       if (loaded !== undefined) publish(loaded);
+      else if (isGone(join(dir, file))) continue;
       loads.push(load);
     }
+    files.releaseCaches();
     return loads;
-  }
-
-  function skipFile(file: string, reason: string): void {
-    broken.set(file, { reason, fingerprint: fingerprint(join(dir, file)) });
   }
 
   async function all(): Promise<readonly Group[]> {
@@ -323,13 +267,13 @@ export function createGroups({
     locate,
     loadAll,
     all,
-    skip: skipFile,
+    skip: files.skip,
     async dispose() {
       await disposeOf(new Set(pages.values()), log);
       if (state.kind === 'loaded') await closeService(state.service.close, log);
     },
     names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
-    closure: () => loader.closure(),
+    closure: files.closure,
   };
 }
 

@@ -1,13 +1,13 @@
 // The source texts of the modules that this process runs. Types are read from a text, and the checks made of them must
 // fit the code that runs, so both must be the same text. Where Node hands over the text that it loads, this file keeps
 // that. Elsewhere a text counts only if the file had it before the import and still has it.
-import { readSource } from '../base/source-file.ts';
+import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 
 export interface SourceTexts {
   /** Runs the step of Node's loader that reads a file, and keeps the text that the step has read. */
-  keepTextOf<T extends { format?: string | null | undefined; source?: unknown }>(path: string, load: () => T): T;
+  keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
   /**
    * Returns the text of a file that is about to be imported; an empty text where it cannot be read.
    *
@@ -17,6 +17,12 @@ export interface SourceTexts {
   /** @throws SourceChanged, and what reading the file throws */
   textOf(path: string): string;
   imported(): Iterable<string>;
+  isImported(path: string): boolean;
+}
+
+interface LoadResult {
+  readonly format?: string | null | undefined;
+  readonly source?: unknown;
 }
 
 /** A file has changed since it was imported. The registry then loads it again. */
@@ -34,12 +40,18 @@ export function createSourceTexts(): SourceTexts {
 
   const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
     if (!isSource(path)) return load();
+    checkSource(path);
+    // Node hands over TypeScript as it was written, so the file is read once.
+    const isTypeScript = path.endsWith('.ts') && process.features.typescript === 'strip';
+    const handedOver = isTypeScript ? load() : undefined;
+    if (isWritten(handedOver)) {
+      running.set(path, textOfSource(handedOver.source));
+      return handedOver;
+    }
     const text = readSource(path);
     const loaded = load();
-    const { format, source } = loaded;
-    const isHandedOver = format?.endsWith('-typescript') === true && source !== null && source !== undefined;
     // A tool may have transformed JavaScript, and CommonJS reads its files by itself: there the file must not change.
-    running.set(path, isHandedOver ? textOfSource(source) : refuseChange(path, text));
+    running.set(path, isWritten(loaded) ? textOfSource(loaded.source) : refuseChange(path, text));
     return loaded;
   };
 
@@ -60,10 +72,21 @@ export function createSourceTexts(): SourceTexts {
     return imported === undefined ? readSource(path) : refuseChange(path, imported);
   }
 
-  return { keepTextOf, readBeforeImport, textOf, imported: () => [...running.keys(), ...expected.keys()] };
+  return {
+    keepTextOf,
+    readBeforeImport,
+    textOf,
+    imported: () => [...running.keys(), ...expected.keys()],
+    isImported: (path) => running.has(path) || expected.has(path),
+  };
 }
 
-function isSource(path: string): boolean {
+/** Says whether the source is the text of the file, types included. */
+function isWritten(loaded: LoadResult | undefined): loaded is LoadResult {
+  return loaded?.format?.endsWith('-typescript') === true && loaded.source !== null && loaded.source !== undefined;
+}
+
+export function isSource(path: string): boolean {
   return SOURCE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
 }
 

@@ -33,6 +33,8 @@ export interface WorkerPartsOptions {
   readonly onFile?: (file: LoadedFile) => void;
   /** Called with the tokens that callers have spent. Undefined when this process is the only one. */
   readonly onSpent?: (spendings: readonly Spending[]) => void;
+  /** Whether a large folder may be loaded from the caches of earlier processes (groups/kept-contracts.ts). */
+  readonly usesCaches?: boolean | undefined;
   /** Adds callers to those of the table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
   /** Adds users to those of `authenticate`, for tests. */
@@ -60,6 +62,7 @@ export async function createWorkerParts({
   onImported,
   onFile,
   onSpent,
+  usesCaches,
   withCallers = (table) => table,
   withUsers = (loaded) => loaded,
 }: WorkerPartsOptions): Promise<WorkerParts> {
@@ -70,6 +73,7 @@ export async function createWorkerParts({
     log,
     onImporting,
     onFile,
+    usesCaches,
     reportsOperations: settings.development,
     ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
     onImported: (load) => onImported?.(load, groups.closure()),

@@ -28,6 +28,10 @@ export interface ImportedFiles extends SourceFiles {
 export interface TypeFiles {
   /** @throws UnreadableFile */
   read(path: string): Module;
+  /** The text that `read` parses. @throws the read error */
+  textOf(path: string): string;
+  /** @returns the path of the own file that a specifier means; `package`; undefined when none is found */
+  locate(from: string, specifier: string): string | undefined;
   readonly load: Loader;
 }
 
@@ -52,9 +56,13 @@ const PACKAGES = /[\\/]node_modules[\\/]/;
 export function createTypeFiles(files: SourceFiles): TypeFiles {
   const cache = new Map<string, Module>();
 
-  function read(path: string): Module {
+  function textOf(path: string): string {
     files.remember(path);
-    const source = files.textOf(path);
+    return files.textOf(path);
+  }
+
+  function read(path: string): Module {
+    const source = textOf(path);
     const cached = cache.get(path);
     if (cached?.source === source) return cached;
     const module = parseFile(path, source);
@@ -64,13 +72,18 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
     return module;
   }
 
-  const load: Loader = (from, specifier) => {
+  const locate: TypeFiles['locate'] = (from, specifier) => {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
     const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
     if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
     const real = realpathSync(path);
-    return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : { path: real, module: read(real) };
+    return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : real;
+  };
+
+  const load: Loader = (from, specifier) => {
+    const found = locate(from, specifier);
+    return found === undefined || found === 'package' ? found : { path: found, module: read(found) };
   };
 
   function resolveRelative(from: string, specifier: string): string | undefined {
@@ -82,7 +95,7 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
     return paths[index];
   }
 
-  return { read, load };
+  return { read, textOf, locate, load };
 }
 
 /**

@@ -1,0 +1,72 @@
+// Finds the folder in which processes of this user keep what they have compiled. A process runs code from it, so no
+// other user may be able to write to it, or to put another folder in its place.
+import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { errorCode } from './failure.ts';
+
+/** Folders that remain when one is added; those that were used last. Each release of a service has a path of its own. */
+const MOST_FOLDERS = 20;
+const OF_OTHERS = 0o077;
+const WRITABLE_BY_OTHERS = 0o022;
+const STICKY = 0o1000;
+
+/**
+ * Creates the folder of this name, for this user alone.
+ *
+ * @returns undefined where there is no such folder and none can be made
+ * @throws Error that names the folder which another user can write to, or owns
+ */
+export function openCacheFolder(name: string, parent: string = tmpdir()): string | undefined {
+  const user = process.geteuid?.();
+  // Other systems have no owner or mode that could be checked.
+  if (user === undefined) return undefined;
+  try {
+    const root = join(realpathSync(parent), `gatefold-${user}`);
+    const folder = join(root, name);
+    makeFolder(root);
+    if (makeFolder(folder)) removeOldest(root);
+    for (const own of [root, folder]) checkOwn(own, user);
+    for (let outer = dirname(root); ; outer = dirname(outer)) {
+      checkParent(outer, user);
+      if (outer === dirname(outer)) break;
+    }
+    utimesSync(folder, new Date(), new Date());
+    return folder;
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+function checkOwn(path: string, user: number): void {
+  const stat = lstatSync(path);
+  if (!stat.isDirectory() || stat.uid !== user || (stat.mode & OF_OTHERS) !== 0)
+    throw new Error(`${path} is not used, because it is not a folder of this user alone: remove it`);
+}
+
+/** Refuses a folder in which another user can replace what is inside. */
+function checkParent(folder: string, user: number): void {
+  const { uid, mode } = statSync(folder);
+  const isReplaceable = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
+  if (isReplaceable || (uid !== user && uid !== 0))
+    throw new Error(`${folder} is not used for a cache, because other users can write to it: set TMPDIR`);
+}
+
+/** @returns whether the folder is new */
+function makeFolder(path: string): boolean {
+  try {
+    mkdirSync(path, 0o700);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function removeOldest(root: string): void {
+  const newestFirst = readdirSync(root)
+    .map((name) => ({ path: join(root, name), usedAt: lstatSync(join(root, name)).mtimeMs }))
+    .sort((a, b) => b.usedAt - a.usedAt);
+  for (const { path } of newestFirst.slice(MOST_FOLDERS)) rmSync(path, { recursive: true, force: true });
+}

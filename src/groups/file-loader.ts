@@ -1,0 +1,118 @@
+// Loads the controllers and the service file of a folder into this process, one file at a time: imports the module,
+// reads its source, and remembers the files that do not load. The caller decides what a module means.
+import { realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { fingerprint } from '../base/fingerprint.ts';
+import { describeError, type Log } from '../base/log.ts';
+import { withTimeLimit } from '../base/time.ts';
+import type { Reader } from '../contract/reader.ts';
+import type { KeptContracts } from './kept-contracts.ts';
+import { describeLoadError } from './load-error.ts';
+import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
+import { HungLoad, isTransient } from './passing-failures.ts';
+import type { GroupLoad } from './registry.ts';
+import { SourceChanged } from './source-texts.ts';
+
+type Module = Readonly<Record<string, unknown>>;
+
+/** The steps of a load that belong to the caller. An error that a step throws is the error of the file. */
+export interface LoadSteps<T> {
+  /** Runs before the file is imported. */
+  readonly check?: () => void;
+  /** Returns what the file means. */
+  use(module: Module, reader: Reader, path: string): T;
+}
+
+export interface FileLoader {
+  /** Imports a file and uses its module, again while the file changes during its import. Never rejects. */
+  load<T>(group: string, file: string, steps: LoadSteps<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
+  /** Returns why a file did not load, while the file has not changed since. */
+  brokenReason(file: string): string | undefined;
+  /** Keeps a file from being loaded until it changes. */
+  skip(file: string, reason: string): void;
+  /** Opens what earlier processes have kept of a folder, before its first file is loaded. */
+  openCaches(count: number): Promise<void>;
+  /** The folder has loaded. */
+  releaseCaches(): void;
+  closure(): LoadedFile[];
+}
+
+export interface FileLoaderOptions extends ModuleLoaderOptions {
+  readonly dir: string;
+  readonly log: Log;
+  /** Milliseconds that the import of one file may take. */
+  readonly loadTimeout: number;
+  readonly usesCaches: boolean;
+}
+
+/** Loads of a file whose source changes during its import, at most. */
+const MOST_RELOADS = 3;
+/** Controllers in the smallest folder that has a cache. A smaller one loads about as fast without. */
+const FEWEST_CACHED = 30;
+
+export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: FileLoaderOptions): FileLoader {
+  const modules = createModuleLoader({ onFile });
+  /** By file name, files whose last load failed, with their fingerprints then. A file with another one is tried again. */
+  const broken = new Map<string, { readonly reason: string; readonly state: string }>();
+  /** By real path, how often a file was imported. */
+  const attempts = new Map<string, number>();
+  let kept: KeptContracts | undefined;
+  let reader: Promise<Reader> | undefined;
+  /** Loads the parser of types with the first controller. */
+  const loadReader = () =>
+    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules, kept)));
+
+  async function importFile<T>(path: string, use: (module: Module, reader: Reader) => T): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const attempt = attempts.get(path) ?? 0;
+      attempts.set(path, attempt + 1);
+      const module = await withTimeLimit(modules.load(path, attempt), loadTimeout, () => new HungLoad(loadTimeout));
+      const groupReader = await loadReader();
+      try {
+        return use(module, groupReader);
+      } catch (error) {
+        if (!(error instanceof SourceChanged) || tries === MOST_RELOADS) throw error;
+      }
+    }
+  }
+
+  return {
+    async load(group, file, { check, use }) {
+      const path = join(dir, file);
+      const state = fingerprint(path);
+      let real = path;
+      try {
+        real = realpathSync.native(path);
+        check?.();
+        const loaded = await importFile(real, (module, groupReader) => use(module, groupReader, real));
+        broken.delete(file);
+        return { load: { group, file, ok: true }, loaded };
+      } catch (error) {
+        const { reason, dueTo, ...place } = await describeLoadError(error, real);
+        if (dueTo !== undefined) modules.remember(dueTo);
+        // A lack of descriptors or memory says nothing about the file, so the next request tries the file again.
+        if (!isTransient(error)) broken.set(file, { reason, state });
+        const hung = error instanceof HungLoad;
+        return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
+      }
+    },
+    brokenReason(file) {
+      const failure = broken.get(file);
+      return failure?.state === fingerprint(join(dir, file)) ? failure.reason : undefined;
+    },
+    skip(file, reason) {
+      broken.set(file, { reason, state: fingerprint(join(dir, file)) });
+    },
+    async openCaches(count) {
+      if (!usesCaches || count < FEWEST_CACHED) return;
+      const { openCaches } = await import('./kept-contracts.ts');
+      try {
+        kept = openCaches(dir);
+      } catch (error) {
+        log.warn('cache-refused', describeError(error));
+      }
+    },
+    releaseCaches: () => kept?.release(),
+    closure: modules.closure,
+  };
+}

@@ -1,0 +1,104 @@
+// The contracts that earlier processes have read from the controllers of a large folder, in one file on disk. Whether a
+// contract still counts, contract/kept-group.ts decides. The file counts only for the same build of Gatefold and Node.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import module from 'node:module';
+import { dirname, join } from 'node:path';
+import { openCacheFolder } from '../base/cache-folder.ts';
+import { fingerprint } from '../base/fingerprint.ts';
+import type { KeptGroups } from '../contract/kept-group.ts';
+import { entryPath, version } from '../own-files.ts';
+
+/** Milliseconds from the first new contract until the file is written. The workers serve then. */
+const SAVE_DELAY = 1000;
+
+/**
+ * Opens the caches of a folder: Node's cache of compiled code, and the kept contracts.
+ *
+ * @returns undefined where no cache can be written
+ * @throws Error that names the place which another user can write to
+ */
+export function openCaches(dir: string): KeptContracts | undefined {
+  const folder = openCacheFolder(digest(realpathSync(dir)));
+  if (folder === undefined) return undefined;
+  module.enableCompileCache?.(join(folder, 'code'));
+  return openKeptContracts(join(folder, 'contracts'));
+}
+
+export interface KeptContracts extends KeptGroups {
+  /** The folder has loaded: what is kept of it need not stay in memory. */
+  release(): void;
+}
+
+/** The file has a line with the build and the digest of the rest. Then each contract has two lines: its path, its text. */
+export function openKeptContracts(file: string, build = ownBuild()): KeptContracts {
+  let readState = fingerprint(file);
+  let kept = readKept(file, build);
+  const used = new Set<string>();
+  const added = new Map<string, string>();
+  let willSave = false;
+
+  function save(): void {
+    willSave = false;
+    module.flushCompileCache?.();
+    // Another worker of the generation has saved the same contracts.
+    if (fingerprint(file) !== readState) return;
+    const all = Array.from(readKept(file, build)).filter(([path]) => used.has(path) && !added.has(path));
+    const text = [...all, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
+    const draft = `${file}.${process.pid}`;
+    try {
+      writeFileSync(draft, `${build} ${digest(text)}\n${text}`, { mode: 0o600 });
+      renameSync(draft, file);
+      readState = fingerprint(file);
+      added.clear();
+    } catch {
+      // The disk is full, or the folder was removed. The next process reads the contracts anew.
+      rmSync(draft, { force: true });
+    }
+  }
+
+  return {
+    digest,
+    find(path) {
+      used.add(path);
+      return kept.get(path);
+    },
+    keep(path, contract) {
+      added.set(path, contract);
+      if (!willSave) setTimeout(save, SAVE_DELAY).unref();
+      willSave = true;
+    },
+    release() {
+      kept = new Map();
+    },
+  };
+}
+
+/** Path → contract. Empty for a file of another build, and for one that is not as it was written. */
+function readKept(file: string, build: string): ReadonlyMap<string, string> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    return new Map();
+  }
+  const end = text.indexOf('\n');
+  const rest = text.slice(end + 1);
+  if (text.slice(0, end) !== `${build} ${digest(rest)}`) return new Map();
+  const lines = rest.split('\n');
+  const kept = new Map<string, string>();
+  for (let i = 0; i + 1 < lines.length; i += 2) kept.set(JSON.parse(lines[i] as string), lines[i + 1] as string);
+  return kept;
+}
+
+/** The versions of Gatefold and Node, and the state of every own file: a checkout changes without a new version. */
+function ownBuild(): string {
+  const folder = dirname(entryPath('worker'));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.[jt]s$/.test(name));
+  const states = files.sort().map((name) => `${name} ${fingerprint(join(folder, name))}`);
+  return digest([version(), process.version, ...states].join('\n'));
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
+}

@@ -1,0 +1,376 @@
+// The caches of a large folder: a contract is taken over only while everything that it was read from is the same, and
+// only from a place that no other user can write to.
+import assert from 'node:assert/strict';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { openCacheFolder } from '../../src/base/cache-folder.ts';
+import { createLog } from '../../src/base/log.ts';
+import type { KeptGroups } from '../../src/contract/kept-group.ts';
+import { createReader } from '../../src/contract/reader.ts';
+import { withContract } from '../../src/groups/group-contract.ts';
+import { openKeptContracts } from '../../src/groups/kept-contracts.ts';
+import { createModuleLoader } from '../../src/groups/module-loader.ts';
+import { createGroup, type Group, instantiate } from '../../src/groups/operations.ts';
+import { createFolder, write } from '../support/folder.ts';
+
+const FILES = {
+  'types.ts': 'export interface Order { n: number; at?: Date }\n',
+  'base.ts': 'export class Base { find(id: { id: string }) { return id; } private wipe() {} }\n',
+  'XController.ts': `import type { Order } from './types.ts';
+import { Base } from './base.ts';
+/** Orders. */
+export default class XController extends Base {
+  /** Creates one. */
+  created(data: Order): { n: number } { return data; }
+  'GET {id}'(query: { page?: number }, params: { path: { id: string } }) { return {}; }
+  private hide() {}
+}
+`,
+};
+
+/** Loads X in a process of its own kind: with a new reader, and with a URL that Node has not imported. */
+let loads = 0;
+async function load(dir: string, store: KeptGroups): Promise<Group> {
+  const modules = createModuleLoader();
+  const path = join(dir, 'XController.ts');
+  const exported = instantiate('X', await modules.load(path, ++loads));
+  const classNames = exported.levels.map(({ className }) => className);
+  const reader = createReader(modules, store);
+  const source = reader.group({ path, group: 'X', exportName: exported.exportName, classNames });
+  return withContract(createGroup('X', exported, source.isHidden), source, undefined);
+}
+
+/** Counts the contracts that are read anew. */
+function counting(store: KeptGroups): KeptGroups & { kept: number } {
+  const counted = {
+    ...store,
+    kept: 0,
+    keep(path: string, text: string) {
+      counted.kept++;
+      store.keep(path, text);
+    },
+  };
+  return counted;
+}
+
+/** Kept in memory. */
+function memory(): KeptGroups & { kept: number } {
+  const texts = new Map<string, string>();
+  return counting({
+    digest: (text) => text,
+    find: (path) => texts.get(path),
+    keep: (path, text) => texts.set(path, text),
+  });
+}
+
+function mistakesOf(group: Group, data: unknown): number {
+  const parts = { data, query: {}, path: {} };
+  return (
+    (group.operations.get('created')?.check?.(parts, 'body', 'POST') as readonly unknown[] | undefined)?.length ?? 0
+  );
+}
+
+describe('a kept contract', () => {
+  test('is the one that was read, with its checks', async (t) => {
+    const dir = createFolder(t, FILES);
+    const store = memory();
+    const first = await load(dir, store);
+    const second = await load(dir, store);
+    assert.equal(store.kept, 1);
+    assert.deepEqual(second.contract, first.contract);
+    assert.deepEqual([...second.operations.keys()], [...first.operations.keys()]);
+    assert.deepEqual(
+      second.unexposed.map(({ name }) => name),
+      first.unexposed.map(({ name }) => name),
+    );
+    for (const group of [first, second]) {
+      const parts = { data: { n: 1, at: '2026-01-01T00:00:00Z' }, query: {}, path: {} };
+      assert.equal(group.operations.get('created')?.check?.(parts, 'body', 'POST'), undefined);
+      assert.ok((parts.data as { at: unknown }).at instanceof Date);
+      assert.equal(mistakesOf(group, { n: '1' }), 1);
+    }
+  });
+
+  const changes: Readonly<Record<string, (dir: string) => void>> = {
+    'the controller': (dir) =>
+      write(dir, 'XController.ts', FILES['XController.ts'].replace('data: Order', 'data: { m: string }')),
+    'a file that it imports types from': (dir) => write(dir, 'types.ts', 'export interface Order { m: string }\n'),
+    'a file that its class comes from': (dir) =>
+      write(dir, 'base.ts', FILES['base.ts'].replace('id: string', 'id: number')),
+    'a file that an import finds first from now on': (dir) => {
+      write(dir, 'XController.ts', FILES['XController.ts'].replace("'./types.ts'", "'./types.js'"));
+    },
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    test(`does not count after a change of ${name}`, async (t) => {
+      const dir = createFolder(t, FILES);
+      const store = memory();
+      await load(dir, store);
+      change(dir);
+      await load(dir, store);
+      assert.equal(store.kept, 2);
+    });
+  }
+
+  test('counts for the same operations and settings alone, which code may decide', async (t) => {
+    const dir = createFolder(t, {
+      'XController.ts': `export default class XController {
+  static operations = { created: { unchecked: process.env.KEPT_UNCHECKED === 'yes' } };
+  created(data: { n: number }) { return data; }
+}`,
+    });
+    t.after(() => delete process.env.KEPT_UNCHECKED);
+    const store = memory();
+    for (const [unchecked, mistakes] of [
+      ['yes', 0],
+      ['no', 1],
+      ['yes', 0],
+    ] as const) {
+      process.env.KEPT_UNCHECKED = unchecked;
+      assert.equal(mistakesOf(await load(dir, store), {}), mistakes);
+    }
+    assert.equal(store.kept, 3);
+  });
+
+  test('counts for the same export alone', (t) => {
+    const dir = createFolder(t, {
+      'XController.ts': `export class XController { created(data: { n: number }) {} }
+export default class { created(data: { m: number }) {} }`,
+    });
+    const store = memory();
+    const reader = createReader(createModuleLoader(), store);
+    const path = join(dir, 'XController.ts');
+    const read = (exportName: string, className: string) => {
+      const operation = { name: 'created', method() {}, depth: 0, pathNames: undefined, given: {} };
+      const source = reader.group({ path, group: 'X', exportName, classNames: [className] });
+      return Object.keys(source.contract([operation]).contract.operations.get('created')?.data?.properties as object);
+    };
+    assert.deepEqual(read('XController', 'XController'), ['n']);
+    assert.deepEqual(read('default', 'default'), ['m']);
+    assert.deepEqual(read('default', 'default'), ['m']);
+    assert.equal(store.kept, 2);
+  });
+
+  test('does not count after a file came that an import finds first', async (t) => {
+    const dir = createFolder(t, { ...FILES, 'types.d.ts': FILES['types.ts'] });
+    rmSync(join(dir, 'types.ts'));
+    write(dir, 'XController.ts', FILES['XController.ts'].replace("'./types.ts'", "'./types.js'"));
+    const store = memory();
+    assert.equal(mistakesOf(await load(dir, store), { n: 1 }), 0);
+    write(dir, 'types.ts', 'export interface Order { m: string }\n');
+    const after = await load(dir, store);
+    assert.equal(store.kept, 2);
+    assert.equal(mistakesOf(after, { n: 1 }), 1);
+  });
+
+  test('does not count for a changed type, even where the change gives the file its old size and time', async (t) => {
+    const { statSync, utimesSync } = await import('node:fs');
+    const dir = createFolder(t, FILES);
+    const store = memory();
+    await load(dir, store);
+    const { atime, mtime } = statSync(join(dir, 'types.ts'));
+    writeFileSync(join(dir, 'types.ts'), FILES['types.ts'].replace('n: number', 'm: number'));
+    utimesSync(join(dir, 'types.ts'), atime, mtime);
+    assert.equal(mistakesOf(await load(dir, store), { n: 1 }), 1);
+  });
+
+  test('is not made of a schema that does not compile, or of one that a library has', async (t) => {
+    const dir = createFolder(t, {
+      ...FILES,
+      'XController.ts': `const body = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };
+export default class XController { static operations = { created: { body } }; created(data: unknown) { return data; } }`,
+    });
+    const store = memory();
+    await load(dir, store);
+    assert.equal(store.kept, 0);
+  });
+
+  test('is not made of an operation whose source is not found', async (t) => {
+    const dir = createFolder(t, {
+      'XController.ts': `const make = () => class { created() { return 1; } };\nexport default class XController extends make() {}`,
+    });
+    const store = memory();
+    await load(dir, store);
+    assert.equal(store.kept, 0);
+  });
+
+  test('of a text that is damaged does not count', async (t) => {
+    const dir = createFolder(t, FILES);
+    for (const damage of [(text: string) => text.slice(0, -9), () => '', () => 'null', () => '{}', () => '[1]']) {
+      const store = memory();
+      const first = await load(dir, store);
+      const found = store.find(join(dir, 'XController.ts')) ?? '';
+      const second = await load(dir, { ...store, find: () => damage(found) });
+      assert.ok(isDeepStrictEqual(second.contract, first.contract));
+    }
+  });
+});
+
+/** A folder that is removed after the test. */
+function scratch(t: TestContext): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-caches-')));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Saves one text, as a process does a second after it has read a contract. */
+async function save(t: TestContext, file: string, build?: string): Promise<void> {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  openKeptContracts(file, build).keep('/x', '{"a":1}');
+  t.mock.timers.tick(1000);
+  t.mock.timers.reset();
+}
+
+describe('the file of kept contracts', () => {
+  test('has what was kept, for this build alone', async (t) => {
+    const file = join(scratch(t), 'contracts');
+    await save(t, file, 'build');
+    assert.equal(openKeptContracts(file, 'build').find('/x'), '{"a":1}');
+    assert.equal(openKeptContracts(file, 'other').find('/x'), undefined);
+    await save(t, file);
+    assert.equal(openKeptContracts(file).find('/x'), '{"a":1}');
+  });
+
+  test('does not count when a byte of it is another one, or is missing', async (t) => {
+    const file = join(scratch(t), 'contracts');
+    await save(t, file, 'build');
+    const whole = readFileSync(file, 'utf8');
+    for (const text of [whole.replace('"a":1', '"a":2'), whole.slice(0, -3), whole.slice(3), '', '\n', `${whole}\n`]) {
+      writeFileSync(file, text);
+      assert.equal(openKeptContracts(file, 'build').find('/x'), undefined, text);
+    }
+  });
+
+  test('is written over what another build, or a damage, has left, and keeps what was used', async (t) => {
+    const file = join(scratch(t), 'contracts');
+    writeFileSync(file, 'damaged');
+    await save(t, file, 'build');
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const store = openKeptContracts(file, 'build');
+    assert.equal(store.find('/x'), '{"a":1}');
+    store.release();
+    store.keep('/y', '{}');
+    t.mock.timers.tick(1000);
+    const next = openKeptContracts(file, 'build');
+    assert.deepEqual([next.find('/x'), next.find('/y')], ['{"a":1}', '{}']);
+    next.keep('/z', '{}');
+    rmSync(file);
+    t.mock.timers.tick(1000);
+    assert.equal(openKeptContracts(file, 'build').find('/z'), undefined);
+    assert.deepEqual(readdirSync(join(file, '..')), []);
+  });
+});
+
+describe('the cache folder', { skip: process.geteuid === undefined }, () => {
+  test('is for this user alone, and remains', (t) => {
+    const parent = scratch(t);
+    const folder = openCacheFolder('one', parent) as string;
+    writeFileSync(join(folder, 'entry'), '');
+    assert.equal(openCacheFolder('one', parent), folder);
+    assert.deepEqual(readdirSync(folder), ['entry']);
+  });
+
+  test('is refused where another user can write to it, or put another in its place', (t) => {
+    const parent = scratch(t);
+    const folder = openCacheFolder('one', parent) as string;
+    const rows: [path: string, mode: number][] = [
+      [folder, 0o777],
+      [folder, 0o770],
+      [folder, 0o755],
+      [join(folder, '..'), 0o777],
+      [parent, 0o777],
+      [parent, 0o770],
+    ];
+    for (const [path, mode] of rows) {
+      chmodSync(path, mode);
+      assert.throws(() => openCacheFolder('one', parent), /is not used/, `${path} ${mode.toString(8)}`);
+      chmodSync(path, 0o700);
+    }
+    // In a folder with the sticky bit, only the owner can rename an entry.
+    chmodSync(parent, 0o1777);
+    assert.equal(openCacheFolder('one', parent), folder);
+  });
+
+  test('is refused where a link, or a file, has its name', (t) => {
+    const parent = scratch(t);
+    const folder = openCacheFolder('one', parent) as string;
+    rmSync(folder, { recursive: true });
+    mkdirSync(join(parent, 'elsewhere'), { mode: 0o700 });
+    symlinkSync(join(parent, 'elsewhere'), folder);
+    assert.throws(() => openCacheFolder('one', parent), /is not used/);
+    rmSync(folder);
+    writeFileSync(folder, '', { mode: 0o700 });
+    assert.throws(() => openCacheFolder('one', parent), /is not used/);
+  });
+
+  test('of another user is refused', { skip: process.geteuid?.() !== 0 }, async (t) => {
+    const { chownSync } = await import('node:fs');
+    const parent = scratch(t);
+    const folder = openCacheFolder('one', parent) as string;
+    chownSync(folder, 12345, 12345);
+    assert.throws(() => openCacheFolder('one', parent), /is not used/);
+  });
+
+  test('is missing where none can be made', (t) => {
+    const parent = scratch(t);
+    assert.equal(openCacheFolder('one', join(parent, 'none')), undefined);
+    assert.equal(openCacheFolder('one', '/proc'), undefined);
+  });
+
+  test('has neighbours, of which the twenty that were used last remain', (t) => {
+    const parent = scratch(t);
+    for (let i = 0; i < 25; i++) openCacheFolder(`f${i}`, parent);
+    const root = join(openCacheFolder('f24', parent) as string, '..');
+    assert.equal(readdirSync(root).length, 20);
+    assert.ok(readdirSync(root).includes('f24'));
+  });
+});
+
+test('thirty controllers are loaded from the caches, and fewer are not', async (t) => {
+  const { createGroups } = await import('../../src/groups/registry.ts');
+  const parent = scratch(t);
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = parent;
+  t.after(() => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  });
+  const events: string[] = [];
+  const log = createLog({ level: 'warn', sink: { write: (line) => events.push(line), flush: () => {} } });
+  const controllers = (count: number) =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, i) => [
+        `G${i}Controller.ts`,
+        'export default class { created(data: { n: number }) { return data; } }',
+      ]),
+    );
+  const loadAll = (count: number) =>
+    createGroups({ dir: createFolder(t, controllers(count)), log, usesCaches: true }).loadAll({
+      skip: new Map(),
+      onLoading: () => {},
+    });
+  assert.ok((await loadAll(29)).every(({ ok }) => ok));
+  assert.deepEqual(
+    readdirSync(parent).filter((name) => /^gatefold-\d+$/.test(name)),
+    [],
+  );
+  assert.ok((await loadAll(30)).every(({ ok }) => ok));
+  const [own = ''] = readdirSync(parent).filter((name) => /^gatefold-\d+$/.test(name));
+  assert.notEqual(own, '');
+  chmodSync(join(parent, own), 0o777);
+  assert.ok((await loadAll(30)).every(({ ok }) => ok));
+  assert.match(events.join(''), /cache-refused/);
+});

@@ -44,7 +44,7 @@ export interface WorkerOptions {
     /** Called before a new group is imported. */
     onImporting(file: string): void;
     /** Called after that. The requests for the group wait for the promise. */
-    onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void>;
+    onImported(load: GroupLoad): void | Promise<void>;
     /** Called for each file that an import reads: of a group that is loaded, or of an operation that is called. */
     onFile(file: LoadedFile): void;
     /** Called with the tokens that callers have spent. */
@@ -171,8 +171,8 @@ export async function runWorker({
   }
 
   /** Holds the requests for a new group until the supervisor sends `shared`. */
-  function onImported(load: GroupLoad, files: readonly LoadedFile[]): void | Promise<void> {
-    send({ kind: 'imported', group: load, files });
+  function onImported(load: GroupLoad): void | Promise<void> {
+    send({ kind: 'imported', group: load, files: takeUnreported() });
     if (!load.ok || !process.connected) return;
     return new Promise((resolve) => {
       const timer = setTimeout(release, LONGEST_SHARING);
@@ -190,11 +190,17 @@ export async function runWorker({
     if (!isLoaded) return;
     if (unreported.length === 0) {
       setImmediate(() => {
-        send({ kind: 'files-read', files: unreported });
-        unreported = [];
+        const files = takeUnreported();
+        if (files.length > 0) send({ kind: 'files-read', files });
       });
     }
     unreported.push(file);
+  }
+
+  function takeUnreported(): LoadedFile[] {
+    const files = unreported;
+    unreported = [];
+    return files;
   }
 
   /** @param socket the listening socket of the supervisor, which all workers share */

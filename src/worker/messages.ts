@@ -49,7 +49,10 @@ export type FromWorker =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   | { readonly kind: 'listening' }
   | { readonly kind: 'listen-failed'; readonly code: string }
-  /** A new group was imported, or its import failed. Its requests wait until the supervisor sends `shared`. */
+  /**
+   * A new group was imported, or its import failed. `files` have been read since the last report. The group's requests
+   * wait until the supervisor sends `shared`.
+   */
   | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
   /** Files that an operation imported when it was called, after the load. */
   | { readonly kind: 'files-read'; readonly files: readonly LoadedFile[] }

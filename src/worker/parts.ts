@@ -27,8 +27,8 @@ export interface WorkerPartsOptions {
   readonly transport?: Transport | undefined;
   /** Called before a group is imported that was added while the worker serves. */
   readonly onImporting?: (file: string) => void;
-  /** Called after that, with every file imported so far. The requests for the group wait for the promise. */
-  readonly onImported?: (load: GroupLoad, files: LoadedFile[]) => void | Promise<void>;
+  /** Called after that. The requests for the group wait for the promise. */
+  readonly onImported?: (load: GroupLoad) => void | Promise<void>;
   /** Called for each file that an import reads. */
   readonly onFile?: (file: LoadedFile) => void;
   /** Called with the tokens that callers have spent. Undefined when this process is the only one. */
@@ -76,7 +76,7 @@ export async function createWorkerParts({
     usesCaches,
     reportsOperations: settings.development,
     ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
-    onImported: (load) => onImported?.(load, groups.closure()),
+    onImported,
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
       app.useService(service === undefined ? state : { kind: 'loaded', service });

@@ -74,6 +74,29 @@ test('a new group answers when the supervisor has said that every worker has it,
   assert.equal(await answer, 200);
 });
 
+test('a worker reports the files of a new group, and no others again', async (t) => {
+  const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
+  const reported: string[] = [];
+  worker.on('message', (envelope: unknown) => {
+    const message = unseal<FromWorker>(envelope);
+    if (message?.kind === 'imported' || message?.kind === 'files-read')
+      reported.push(...message.files.map(({ path }) => path));
+  });
+  const groups = ['First', 'Second'];
+  for (const group of groups) {
+    write(dir, `${group}Controller.js`, controller(group));
+    const imported = heard(worker, 'imported');
+    const answer = fetch(`${url}/${group.toLowerCase()}`);
+    await imported;
+    order({ kind: 'shared', group });
+    assert.equal((await answer).status, 200);
+  }
+  assert.deepEqual(
+    reported,
+    groups.map((group) => join(dir, `${group}Controller.js`)),
+  );
+});
+
 test('what is thrown outside of any request is logged with its place, whatever it is, and the worker serves on', async (t) => {
   const source = `
     const odd = Object.defineProperty(new Error('odd'), 'stack', { get() { throw new Error('no stack'); } });

@@ -1,6 +1,6 @@
 // Finds environment variables that are probably misspelt settings: `RATELIMIT`, `TRUST_PROXY`. Another program may read
 // them, so they do not stop a start. The callers report them.
-import { editDistance, lettersOf } from './near.ts';
+import { isNear, lettersOf } from './near.ts';
 
 /** Each setting that protects the service, and other names that people use for it. Typing errors are found without. */
 const PROTECTIVE_SETTINGS = [
@@ -49,5 +49,5 @@ export function ignoredVariables(env: Environment): IgnoredVariable[] {
 /** Allows fewer typing errors in a short name, because other words are close to it: `POST`, `HOSTS`. */
 function isTypo(letters: string, setting: string): boolean {
   const most = setting.length > 8 ? 2 : setting.length > 6 ? 1 : 0;
-  return Math.abs(letters.length - setting.length) <= most && editDistance(letters, setting) <= most;
+  return isNear(letters, setting, most);
 }

@@ -20,6 +20,11 @@ export function editDistance(from: string, to: string): number {
   return last[to.length] as number;
 }
 
+/** Whether the words are at most so many edits apart. Words of very different lengths are told apart at once. */
+export function isNear(from: string, to: string, most: number): boolean {
+  return Math.abs(from.length - to.length) <= most && editDistance(from, to) <= most;
+}
+
 /** Returns the lower-case letters and digits of a name: `expiresat` for `expiresAt`, `expires-at` and `EXPIRES_AT`. */
 export function lettersOf(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');

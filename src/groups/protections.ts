@@ -1,7 +1,7 @@
 // Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`.
 // Another form of these three, and a name that is nearly one of theirs, refuses the file: otherwise a protection would
 // be dropped in silence. operation-settings.ts has the settings themselves.
-import { editDistance, lettersOf } from '../base/near.ts';
+import { isNear, lettersOf } from '../base/near.ts';
 import { isSound } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
@@ -105,7 +105,7 @@ function problemOfOther(
   settingsCure: (text: string) => string,
 ): string | undefined {
   const isSetting = name === 'access' || name === 'limit';
-  if (!isSetting && editDistance(lettersOf(name), 'operations') > 2) return undefined;
+  if (!isSetting && !isNear(lettersOf(name), 'operations', 2)) return undefined;
   // A static accessor needs no instance, so it is read. A call of any other could have effects.
   const content: unknown = isAccessor && place === 'static' ? Reflect.get(holder, key) : value;
   if (isSetting)
@@ -123,9 +123,9 @@ function guardMeantBy(name: string): '_before' | '_after' | undefined {
   const [, exact] = GUARD_NAME.exec(letters) ?? [];
   if (exact !== undefined) return exact === 'before' ? '_before' : '_after';
   if (!name.startsWith('_')) return undefined;
-  if (editDistance(letters, 'before') <= 2) return '_before';
+  if (isNear(letters, 'before', 2)) return '_before';
   // "later", "enter" and "outer" differ from "after" in two letters, "alter" in one: names of ordinary helpers.
-  return editDistance(letters, 'after') <= 1 && letters !== 'alter' ? '_after' : undefined;
+  return isNear(letters, 'after', 1) && letters !== 'alter' ? '_after' : undefined;
 }
 
 /** Refuses a `#before` that nothing calls: it was meant as a guard. Only the text of the class shows private names. */

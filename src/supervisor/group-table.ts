@@ -1,5 +1,6 @@
 // The group table: which groups the generation that serves has, and those of the one that is about to take over. The
 // functions below compare what a load found with what serves. Nothing here decides what follows from it.
+import { readdirSync } from 'node:fs';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { hasFolders, listControllers } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
@@ -135,6 +136,15 @@ export function compareWithServing(
   const unseen = findUnseenGroups(serving, groups);
   if (unseen.length === 0) return { difference: undefined, groups: [] };
   return { difference: isAnyInFolder(unseen, dir, groups) ? 'group-added' : 'group-removed', groups: unseen };
+}
+
+export function isReadable(dir: string): boolean {
+  try {
+    readdirSync(dir);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Returns group name → file name; empty while the folder cannot be read. */

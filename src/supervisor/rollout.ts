@@ -1,7 +1,7 @@
 // Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
 // that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
 import { SERVICE } from '../base/page-name.ts';
-import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain } from './group-table.ts';
+import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain, isReadable } from './group-table.ts';
 import type { LoaderResult } from './loader.ts';
 import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
 
@@ -22,7 +22,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
-  if (isServing() && watch.takeSnapshot() === undefined) {
+  if (isServing() && !isReadable(dir)) {
     // The folder went away during the load. An empty baseline makes its return a change, whatever is in it.
     quitAll(workers);
     watch.beginAttempt(new Map());

@@ -1,7 +1,7 @@
 // Finds fields that nothing reads, but that look like a restriction: `expires`, `revoked`, `method`, `expiresAt`. A row
 // with such a field would have more rights than its author intended, so the row is refused. All other fields are
 // allowed, as the author's own.
-import { editDistance, lettersOf } from '../../base/near.ts';
+import { isNear, lettersOf } from '../../base/near.ts';
 
 /** Each field that restricts a row, and other names that people write for it. Typing errors need no pattern. */
 const RESTRICTING: readonly (readonly [field: string, alsoWritten: RegExp])[] = [
@@ -56,7 +56,7 @@ function findMeaning(letters: string): string | undefined {
 
 /** Short names allow one different letter: with two, "props" would be "groups", and "stores" "scopes". */
 function isTypo(letters: string, field: string): boolean {
-  return field !== '' && editDistance(letters, field) <= (field.length > 6 ? 2 : 1);
+  return field !== '' && isNear(letters, field, field.length > 6 ? 2 : 1);
 }
 
 /** Whether the value restricts nothing: `revoked: false`, `expires: null`, `enabled: true`, `state: "live"`. */

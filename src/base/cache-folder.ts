@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { errorCode } from './failure.ts';
 
-/** Folders that remain when one is added; those that were used last. Each release of a service has a path of its own. */
+/** Folders that remain when one is added: those that were used last. Each release of a service has its own path. */
 const MOST_FOLDERS = 20;
 const OF_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;

@@ -87,7 +87,7 @@ export function readOrRecall(
   };
 }
 
-/** Records which files are read, and where imports lead. The record fails when it is not all that the contract needs. */
+/** Records which files are read, and where imports lead. The record fails when the contract needs more than that. */
 function createRecorder(files: TypeFiles, sources: ImportedFiles) {
   const modules = new Map<string, Module>();
   const lookUps = new Map<string, LookUp>();

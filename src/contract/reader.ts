@@ -38,6 +38,8 @@ export interface Reader {
   group(source: GroupSource): ControllerSource;
   /** The bodies that `formatError` of a service file returns. */
   errorBody(path: string): ErrorBody;
+  /** The folder has been read: what controllers share need not stay in memory. */
+  release(): void;
 }
 
 /** @param kept the contracts that earlier processes have read; undefined: each contract is read anew */
@@ -58,6 +60,7 @@ export function createReader(sources: ImportedFiles, kept?: KeptGroups): Reader 
       };
     },
     errorBody: (path) => readErrorBody(path, files),
+    release: files.release,
   };
 }
 

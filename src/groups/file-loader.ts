@@ -32,8 +32,8 @@ export interface FileLoader {
   skip(file: string, reason: string): void;
   /** Opens what earlier processes have kept of a folder, before its first file is loaded. */
   openCaches(count: number): Promise<void>;
-  /** The folder has loaded. */
-  releaseCaches(): void;
+  /** The folder has loaded: frees what only its load needed. */
+  release(): Promise<void>;
   closure(): LoadedFile[];
 }
 
@@ -112,7 +112,10 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
         log.warn('cache-refused', describeError(error));
       }
     },
-    releaseCaches: () => kept?.release(),
+    async release() {
+      kept?.release();
+      (await reader)?.release();
+    },
     closure: modules.closure,
   };
 }

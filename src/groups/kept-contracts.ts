@@ -30,7 +30,7 @@ export interface KeptContracts extends KeptGroups {
   release(): void;
 }
 
-/** The file has a line with the build and the digest of the rest. Then each contract has two lines: its path, its text. */
+/** The file begins with the build and the digest of the rest. Each contract has two lines: its path, and its text. */
 export function openKeptContracts(file: string, build = ownBuild()): KeptContracts {
   let readState = fingerprint(file);
   let kept = readKept(file, build);

@@ -250,7 +250,7 @@ export function createGroups({
       else if (isGone(join(dir, file))) continue;
       loads.push(load);
     }
-    files.releaseCaches();
+    await files.release();
     return loads;
   }
 

@@ -33,6 +33,8 @@ export interface TypeFiles {
   /** @returns the path of the own file that a specifier means; `package`; undefined when none is found */
   locate(from: string, specifier: string): string | undefined;
   readonly load: Loader;
+  /** Empties the cache, once all controllers are read. */
+  release(): void;
 }
 
 /** The syntax of a file cannot be parsed. */
@@ -48,13 +50,16 @@ export class UnreadableFile extends Error {
   }
 }
 
-/** Bounds the cache, because parsed files are large. Files that many controllers share stay in it. */
-const MAX_CACHED = 50;
+/** Bounds the cache, because parsed files are large: characters of source. Files that controllers share stay in it. */
+const MAX_CACHED = 1_000_000;
 export const SOURCE = /\.[mc]?[tj]s$/;
 const PACKAGES = /[\\/]node_modules[\\/]/;
 
 export function createTypeFiles(files: SourceFiles): TypeFiles {
   const cache = new Map<string, Module>();
+  let cachedLength = 0;
+  /** Importer and specifier → real path. The process has imported one state of the folder, so this stays true. */
+  const located = new Map<string, string>();
 
   function textOf(path: string): string {
     files.remember(path);
@@ -66,20 +71,38 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
     const cached = cache.get(path);
     if (cached?.source === source) return cached;
     const module = parseFile(path, source);
-    cache.delete(path);
+    drop(path);
     cache.set(path, module);
-    if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value as string);
+    cachedLength += source.length;
+    for (const oldest of cache.keys()) {
+      if (cachedLength <= MAX_CACHED || oldest === path) break;
+      drop(oldest);
+    }
     return module;
   }
 
+  function drop(path: string): void {
+    cachedLength -= cache.get(path)?.source.length ?? 0;
+    cache.delete(path);
+  }
+
   const locate: TypeFiles['locate'] = (from, specifier) => {
+    const key = `${from}\n${specifier}`;
+    const known = located.get(key);
+    if (known !== undefined) return known;
+    const found = locateNew(from, specifier);
+    if (found !== undefined && found !== 'package') located.set(key, found);
+    return found;
+  };
+
+  function locateNew(from: string, specifier: string): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
     const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
     if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
-    const real = realpathSync(path);
+    const real = realpathSync.native(path);
     return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : real;
-  };
+  }
 
   const load: Loader = (from, specifier) => {
     const found = locate(from, specifier);
@@ -95,7 +118,13 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
     return paths[index];
   }
 
-  return { read, textOf, locate, load };
+  function release(): void {
+    cache.clear();
+    located.clear();
+    cachedLength = 0;
+  }
+
+  return { read, textOf, locate, load, release };
 }
 
 /**

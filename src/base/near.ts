@@ -20,7 +20,7 @@ export function editDistance(from: string, to: string): number {
   return last[to.length] as number;
 }
 
-/** Whether the words are at most so many edits apart. Words of very different lengths are told apart at once. */
+/** Whether the words are at most so many edits apart. Words of very different lengths are never near. */
 export function isNear(from: string, to: string, most: number): boolean {
   return Math.abs(from.length - to.length) <= most && editDistance(from, to) <= most;
 }

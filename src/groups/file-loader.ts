@@ -52,7 +52,7 @@ const FEWEST_CACHED = 30;
 
 export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile });
-  /** By file name, files whose last load failed, with their fingerprints then. A file with another one is tried again. */
+  /** By file name, files whose last load failed, with their fingerprints then. A changed file is tried again. */
   const broken = new Map<string, { readonly reason: string; readonly state: string }>();
   /** By real path, how often a file was imported. */
   const attempts = new Map<string, number>();

@@ -40,7 +40,7 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
           return reason === undefined ? [] : [{ file, group, ...reason }];
         }),
       );
-    else if (/controller/i.test(entry.name) || mendSuffix(entry.name) !== entry.name)
+    else if (/controller|^service\.[cm]?[jt]sx?$/i.test(entry.name) || mendSuffix(entry.name) !== entry.name)
       lookAlikes.push(guess(entry.name));
   }
   return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
@@ -64,6 +64,7 @@ function guess(name: string): LookAlike {
     withCapital,
     mendSuffix,
     (text: string) => withCapital(withSuffix(withExtension(mendSuffix(text)))),
+    (text: string) => withExtension(text.toLowerCase()),
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);

@@ -50,8 +50,10 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const name = prefix + entry.name;
     const parsed = parseFileName(name);
-    if (parsed === undefined || !isFile(folder, entry)) continue;
+    if (parsed === undefined) continue;
     const { group, extension } = parsed;
+    // A service file that cannot be read is a broken one: without it nothing of what it protects is protected.
+    if (group !== SERVICE && !isFile(folder, entry)) continue;
     const rival = files.get(group);
     if (
       rival === undefined ||

@@ -1,7 +1,7 @@
 // The handler groups of one process, by page. A hit is a Map look-up. A miss looks at the folder (one `stat` when the
 // folder has not changed) and imports a new file "in place", in the process that serves. A loaded file is never read
 // again: new code for it needs new workers, a new "generation", which the supervisor starts.
-import { statSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -280,7 +280,7 @@ export function createGroups({
 /** Says whether a file has gone. A file that cannot be looked at has not: it is loaded, and fails. */
 function isGone(path: string): boolean {
   try {
-    return statSync(path, { throwIfNoEntry: false }) === undefined;
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
   } catch {
     return false;
   }

@@ -7,6 +7,7 @@ import { rulesOf } from '../service/access.ts';
 import type { ServiceDefinition } from '../service/definition.ts';
 import { RequestAccess } from './access-params.ts';
 import { checkAccess } from './credential-rights.ts';
+import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Step } from './exchange.ts';
 import type { ParamsParts } from './params.ts';
 
@@ -17,14 +18,18 @@ type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
  * @returns a step that throws USER_REQUIRED, CREDENTIAL_REQUIRED, SCOPE_MISSING, ACCESS_DENIED, and what the functions
  *   throw
  */
-export function createCheckCaller(service: Service | undefined, parts: Pick<ParamsParts, 'log' | 'proxies'>): Step {
+export function createCheckCaller(
+  service: Service | undefined,
+  parts: Pick<ParamsParts, 'log' | 'proxies'>,
+  current: CurrentExchange,
+): Step {
   const authenticate = service?.authenticate;
   const challenge = challengeOf(service?.securitySchemes ?? {});
 
   function checkCaller(exchange: Exchange): Promise<undefined> | undefined {
     const { access } = exchange.choice.operation.settings;
     if (authenticate === undefined) return access === undefined ? undefined : checkRules(exchange, rulesOf(access));
-    const found: unknown = authenticate(new RequestAccess(exchange, parts));
+    const found = call(exchange, authenticate, new RequestAccess(exchange, parts));
     const rules = access === undefined ? [] : rulesOf(access);
     if (isThenable(found))
       return Promise.resolve(found).then((user) => {
@@ -61,10 +66,18 @@ export function createCheckCaller(service: Service | undefined, parts: Pick<Para
   ): Promise<undefined> | undefined {
     const params = new RequestAccess(exchange, parts);
     if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
-    const outcome: unknown = rule(params);
+    const outcome = call(exchange, rule, params);
     if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
     readVerdict(outcome);
     return undefined;
+  }
+
+  /** Calls a function so that a throw in a callback of it is a 500 of this request. */
+  function call(exchange: Exchange, method: (params: RequestAccess) => unknown, params: RequestAccess): unknown {
+    if (current.isAsynchronous(method)) return current.run(exchange, () => method(params));
+    const result = method(params);
+    if (isThenable(result)) current.markAsynchronous(method);
+    return result;
   }
 
   return checkCaller;

@@ -2,14 +2,16 @@
 // awaits. Node finds it by the asynchronous context. Before Node 24 a context slows down every promise of the process,
 // so only operations that work asynchronously get one.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { OperationMethod } from '../groups/operations.ts';
 import type { Exchange } from './exchange.ts';
+
+/** An operation, or a function of the service file. */
+type Work = (...args: never[]) => unknown;
 
 export interface CurrentExchange {
   /** Whether the operation may work after its call: its source looks so, or it has returned a promise before. */
-  isAsynchronous(operation: OperationMethod): boolean;
+  isAsynchronous(operation: Work): boolean;
   /** Marks an operation that has returned a promise. */
-  markAsynchronous(operation: OperationMethod): void;
+  markAsynchronous(operation: Work): void;
   /** Calls `work` in the context of the exchange. */
   run<T>(exchange: Exchange, work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
@@ -22,7 +24,7 @@ const ASYNCHRONOUS =
 
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange>();
-  const asynchronous = new WeakMap<OperationMethod, boolean>();
+  const asynchronous = new WeakMap<Work, boolean>();
   return {
     isAsynchronous(operation) {
       let isMarked = asynchronous.get(operation);

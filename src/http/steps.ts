@@ -95,7 +95,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkOrigin = createOriginSteps(service?.cors, isSecure);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
-    const checkCaller = timed(createCheckCaller(service, params));
+    const checkCaller = timed(createCheckCaller(service, params, currentExchange));
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, where browsers send cookies
       identifyCaller, //                401: whose key it is, if there is one

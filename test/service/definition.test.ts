@@ -1,8 +1,15 @@
-// What a service file may say, and the line of each mistake: nothing that was meant to protect is ignored in silence.
+// The properties of a service file, and the line of each mistake: nothing that was meant to protect is ignored in
+// silence.
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
 import { defineService } from '../../src/controller/service.ts';
+import { findLookAlikes } from '../../src/groups/look-alikes.ts';
+import { createGroups, type ServiceState } from '../../src/groups/registry.ts';
 import { DefinitionError, readDefinition } from '../../src/service/definition.ts';
+import { controller, createFolder } from '../support/folder.ts';
 import { GATEFOLD, startService } from '../support/service.ts';
 
 const user = () => ({ id: '1' });
@@ -213,6 +220,32 @@ describe('a controller under a service file', () => {
     it(`is taken: ${body.slice(0, 70)}`, async () => {
       const { status, reasons } = await run(options, body);
       assert.notEqual(status, 500, reasons.join('\n'));
+    });
+});
+
+describe('an entry of the folder with the name of a service file', () => {
+  const stateOf = async (dir: string) => {
+    const kinds: ServiceState['kind'][] = [];
+    const log = createLog({ level: 'error', sink: { write: () => {}, flush: () => {} } });
+    const groups = createGroups({ dir, log, onService: ({ kind }) => kinds.push(kind) });
+    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    return kinds;
+  };
+
+  it('is a broken service file where it is a folder or a link that leads nowhere', async (t) => {
+    const linked = createFolder(t as TestContext, { 'XController.mjs': controller('x') });
+    symlinkSync('/nowhere/service.ts', join(linked, 'service.ts'));
+    assert.deepEqual(await stateOf(linked), ['broken']);
+    const folder = createFolder(t as TestContext, { 'XController.mjs': controller('x') });
+    mkdirSync(join(folder, 'service.ts'));
+    assert.deepEqual(await stateOf(folder), ['broken']);
+  });
+
+  for (const name of ['service.mts', 'service.cjs', 'Service.ts', 'service.tsx'])
+    it(`is reported where its name does not count: ${name}`, (t) => {
+      const [lookAlike] = findLookAlikes(createFolder(t as TestContext, { [name]: '' }));
+      assert.equal(lookAlike?.file, name);
+      assert.match(lookAlike?.reason ?? '', /^the name that counts is service\.(?:ts|mjs)$/);
     });
 });
 

@@ -1,7 +1,7 @@
 // The order of a request under a service file: which step refuses first, and that nothing behind that step has run.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe, it, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { makeApplication } from '../support/caller-table.ts';
 import { GATEFOLD, type Service, startService } from '../support/service.ts';
@@ -300,6 +300,22 @@ describe('a request under a service file', () => {
     assert.equal(response.status, 200, await response.text());
     const line = service.lines.findLast(({ event }) => event === 'request');
     assert.deepEqual([line?.path, line?.user], ['/api/note/either', 'once']);
+  });
+
+  it('answers 500 at once where authenticate throws in a callback', async (t) => {
+    // The worker listens like this (worker/life.ts). The runner of tests listens, too, and would fail the test.
+    const others = process.rawListeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', service.app.failCurrentRequest);
+    (t as TestContext).after(() => {
+      process.removeAllListeners('uncaughtException');
+      for (const listener of others) process.on('uncaughtException', listener as (error: Error) => void);
+    });
+    const response = await fetch(`${service.url}/api/note/7`, {
+      headers: { authorization: 'Token stray' },
+      signal: AbortSignal.timeout(5000),
+    });
+    assert.equal(response.status, 500, await response.text());
   });
 
   it('tells formatError nothing of a request that is none', async () => {

@@ -286,10 +286,10 @@ describe('a request under a service file', () => {
   });
 
   it('counts users, applications and addresses of the same name apart, for each operation', async () => {
-    for (const name of ['127.0.0.1', 'app']) {
+    for (const name of ['127.0.0.1', 'application app']) {
       const path = `${service.url}/api/limit`;
       assert.equal((await fetch(path, { headers: { authorization: `Name ${name}` } })).status, 200, name);
-      const headers: Record<string, string> = name === 'app' ? { authorization: 'Bearer app' } : {};
+      const headers: Record<string, string> = name === 'application app' ? { authorization: 'Bearer app' } : {};
       for (const other of ['', '/user'])
         assert.equal((await fetch(path + other, { headers })).status, 200, name + other);
     }

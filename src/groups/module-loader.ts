@@ -1,6 +1,7 @@
 // Imports a controller file into this process and records its import closure: every file that Node read for it, and
 // every file that Node looked for and did not find. The supervisor watches these. A process imports a file once; new
 // code for old files needs a new process (docs/LIVE.md says why).
+import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -138,6 +139,8 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
         if (seen.has(file)) continue;
         seen.add(file);
         remember(file);
+        // Node refuses the import of a folder, and the reason then gets its cure.
+        if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
         checkSource(file);
         const source = texts.readBeforeImport(file, file === path && attempt > 0);
         provideOwnPackage(file, source);

@@ -172,8 +172,11 @@ export async function startTest({
   }
 
   try {
-    for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} }))
-      if (!load.ok) log.error(load.group === SERVICE ? 'service-not-loadable' : 'group-not-loadable', { ...load });
+    for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} })) {
+      if (load.ok) continue;
+      if (load.group === SERVICE) log.error('service-not-loadable', { ...load });
+      else log.error('group-not-loadable', { ...load });
+    }
     refuseErrors(lines, expected);
     if (defaultUser !== undefined) checkUser(defaultUser);
     await listen(server, { port: 0, host: '127.0.0.1' });

@@ -8,6 +8,7 @@ import { findOtherPackage } from './groups/own-package.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { OperationsServer } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
+import type { SharedStore } from './store/link.ts';
 import type { Announcer } from './supervisor/serve.ts';
 import { forkEarly } from './supervisor/workers/prefork.ts';
 import { relayOutput } from './supervisor/workers/worker-output.ts';
@@ -26,6 +27,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);
   const certificates = await createCertificates(basics);
+  const store = await createStore(basics);
   await serve({
     settings,
     early,
@@ -34,6 +36,7 @@ async function run(basics: ProcessBasics): Promise<void> {
     output,
     operations,
     certificates,
+    store,
     announcer: await createAnnouncer(basics),
   });
 }
@@ -57,6 +60,13 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
     hasDocs: settings.docs !== 'off',
     basePath: settings.basePath,
   });
+}
+
+async function createStore({ settings, log }: ProcessBasics): Promise<SharedStore | undefined> {
+  if (settings.store === undefined) return undefined;
+  const { createSharedStore } = await import('./store/link.ts');
+  const args = process.argv.slice(2);
+  return createSharedStore({ exec: entryPath('store-host'), args, maxAge: settings.storeMaxAge, log });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

@@ -12,6 +12,7 @@ import type { GroupLoad } from '../groups/registry.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
 import { createLedger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
+import type { SharedStore, StoreStatus } from '../store/link.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { listGroups } from './group-table.ts';
 import { watchLaunchers } from './launcher.ts';
@@ -23,12 +24,15 @@ import type { EarlyWorker } from './workers/prefork.ts';
 import type { WorkerProcess } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
+type ServiceState = SupervisorStatus & {
+  readonly certificate: CertificateStatus | undefined;
+  readonly store: StoreStatus | undefined;
+};
+
 /** The operations port: serves health and metrics. */
 export interface Operations {
   /** @throws Error of the system when the port cannot be bound */
-  open(
-    supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined,
-  ): Promise<void>;
+  open(supervisor: () => ServiceState | undefined): Promise<void>;
   /** A worker has reported its counters. */
   addReport(pid: number, metrics: unknown): void;
   /** The service stops. */
@@ -48,6 +52,8 @@ export interface ServeOptions {
   readonly operations?: Operations | undefined;
   /** Undefined: plain HTTP. */
   readonly certificates?: Certificates | undefined;
+  /** Undefined: this machine shares no state with others. */
+  readonly store?: SharedStore | undefined;
   /** Undefined: nobody watches the terminal. */
   readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
@@ -63,7 +69,7 @@ export interface Announcer {
 
 /** Serves until a signal ends the process. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, early, log, flush, output, operations, certificates, announcer, onServing } = options;
+  const { settings, early, log, flush, output, operations, certificates, store, announcer, onServing } = options;
   let supervisor: Supervisor | undefined;
   let isServing = false;
   /** When the first signal to stop came. */
@@ -90,6 +96,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     checkFolder(settings.controllersDir, log);
     await openOperations();
+    await awaitTable();
     await awaitCertificate();
     if (isStopping()) return;
     const port = await openPort(settings.port, settings.host);
@@ -135,6 +142,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   } catch (error) {
     // The workers serve, so this error does not end the service.
     if (isServing) return log.error('supervisor-exception', describeError(error));
+    store?.close();
     supervisor?.kill();
     // A worker that outlives this process would log that, after the one line of the error.
     await killEarlyWorkers();
@@ -162,11 +170,18 @@ export async function serve(options: ServeOptions): Promise<void> {
     await operations
       ?.open(() => {
         const status = supervisor?.status();
-        return status && { ...status, certificate: certificates?.status() };
+        return status && { ...status, certificate: certificates?.status(), store: store?.status() };
       })
       .catch((error: NodeJS.ErrnoException) => {
         throw new StartError(`OPS_PORT: ${describeListenError(opsPort, opsHost, error.code ?? String(error))}`);
       });
+  }
+
+  /** Waits for the table of the store, if there is no replica: a worker with an empty table would refuse all keys. */
+  async function awaitTable(): Promise<void> {
+    await store?.start().catch((error: Error) => {
+      throw new StartError(error.message);
+    });
   }
 
   /** Waits for the certificate before the port is bound: to get the first one may need a listener on it. */
@@ -189,6 +204,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     operations?.setStopping();
     log.info('stopping', { signal });
     void (supervisor?.stop() ?? killEarlyWorkers()).then(async () => {
+      store?.close();
       await output?.drained();
       log.info('stopped');
       flush();

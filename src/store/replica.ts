@@ -53,7 +53,9 @@ export function openReplica(dataDir: string, log: Log): Replica {
   /** The text of the file may have to change. */
   let isDirty = true;
   let listOfHere: number | undefined = 0;
-  let provenAt = version === undefined ? undefined : performance.now() - timeSince(proofPath);
+  // A table that was here before the store counts from now on.
+  let provenAt =
+    found === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
   let recordedAt = Number.NEGATIVE_INFINITY;
   const lost = new Map<string, string>();
   /** Rows of a table that was here before the store was. */

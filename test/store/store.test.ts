@@ -52,8 +52,8 @@ for (const { name, skip, open } of STORES) {
         ['another version of the space', [add('c')], 'never/seen/1'],
       ];
       const before = await store.read('keys');
-      for (const [index, [, changes, at]] of cases.entries())
-        assert.equal(await store.write('keys', changes, `${index + 2}`, at), false, cases[index]?.[0]);
+      for (const [index, [title, changes, at]] of cases.entries())
+        assert.equal(await store.write('keys', changes, `${index + 2}`, at), false, title);
       assert.deepEqual([...(await store.read('keys')).entries], [...before.entries]);
     });
 

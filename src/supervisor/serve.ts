@@ -10,7 +10,7 @@ import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { GroupLoad } from '../groups/registry.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
-import { createLedger } from '../limits/ledger.ts';
+import { createLedger, type Ledger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import type { SharedStore, StoreStatus } from '../store/link.ts';
 import { createFolderWatch } from './folder/watch.ts';
@@ -105,7 +105,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const acceptFor = operations === undefined ? SOCKET_CLOSE_TIME : BALANCER_TIME;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
       operations?.addReport(worker.pid ?? 0, metrics);
-    const ledger = createLedger();
+    const ledger = await createRates();
     const hints = createHints(dir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
@@ -175,6 +175,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       .catch((error: NodeJS.ErrnoException) => {
         throw new StartError(`OPS_PORT: ${describeListenError(opsPort, opsHost, error.code ?? String(error))}`);
       });
+  }
+
+  async function createRates(): Promise<Pick<Ledger, 'spend'>> {
+    if (store === undefined) return createLedger();
+    const { createSharedLedger } = await import('../limits/shared-rates.ts');
+    return createSharedLedger(store);
   }
 
   /** Waits for the table of the store, if there is no replica: a worker with an empty table would refuse all keys. */

@@ -18,7 +18,7 @@ import { createGroup, type Group, instantiate } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { refuseUserWithoutService, underService } from './service-rules.ts';
-import { checkTools } from './tools.ts';
+import { checkTools, toolsOf } from './tools.ts';
 
 /** The outcome of loading one controller file. */
 export interface GroupLoad {
@@ -130,6 +130,8 @@ export function createGroups({
   const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
   /** By page. Each group has two entries: the first letter may be in either case. */
   const pages = new Map<string, Group>();
+  /** Tool → the name of its group. */
+  const toolOwners = new Map<string, string>();
   let state: ServiceState = { kind: 'none' };
   /** By group, imports that are under way: requests that come meanwhile share one. */
   const pending = new Map<string, Promise<Group | undefined>>();
@@ -182,7 +184,7 @@ export function createGroups({
         const classNames = exported.levels.map(({ className }) => className);
         const source = reader.group({ path, group, exportName: exported.exportName, classNames });
         const created = withContract(createGroup(group, exported, source.isHidden), source, onResult);
-        checkTools(created, pages.values(), path);
+        checkTools(created, toolOwners, path);
         if (state.kind === 'loaded') return underService(created, state.service, path);
         // Beside a broken service file nothing is answered anyway.
         if (state.kind === 'none') refuseUserWithoutService(created, path);
@@ -202,6 +204,7 @@ export function createGroups({
 
   /** Makes a group answer requests. */
   function publish(group: Group): Group {
+    for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
     pages.set(group.name, group);
     pages.set(pageOf(group.name), group);
     return group;

@@ -2,6 +2,7 @@
 // places first. A file that does not load is shown with the line of its mistake and a caret.
 import { basename } from 'node:path';
 import { isOwnFile } from '../own-files.ts';
+import type { EventName } from './events.ts';
 import { type Ink, type Paint, plain, shortPlace } from './ink.ts';
 import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
@@ -96,7 +97,7 @@ const BODIES: Readonly<Record<string, Body>> = {
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : anyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],
-};
+} satisfies Readonly<Partial<Record<EventName, Body>>>;
 
 /** Fields that are not listed as facts: every line has them, or they have a form of their own. */
 const UNLISTED = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);

@@ -6,11 +6,11 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
+import type { GroupLoad } from './group-load.ts';
 import type { KeptContracts } from './kept-contracts.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
 import { HungLoad, isTransient } from './passing-failures.ts';
-import type { GroupLoad } from './registry.ts';
 import { SourceChanged } from './source-texts.ts';
 
 type Module = Readonly<Record<string, unknown>>;

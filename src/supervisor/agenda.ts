@@ -1,7 +1,7 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
 // new set of workers. Between two steps the agenda alone remembers which generation is wanted, which was rejected, and
 // when to retry.
-import type { GroupLoad } from '../groups/registry.ts';
+import { type GroupLoad, loadFacts } from '../groups/group-load.ts';
 import { isGain } from './group-table.ts';
 import { createRetries } from './retries.ts';
 import type { Service, StepResult } from './service.ts';
@@ -157,7 +157,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       cause === RETRY && JSON.stringify(rejection?.failures) === JSON.stringify(failures) && rejection?.error === error;
     const generation = table.newest;
     const effect = `generation ${table.current.number} serves on`;
-    for (const facts of isRepeated ? [] : error === undefined ? failures : [{ error }]) {
+    for (const facts of isRepeated ? [] : error === undefined ? failures.map(loadFacts) : [{ error }]) {
       log.error('generation-rejected', { generation, cause, ...facts, effect });
     }
     rejection = { generation, at: new Date(), failures, error };
@@ -174,7 +174,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     if (isReplacementRejectionLogged || difference === 'group-added') return;
     isReplacementRejectionLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
-    log.warn('replacement-rejected', { generation: table.current.number, groups, effect });
+    log.warn('replacement-rejected', { generation: table.current.number, groups: groups.map(loadFacts), effect });
   }
 }
 

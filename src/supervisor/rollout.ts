@@ -1,6 +1,7 @@
 // Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
 // that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
 import { SERVICE } from '../base/page-name.ts';
+import { logNotLoadable } from '../groups/group-load.ts';
 import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain, isReadable } from './group-table.ts';
 import type { LoaderResult } from './loader.ts';
 import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
@@ -62,8 +63,7 @@ async function takeOver(
   const generation = table.current.number;
   for (const load of groups) {
     if (load.ok || before.get(load.group)?.error === load.error) continue;
-    if (load.group === SERVICE) log.error('service-not-loadable', { ...load });
-    else log.error('group-not-loadable', { ...load });
+    logNotLoadable(log, load);
   }
   const lost = findLostGroups(before, groups).map(({ group }) => group);
   if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });

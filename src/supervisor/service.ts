@@ -1,7 +1,7 @@
 // Service: the parts that every step of the supervisor works with. StepResult: how a step ended. A step leaves no other
 // note behind: agenda.ts derives from its result what is done next.
 import type { Log } from '../base/log.ts';
-import type { GroupLoad } from '../groups/registry.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import type { Difference, GroupTable } from './group-table.ts';

@@ -4,9 +4,9 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';

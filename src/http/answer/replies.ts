@@ -178,7 +178,7 @@ function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
 }
 
-function requestFacts({ requestId, page, operation }: Exchange): object {
+function requestFacts({ requestId, page, operation }: Exchange) {
   return { request_id: requestId, page, operation };
 }
 

@@ -3,8 +3,8 @@
 // mounted volumes and network disks. Where events can be trusted, they bring the next poll forward and make polls
 // cheap.
 import type { Log } from '../../base/log.ts';
+import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import type { GroupLoad } from '../../groups/registry.ts';
 import { type Attempt, createBaseline } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { type Places, placesOf, takeOutline } from './outline.ts';

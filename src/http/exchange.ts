@@ -108,7 +108,7 @@ export class Exchange {
   /** The value of `held` at the last sweep of body/budget.ts; -1 before the first. */
   heldBefore = -1;
   /** The whole answer has been handed to Node. */
-  settled = false;
+  isAnswered = false;
   /** The bytes of the answer that the kernel had not taken at the last look. */
   unsent = 0;
   /** The answer is a 500 that is the client's fault, so it is not counted as an error. */

@@ -243,7 +243,7 @@ export function createApp({
 
   function finish(exchange: Exchange): void {
     if (exchange.capture !== undefined) return budget.release(exchange);
-    if (!exchange.streaming) leaveFlight(exchange);
+    if (!exchange.isStreamingAnswer) leaveFlight(exchange);
     connections.end(exchange);
   }
 

@@ -114,7 +114,7 @@ export class Exchange {
   /** The answer is a 500 that is the client's fault, so it is not counted as an error. */
   isClientsDoing = false;
   /** The head of a streamed answer has been sent. */
-  streaming = false;
+  isStreamingAnswer = false;
   /** The status of an answer whose result sets none. */
   status = 200;
   /** The time limit of the operation, once its clock has started. */

@@ -130,7 +130,7 @@ export function createResponder({
     sendHead(exchange, status, headers, last) {
       writeHead(exchange, status, headers, last);
       clearTimeout(exchange.timer);
-      exchange.streaming = true;
+      exchange.isStreamingAnswer = true;
       onStreaming(exchange);
     },
     complete(exchange, status, bytes) {
@@ -184,7 +184,7 @@ export function createResponder({
   }
 
   function result(exchange: Exchange, value: unknown): void {
-    if (exchange.isAnswered || exchange.streaming) return;
+    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
     // Nearly all results are plain objects. This check is the only cost of the other kinds for them.
     if (
       typeof value === 'object' &&
@@ -221,7 +221,7 @@ export function createResponder({
 
   /** Answers anything that is thrown. Reading it may throw, too (a getter, a proxy), and Node may reject a header. */
   function fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.isAnswered || exchange.streaming) return;
+    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
     try {
       refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }), thrown);
     } catch (secondError) {

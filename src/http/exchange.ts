@@ -112,7 +112,7 @@ export class Exchange {
   /** The bytes of the answer that the kernel had not taken at the last look. */
   unsent = 0;
   /** The answer is a 500 that is the client's fault, so it is not counted as an error. */
-  isClientsDoing = false;
+  isClientFault = false;
   /** The head of a streamed answer has been sent. */
   isStreamingAnswer = false;
   /** The status of an answer whose result sets none. */

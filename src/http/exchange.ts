@@ -104,9 +104,9 @@ export class Exchange {
   /** The part of the body that has arrived. */
   received: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
-  held = 0;
-  /** The value of `held` at the last sweep of body/budget.ts; -1 before the first. */
-  heldBefore = -1;
+  heldBytes = 0;
+  /** The value of `heldBytes` at the last sweep of body/budget.ts; -1 before the first. */
+  lastHeldBytes = -1;
   /** The whole answer has been handed to Node. */
   isAnswered = false;
   /** The bytes of the answer that the kernel had not taken at the last look. */

@@ -61,7 +61,8 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   /** The part of the limit that is kept for the uploads in `finishing`. */
   const finishingRoom = limit / 4;
   const mostFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
-  let held = 0;
+  /** Bytes that all exchanges hold. */
+  let totalHeld = 0;
   let uploads = 0;
   let inflating = 0;
   const waitingInflations: ((done: () => void) => void)[] = [];
@@ -72,7 +73,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   let timer: NodeJS.Timeout | undefined;
 
   function room(): number {
-    return limit - held - uploads * UPLOAD_COST;
+    return limit - totalHeld - uploads * UPLOAD_COST;
   }
 
   function pause(exchange: Exchange): void {
@@ -86,8 +87,8 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     exchange.request.resume();
     exchange.request.socket.resume();
     // Bytes that came during the pause are delivered within two turns of the event loop.
-    if (exchange.heldBefore === exchange.held) setImmediate(setImmediate, evictSilent, exchange);
-    else exchange.heldBefore = -1;
+    if (exchange.lastHeldBytes === exchange.heldBytes) setImmediate(setImmediate, evictSilent, exchange);
+    else exchange.lastHeldBytes = -1;
   }
 
   /** Adds the upload to `finishing` when there is a place. @returns whether the upload is in it */
@@ -122,28 +123,29 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     const stalled: Exchange[] = [];
     for (const exchange of exchanges()) {
       if (!exchange.isUploading) continue;
-      const { held, heldBefore } = exchange;
-      if (heldBefore >= 0 && held - heldBefore < SLOWEST_UPLOAD && !paused.has(exchange)) stalled.push(exchange);
-      exchange.heldBefore = held;
+      const { heldBytes, lastHeldBytes } = exchange;
+      if (lastHeldBytes >= 0 && heldBytes - lastHeldBytes < SLOWEST_UPLOAD && !paused.has(exchange))
+        stalled.push(exchange);
+      exchange.lastHeldBytes = heldBytes;
     }
     for (const exchange of stalled) evict(exchange);
   }
 
   /** Ends an upload that has sent nothing during its pause, when the pause was longer than a check interval. */
   function evictSilent(exchange: Exchange): void {
-    if (exchange.isUploading && exchange.held === exchange.heldBefore && !paused.has(exchange)) evict(exchange);
+    if (exchange.isUploading && exchange.heldBytes === exchange.lastHeldBytes && !paused.has(exchange)) evict(exchange);
   }
 
   function add(exchange: Exchange, bytes: number): void {
-    exchange.held += bytes;
-    held += bytes;
+    exchange.heldBytes += bytes;
+    totalHeld += bytes;
   }
 
   function endUpload(exchange: Exchange): void {
     if (!exchange.isUploading) return;
     exchange.isUploading = false;
     uploads--;
-    if (exchange.held <= UPLOAD_COST) return;
+    if (exchange.heldBytes <= UPLOAD_COST) return;
     finishing.delete(exchange);
     paused.delete(exchange);
   }
@@ -165,13 +167,13 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       uploads++;
     },
     reserve(exchange, bytes) {
-      const heldBefore = exchange.held;
-      if (heldBefore + bytes > UPLOAD_COST && heldBefore <= UPLOAD_COST && room() < bytes) {
+      const heldBytes = exchange.heldBytes;
+      if (heldBytes + bytes > UPLOAD_COST && heldBytes <= UPLOAD_COST && room() < bytes) {
         startTimer();
         return false;
       }
       add(exchange, bytes);
-      if (exchange.held <= UPLOAD_COST || room() >= finishingRoom) return true;
+      if (exchange.heldBytes <= UPLOAD_COST || room() >= finishingRoom) return true;
       startTimer();
       if (!claimFinishing(exchange)) pause(exchange);
       return true;
@@ -182,10 +184,10 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       if (paused.size > 0) resumePaused();
     },
     release(exchange) {
-      if (!exchange.isUploading && exchange.held === 0) return;
+      if (!exchange.isUploading && exchange.heldBytes === 0) return;
       endUpload(exchange);
-      held -= exchange.held;
-      exchange.held = 0;
+      totalHeld -= exchange.heldBytes;
+      exchange.heldBytes = 0;
       if (paused.size > 0) resumePaused();
       if (waitingInflations.length > 0) runInflations();
     },

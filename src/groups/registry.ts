@@ -88,7 +88,7 @@ export interface GroupsOptions {
 }
 
 /** Imports of a file that is still being written, at most, before its request is refused. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 export function createGroups({
   dir,
@@ -140,7 +140,7 @@ export function createGroups({
       if (before === 'absent') return undefined;
       onImporting?.(file);
       const { load, loaded } = await loadOne(group, file);
-      if (load.ok || attempt === MOST_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
+      if (load.ok || attempt === MAX_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
         await onImported?.(load);
         if (loaded !== undefined) return publish(loaded);
         logNotLoadable(log, load);

@@ -48,19 +48,19 @@ const SLOWEST_UPLOAD = 4 * 1024;
 /** Milliseconds between two checks of the progress. */
 const STALL_INTERVAL = 1000;
 /** Maximum bodies that are inflated at the same time. */
-const MOST_INFLATING = 8;
+const MAX_INFLATING = 8;
 /** Limits the default budget, unless two bodies need more. */
-const MOST_BY_DEFAULT = 256 * 1024 * 1024;
+const MAX_DEFAULT_BUDGET = 256 * 1024 * 1024;
 
 /** The budget in bytes when BODY_BUDGET is not set. Two bodies always fit in it. */
 export function defaultBodyBudget(bodyLimit: number): number {
-  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
+  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MAX_DEFAULT_BUDGET));
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
   /** The part of the limit that is kept for the uploads in `finishing`. */
   const finishingRoom = limit / 4;
-  const mostFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
+  const maxFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
   /** Bytes that all exchanges hold. */
   let totalHeld = 0;
   let uploads = 0;
@@ -93,7 +93,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
 
   /** Adds the upload to `finishing` when there is a place. @returns whether the upload is in it */
   function claimFinishing(exchange: Exchange): boolean {
-    if (finishing.size < mostFinishing) finishing.add(exchange);
+    if (finishing.size < maxFinishing) finishing.add(exchange);
     return finishing.has(exchange);
   }
 
@@ -151,7 +151,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   }
 
   function runInflations(): void {
-    while (waitingInflations.length > 0 && inflating < MOST_INFLATING && (inflating === 0 || room() > 0)) {
+    while (waitingInflations.length > 0 && inflating < MAX_INFLATING && (inflating === 0 || room() > 0)) {
       inflating++;
       waitingInflations.shift()?.(() => {
         inflating--;

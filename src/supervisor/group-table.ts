@@ -84,7 +84,7 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
 }
 
 /** Whether a group that failed before has loaded, and no group that serves has failed. */
-export function isGain(serving: Groups, loads: readonly GroupLoad[]): boolean {
+export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
   return (
     findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
   );

@@ -10,8 +10,8 @@ export type CallRequest =
   | { readonly problems: readonly ErrorDetail[] };
 
 /** Characters of a path with its query, as the head of a request may have. */
-const LONGEST_TARGET = 16 * 1024;
-const MOST_PROBLEMS = 20;
+const MAX_TARGET_LENGTH = 16 * 1024;
+const MAX_PROBLEMS = 20;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -19,7 +19,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {
   const problems: ErrorDetail[] = [];
   const report = (pointer: string, message: string): void => {
-    if (problems.length < MOST_PROBLEMS) problems.push({ pointer, message });
+    if (problems.length < MAX_PROBLEMS) problems.push({ pointer, message });
   };
   const parts = Object.keys(tool.definition.inputSchema.properties);
   const fields = fieldsOf(given ?? {}, '', report);
@@ -27,7 +27,7 @@ export function createCallRequest(tool: Tool, given: unknown, basePath: string):
   const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
   const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
   const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
-  if (target.length > LONGEST_TARGET) report('', `path and query have more than ${LONGEST_TARGET} characters`);
+  if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
   const body = bodyOf(own(fields, 'body'), report);
   return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
 }

@@ -1,8 +1,9 @@
 // The loader: makes a set of workers load the folder, and returns how that ended. Either all of the workers load it, or
 // all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process is put into
 // the quarantine, and the next try skips it.
+
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
 import type { Quarantine } from './quarantine.ts';

@@ -1,7 +1,7 @@
 // A supervisor without processes: fake workers and a fake watch do what the test says, and the test moves the clock.
 // Only the folder on disk is real.
 import { mock, type TestContext } from 'node:test';
-import type { GroupLoad } from '../../src/groups/registry.ts';
+import type { GroupLoad } from '../../src/groups/group-load.ts';
 import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
 import { listGroups } from '../../src/supervisor/group-table.ts';
 import { createSupervisor } from '../../src/supervisor/supervisor.ts';

@@ -190,8 +190,8 @@ describe('body budget', () => {
       const [request, socket] = [fakeStream(), fakeStream()];
       const made = {
         isUploading: false,
-        held: 0,
-        heldBefore: -1,
+        heldBytes: 0,
+        lastHeldBytes: -1,
         request: { ...request, socket },
       } as unknown as Exchange;
       const flow = {

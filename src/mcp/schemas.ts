@@ -2,7 +2,7 @@
 // result, which is always an object. Each schema brings the named schemas that it uses. This file knows no messages.
 import { namesOf, type Segment } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
-import type { OperationContract, Schema } from '../contract/contract.ts';
+import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from '../contract/contract.ts';
 import type { Operation } from '../groups/operations.ts';
 
 type Defs = Readonly<Record<string, Schema>>;
@@ -25,7 +25,7 @@ const OPENING = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 
 
 export function inputSchema({ operation, contract, place, defs }: InputParts): ObjectSchema {
   const dataIsQuery = BODILESS.has(place.verb);
-  const data = dataSchema(operation, contract, dataIsQuery ? { type: 'object' } : {});
+  const data = dataSchema(operation, contract, dataIsQuery);
   const queries = [dataIsQuery ? data : undefined, contract?.query].filter((part) => part !== undefined);
   const path = pathSchema(contract?.path, namesOf(place.segments), defs);
   const query = queries.length === 0 ? undefined : closeSchema(joinSchemas(queries, defs), defs);
@@ -76,14 +76,19 @@ function requiredOf(schema: Schema): readonly string[] {
   return (schema.required as string[] | undefined) ?? [];
 }
 
-/** @returns undefined for an operation that takes no data; `unknown` where the type of its data is not known */
+/**
+ * Returns the schema of the data, and an open one where its type is not known. `_: unknown` of a route of GET is no
+ * query that a model could send.
+ */
 function dataSchema(
   { method }: InputParts['operation'],
   contract: OperationContract | undefined,
-  unknown: Schema,
+  isQuery: boolean,
 ): Schema | undefined {
   if (contract?.data !== undefined) return contract.data;
-  return method.length === 0 || (contract !== undefined && contract.unchecked === undefined) ? undefined : unknown;
+  const takesNone = method.length === 0 || (contract !== undefined && contract.unchecked === undefined);
+  if (takesNone || (isQuery && contract?.unchecked === TYPE_IS_UNKNOWN)) return undefined;
+  return isQuery ? { type: 'object' } : {};
 }
 
 /**

@@ -210,6 +210,7 @@ test('data that no type describes is open, and an enum of texts has a type', asy
   export default class AController {
     static operations = { '*': { tool: true } };
     'GET record'(data: Record<string, string>) { return data; }
+    'GET unused'(_: unknown, params: ControllerParams) { return params.path; }
     'GET sorted'({ sort }: { sort?: Sort }) { return { sort }; }
     'POST either'(data: { kind: 'a'; a: number } | { kind: 'b'; b: number }) { return data; }
     'PATCH {id}'(data: { name?: string }, params: ControllerParams) { ifMatch(params, '"1"', { required: true }); return data; }
@@ -220,6 +221,7 @@ test('data that no type describes is open, and an enum of texts has a type', asy
   const partsOf = (name: string) => (inputs[name] as { properties: object }).properties;
   assert.deepEqual(partsOf('b_index'), { query: { type: 'object' } });
   assert.deepEqual(partsOf('b_created'), { body: {} });
+  assert.deepEqual(partsOf('a_GET_unused'), {});
   assert.deepEqual(partsOf('b_GET_none'), {});
   assert.match(JSON.stringify(inputs.a_GET_sorted), /"Sort":\{"type":"string","enum":\["title","price"\]\}/);
   const query = { any: 'x' };

@@ -11,6 +11,7 @@ export type CallRequest =
 
 /** Characters of a path with its query, as the head of a request may have. */
 const MAX_TARGET_LENGTH = 16 * 1024;
+/** Mistakes, and names of fields, that a refusal lists. */
 const MAX_PROBLEMS = 20;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -21,9 +22,11 @@ export function createCallRequest(tool: Tool, given: unknown, basePath: string):
   const report = (pointer: string, message: string): void => {
     if (problems.length < MAX_PROBLEMS) problems.push({ pointer, message });
   };
-  const parts = Object.keys(tool.definition.inputSchema.properties);
+  const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
   const fields = fieldsOf(given ?? {}, '', report);
-  for (const name of Object.keys(fields)) if (!parts.includes(name)) report(pointerOf(name), adviseOn(parts));
+  for (const name of Object.keys(fields))
+    if (!Object.hasOwn(parts, name)) report(pointerOf(name), adviseOn(name, parts));
+  for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, own(fields, name), report);
   const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
   const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
   const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
@@ -32,9 +35,34 @@ export function createCallRequest(tool: Tool, given: unknown, basePath: string):
   return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
 }
 
-function adviseOn(parts: readonly string[]): string {
-  if (parts.length === 0) return 'is unknown: the tool takes no arguments';
-  return `is unknown: the arguments are { ${parts.join(', ')} }, and each field belongs into one of these`;
+/** The schema of `path`, `query` or `body`. */
+interface Part {
+  readonly properties?: object;
+  readonly additionalProperties?: unknown;
+}
+
+/** Says where a field belongs that has been sent beside the parts. */
+function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
+  const names = Object.keys(parts);
+  const [home] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
+  if (home !== undefined) return `belongs to ${home}: write { "${home}": { "${name}": … } }`;
+  return names.length === 0
+    ? 'is unknown: the tool takes no arguments'
+    : `is unknown: the arguments are ${names.join(', ')}`;
+}
+
+/** An unknown field would be dropped in silence, as a filter with a wrong name would be. */
+function reportUnknown(
+  part: string,
+  { properties = {}, additionalProperties }: Part,
+  value: unknown,
+  report: Report,
+): void {
+  if (additionalProperties !== false || typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  const known = Object.keys(properties);
+  for (const name of Object.keys(value))
+    if (!known.includes(name))
+      report(`/${part}${pointerOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MAX_PROBLEMS).join(', ')}`);
 }
 
 type Report = (pointer: string, message: string) => void;

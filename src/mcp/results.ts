@@ -49,17 +49,26 @@ export function createError(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** The text of a refusal: its code, what is wrong, and a line for each mistake. */
-export function describeRefusal({ status, code, message, details, headers }: HttpError, requestId: string): string {
+/**
+ * The text of a refusal: its code, what is wrong, and a line for each mistake.
+ *
+ * @param dataPart the part of the arguments that became the data of the operation
+ */
+export function describeRefusal(
+  { status, code, message, details, headers }: HttpError,
+  requestId: string,
+  dataPart: 'query' | 'body',
+): string {
   const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
-  if (Array.isArray(details)) lines.push(...details.map(describeDetail));
+  // The check of the types says in which part a mistake is. A pointer of an operation leads into its data.
+  if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
+  if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
   const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());
   if (wait !== undefined) lines.push(`Call again after ${wait} seconds.`);
   if (status >= 500) lines.push(`The operator finds the cause under the request id ${requestId}.`);
   return lines.join('\n');
 }
 
-/** The check says in which part a mistake is. The pointer of an operation's own error is in the body. */
 export function describeDetail({ in: part, pointer, message }: ErrorDetail): string {
   const place = `${typeof part === 'string' ? `/${part}` : ''}${pointer}`;
   return `- ${place === '' ? 'the arguments' : place} ${message}`;

@@ -62,11 +62,12 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   });
 }
 
-async function createStore({ settings, log }: ProcessBasics): Promise<SharedStore | undefined> {
+async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {
   if (settings.store === undefined) return undefined;
   const { createSharedStore } = await import('./store/link.ts');
   const args = process.argv.slice(2);
-  return createSharedStore({ exec: entryPath('store-host'), args, maxAge: settings.storeMaxAge, log });
+  const exec = entryPath('store-host');
+  return createSharedStore({ exec, args, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

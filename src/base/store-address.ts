@@ -19,7 +19,6 @@ const FORM =
   'file or an address such as postgres://user:password@host:5432/database, with several hosts after commas if there are standbys';
 const ADDRESS = /^postgres(?:ql)?:\/\/([^@/?#\s:]+)(?::([^@/?#\s]*))?@([^@/?#\s]+)\/([^/?#\s]+)(?:\?([^#\s]*))?$/;
 const HOST = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
 const PARAMETERS = new Set(['sslmode', 'sslrootcert']);
 
 /** @returns undefined for `file` */
@@ -33,7 +32,7 @@ export function storeAddress(cwd: string) {
     const parameters = new URLSearchParams(query);
     for (const name of parameters.keys())
       if (!PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
-    const isLocal = hosts.every(({ host }) => LOOPBACK.test(host));
+    const isLocal = hosts.every(({ host }) => isLoopback(host));
     const rootCertificate = parameters.get('sslrootcert') ?? undefined;
     return {
       hosts,
@@ -44,6 +43,10 @@ export function storeAddress(cwd: string) {
       rootCertificate: rootCertificate === undefined ? undefined : resolve(cwd, rootCertificate),
     };
   };
+}
+
+export function isLoopback(host: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/.test(host);
 }
 
 function parseHost(text: string): { host: string; port: number } {

@@ -10,7 +10,7 @@ import { createRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /** Requests that may wait for a new read of the file. Further ones are answered from the table in memory. */
-export const MOST_WAITING = 100;
+export const MAX_WAITING = 100;
 export interface Registration {
   readonly owner: Owner;
   readonly name: string;
@@ -22,7 +22,7 @@ export type KnownCaller = Caller | { readonly kind: 'away' };
 
 /** The store that several machines share (src/store). The file of the table is then its replica. */
 export interface SharedTable {
-  /** Makes the file equal to the store. Returns at once while the store is away, and soon in any case. Never rejects. */
+  /** Makes the file equal to the store. Returns at once while the store is away, and soon otherwise. Never rejects. */
   refresh(): Promise<void>;
   /** Adds a row, unless the identity may not register it. @throws Error when the store is away, or HttpError */
   register(row: object, request: Registration): Promise<void>;
@@ -91,7 +91,7 @@ export async function createCredentials({
 
   function identify(authorization: string): Caller | Promise<Caller> {
     const caller = identifyNow(authorization);
-    if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MOST_WAITING) return caller;
+    if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
     // The row of the token may have been written since the last read.
     waiting++;
     return refresh().then(() => {

@@ -19,8 +19,8 @@ export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
   /** The body of a message that was refused before it was read. */
   refuseMessage(error: HttpError, requestId: string): string;
-  /** The text of a refused call, for a model. */
-  describeRefusal(error: HttpError, requestId: string): string;
+  /** The text of a refused call, for a model. @param dataPart the part of the arguments that became the data */
+  describeRefusal(error: HttpError, requestId: string, dataPart: 'query' | 'body'): string;
 }
 
 /** The rights of the caller of a message, and the calls that it may make. */
@@ -146,7 +146,7 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   exchange.foreignAuthorization = outer.foreignAuthorization;
   exchange.formatRefusal = (error, requestId) => ({
     status: error.status,
-    text: tools.describeRefusal(error, requestId),
+    text: tools.describeRefusal(error, requestId, call.body === undefined ? 'query' : 'body'),
     contentType: 'text/plain; charset=UTF-8',
     headers: [],
   });

@@ -1,5 +1,5 @@
-// Shares the rates with other machines. The ledger decides at once, as on one machine. What its callers have spent goes
-// to the store ten times a second in one statement, and sooner when a caller has spent much. The reply has the tokens
+// Shares the rates with other machines. The ledger decides at once, as on one machine. The spent tokens
+// go to the store ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens
 // after the requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
 // over about a second. While the store is away, each machine takes its part of each rate.
 import type { Rate } from '../base/rate.ts';
@@ -19,11 +19,11 @@ export interface SharedRatesOptions {
 
 /** Milliseconds between two reports, and the least of them. */
 const REPORT_INTERVAL = 100;
-const LEAST_INTERVAL = 10;
+const MIN_INTERVAL = 10;
 /** The part of a burst that may be spent before a report is urgent. */
 const URGENT_PART = 0.25;
 /** The most callers in one statement. The others are in the next one. */
-const MOST_REPORTED = 1000;
+const CALLERS_A_REPORT = 1000;
 
 export function createSharedLedger({
   spend,
@@ -33,7 +33,7 @@ export function createSharedLedger({
 }: SharedRatesOptions): Pick<Ledger, 'spend'> {
   let isAway = false;
   const ledger = createLedger({ now, divisor: () => (isAway ? Math.max(1, machines()) : 1) });
-  /** What callers have spent since the last report. */
+  /** Tokens that callers have spent since the last report. */
   let unreported = new Map<string, { spent: number; rate: Rate }>();
   let isReporting = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ export function createSharedLedger({
   function schedule(isUrgent: boolean): void {
     if (isReporting) return;
     const time = now();
-    const due = Math.max(time, reportedAt + (isUrgent ? LEAST_INTERVAL : REPORT_INTERVAL));
+    const due = Math.max(time, reportedAt + (isUrgent ? MIN_INTERVAL : REPORT_INTERVAL));
     if (due >= dueAt) return;
     dueAt = due;
     later(() => {
@@ -58,13 +58,13 @@ export function createSharedLedger({
     isReporting = true;
     reportedAt = now();
     const entries = [...unreported];
-    const sent = entries.slice(0, MOST_REPORTED);
-    unreported = new Map(entries.slice(MOST_REPORTED));
+    const sent = entries.slice(0, CALLERS_A_REPORT);
+    unreported = new Map(entries.slice(CALLERS_A_REPORT));
     const tokens = await spend(
       sent.map(([caller, { spent, rate }]) => [caller, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
-    // While the store is away, this machine has its own part, so the store is not told later.
+    // While the store is away, this machine has its own part, so no later report has these tokens.
     isAway = tokens === undefined;
     for (const [index, [caller]] of sent.entries()) {
       const left = tokens?.[index];

@@ -3,7 +3,7 @@
 
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
-import type { GroupLoad } from '../groups/registry.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { ServiceStatus } from './service-status.ts';
 

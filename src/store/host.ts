@@ -3,9 +3,9 @@
 // request with a known credential.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
-import type { Log } from '../base/log.ts';
+import { createLog } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import type { StoreAddress } from '../base/store-address.ts';
+import { isLoopback, type StoreAddress } from '../base/store-address.ts';
 import { refuseRegistration } from '../credentials/write/changes.ts';
 import { loadPostgres } from './connection.ts';
 import { createFollower } from './follower.ts';
@@ -36,7 +36,11 @@ const REGISTRATION_PATIENCE = 5000;
 
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
   const { dataDir, controllersDir, store: address, storeKey } = settings;
-  const log = createHostLog(send);
+  // The supervisor writes the lines, so that no further process shares its output.
+  const log = createLog({
+    level: settings.logLevel,
+    sink: { write: (line) => send({ kind: 'log', line }), flush() {} },
+  });
   const load = () => loadPostgres([controllersDir, process.cwd()]);
   // A package that is not installed is a mistake of the installation, with or without a replica.
   await load();
@@ -59,6 +63,8 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     },
   });
   sendState();
+  if (address.tls === 'off' && !address.hosts.every(({ host }) => isLoopback(host)))
+    log.warn('store-unencrypted', { effect: 'who reads the network reads hashes of keys, and may change rows' });
 
   function sendState(): void {
     const { away = null, ...status } = follower.status();
@@ -159,13 +165,4 @@ async function register(
     if (performance.now() > end) throw new StoreAway('other machines write all the time');
     await sleep(10 * Math.random());
   }
-}
-
-/** The supervisor writes the lines, so that no further process shares its output. */
-function createHostLog(send: HostOptions['send']): Log {
-  const at =
-    (level: 'info' | 'warn' | 'error'): Log['info'] =>
-    (event, fields = {}) =>
-      send({ kind: 'log', level, event, fields });
-  return { debug() {}, info: at('info'), warn: at('warn'), error: at('error') };
 }

@@ -1,5 +1,5 @@
-// The supervisor's end of the store: starts the store-host again when it ends, passes calls of workers on, and tells
-// workers when they must read the table again, and when the table is too old.
+// The supervisor's end of the store: starts the store-host again when it ends, passes calls of workers on, and
+// sends workers a message when they must read the table again, and when the table is too old.
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { Log } from '../base/log.ts';
@@ -32,6 +32,8 @@ export interface SharedStoreOptions {
   /** Milliseconds; STORE_MAX_AGE. */
   readonly maxAge: number;
   readonly log: Log;
+  /** Writes a line of the store-host to the log. */
+  readonly writeLine: (line: string) => void;
 }
 
 /** Milliseconds for a look that a request with an unknown key waits for, and between two of those looks. */
@@ -42,14 +44,14 @@ const CALL_TIMEOUT = 15_000;
 /** Milliseconds without a word of the store-host after which it counts as away: it looks each second. */
 const SILENCE = 5000;
 const RESTART_PAUSE = 500;
-const MOST_ERROR_TEXT = 2000;
+const MAX_ERROR_TEXT = 2000;
 
 const UNKNOWN: HostState = {
   ...{ away: 'the store-host starts', isFinal: false, hasTable: false, age: null, rows: 0 },
   ...{ machines: 1, looks: 0, fullReads: 0, missedBells: 0 },
 };
 
-export function createSharedStore({ exec, args, maxAge, log }: SharedStoreOptions): SharedStore {
+export function createSharedStore({ exec, args, maxAge, log, writeLine }: SharedStoreOptions): SharedStore {
   let host: ChildProcess | undefined;
   let state = UNKNOWN;
   let stateAt = performance.now();
@@ -68,7 +70,7 @@ export function createSharedStore({ exec, args, maxAge, log }: SharedStoreOption
     host = child;
     let errors = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      errors = (errors + text).slice(-MOST_ERROR_TEXT);
+      errors = (errors + text).slice(-MAX_ERROR_TEXT);
     });
     child.on('error', () => {});
     child.on('message', (message: FromHost) => receive(message));
@@ -88,7 +90,7 @@ export function createSharedStore({ exec, args, maxAge, log }: SharedStoreOption
       case 'answer':
         return calls.get(message.call)?.(message.answer);
       case 'log':
-        return log[message.level](message.event, { ...message.fields });
+        return writeLine(message.line);
       case 'published':
         return broadcast();
       case 'state':

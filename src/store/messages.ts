@@ -31,7 +31,8 @@ export interface ToHost {
 
 export type FromHost =
   | { readonly kind: 'answer'; readonly call: number; readonly answer: Answer }
-  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly event: string; readonly fields: object }
+  /** A line of the log, with its line feed. */
+  | { readonly kind: 'log'; readonly line: string }
   /** Workers must read the files of the table and of the session key again. */
   | { readonly kind: 'published' }
   | { readonly kind: 'state'; readonly state: HostState }

@@ -5,7 +5,7 @@ import { crypto } from '../base/builtins.ts';
 import type { StoreAddress } from '../base/store-address.ts';
 import { type Connection, openConnection, type PostgresPackage, type Row, sqlState } from './connection.ts';
 import {
-  MOST_CHANGES,
+  MAX_CHANGES,
   READ,
   READ_NAMES,
   REPORT_MACHINE,
@@ -39,7 +39,7 @@ export interface PostgresOptions {
 
 /** Milliseconds to connect for the first time. Later ones are measured by what a connection took. */
 const FIRST_CONNECT = 5000;
-const LEAST_CONNECT = 1500;
+const MIN_CONNECT = 1500;
 /** Milliseconds to read the complete table, or to write all rows of an import. */
 const LONG_QUERY = 60_000;
 /** Milliseconds of a write, which may wait for the lock of other writers. */
@@ -77,7 +77,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       );
     if (isClosed) primary.close();
     if (rings.size > 0) await primary.query('listen gatefold');
-    connectTimeout = Math.max(LEAST_CONNECT, 4 * (performance.now() - begun));
+    connectTimeout = Math.max(MIN_CONNECT, 4 * (performance.now() - begun));
     connection = primary;
     return primary;
   }
@@ -112,7 +112,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       const { origin, number } = parseVersion(head) as Version;
       if (origin !== seen.origin || BigInt(number) < BigInt(seen.number)) return undefined;
       const changes = entriesOf(rows);
-      const last = changes.length === MOST_CHANGES ? changes.at(-1)?.[1].version : undefined;
+      const last = changes.length === MAX_CHANGES ? changes.at(-1)?.[1].version : undefined;
       return { version: last === undefined ? head : `${origin}/${last}`, changes };
     },
     async write(space, changes, id, at) {

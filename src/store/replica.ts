@@ -1,5 +1,5 @@
-// The replica: the table of the store in the file that workers read, `production.json` with a member `store`. With it, a
-// machine starts and serves while the store is away. A revocation that this machine has seen stays: a store that lacks
+// The replica: the table of the store in the file that workers read, `production.json` with a member `store`. With it,
+// a machine starts and serves while the store is away. A revocation that this machine has seen stays: a store that lacks
 // it, because a standby was promoted, does not undo it. The list of `revoke --here` is applied here, too.
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ export interface Replica {
 /** Milliseconds between two records of the proof on disk. */
 const PROOF_INTERVAL = 10_000;
 /** Names of missing rows in a log line. */
-const MOST_NAMES = 20;
+const MAX_NAMES = 20;
 
 /** @throws Error one line, when the file exists and is not a table */
 export function openReplica(dataDir: string, log: Log): Replica {
@@ -43,7 +43,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   const proofPath = join(dataDir, '.store-proof');
   const found = readFile(path);
   let rows = new Map(found?.rows ?? []);
-  // What was revoked here alone is not revoked in the store.
+  // The file has revocations of `--here`, which the store does not have.
   for (const [name, time] of found?.mark === undefined ? [] : readRevokedHere(dataDir)) {
     const row = rows.get(name);
     if (row !== undefined && isRevoked(row) && revocationOf(row) === time) rows.set(name, revoke(row, undefined));
@@ -69,7 +69,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       else if (isRevoked(row) && !isRevoked(current)) lost.set(name, revokeAs(row, current));
     }
     if (missing.length > 0) {
-      log.warn('store-rows-missing', { count: missing.length, names: missing.slice(0, MOST_NAMES) });
+      log.warn('store-rows-missing', { count: missing.length, names: missing.slice(0, MAX_NAMES) });
     }
     if (lost.size > 0) log.warn('store-revocations-lost', { count: lost.size, effect: 'they are written again' });
   }
@@ -159,7 +159,7 @@ function touch(path: string): void {
   }
 }
 
-/** Milliseconds since the file was touched, by the clock of this machine alone. A clock that was set back counts as 0. */
+/** Milliseconds since the file was touched, by this machine's clock. A clock that was set back counts as 0. */
 function timeSince(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);

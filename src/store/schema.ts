@@ -60,17 +60,18 @@ export const READ_NAMES = `select ${POSITION}, ${ENTRY} from gatefold.head h
   where h.space = $1::text order by e.first`;
 
 /** The most changes of one look. */
-export const MOST_CHANGES = 5000;
+export const MAX_CHANGES = 5000;
 
 /** $1 space, $2 the last number that was seen. */
 export const SINCE = `select ${POSITION}, ${ENTRY} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.v > $2::text::bigint
-  where h.space = $1::text order by e.v limit ${MOST_CHANGES}`;
+  where h.space = $1::text order by e.v limit ${MAX_CHANGES}`;
 
 /**
  * $1 space, $2 changes as JSON, $3 their number, $4 the id of the write, $5 the number that the space must have, or
  * null. The condition of the update sees the row as it is after the lock. A single change that does not fit writes
- * nothing. Of several changes, one that does not fit divides by zero, which undoes the others.
+ * nothing. If one of several changes does not fit, the
+ * statement divides by zero, which undoes the others.
  */
 export const WRITE = `with h as (
     update gatefold.head set v = v + $3::text::bigint
@@ -95,7 +96,7 @@ export const WRITTEN = `select count(*)::int as written from gatefold.entry
 
 /**
  * $1 spendings as JSON. The callers are sorted, so that two machines that report the same callers cannot deadlock. A
- * debt ends at two bursts, so that an error locks nobody out for long. "burst - tokens" of the new row is what was spent.
+ * debt ends at two bursts, so that an error locks nobody out for long. The new row has "burst - spent" tokens.
  */
 export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
   select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
@@ -103,7 +104,8 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
   order by x.caller
   on conflict (caller) do update set
     tokens = greatest(-2 * excluded.burst, least(excluded.burst, r.tokens
-      + greatest(0, extract(epoch from excluded.at - r.at)::float8) * excluded.gain) - (excluded.burst - excluded.tokens)),
+      + greatest(0, extract(epoch from excluded.at - r.at)::float8) * excluded.gain)
+      - (excluded.burst - excluded.tokens)),
     at = greatest(r.at, excluded.at), burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 

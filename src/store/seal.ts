@@ -1,5 +1,5 @@
-// Seals values for the store: AES-256-GCM with a key of STORE_KEY. The name of the entry is a part of the key and of the
-// authenticated data, so that a sealed value is of no use under another name. There is no default key.
+// Seals values for the store: AES-256-GCM with a key of STORE_KEY. The name of the entry is a part of the key and of
+// the authenticated data, so that a sealed value is of no use under another name. There is no default key.
 import { crypto } from '../base/builtins.ts';
 
 export interface Seal {

@@ -1,5 +1,6 @@
 // Changes rows in the store as a command changes them in the file: reads, lets a function edit, and writes if nobody
-// else has changed the same rows meanwhile. A write whose answer is lost is repeated with the same id, so it is done once.
+// else has changed the same rows meanwhile. If an answer is lost, the write is repeated
+// with the same id, so it is done once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { type EditableTable, recordEdits } from '../credentials/write/editable-table.ts';

@@ -40,7 +40,7 @@ async function openHost(
   const host = await startHost({
     settings: settings as HostOptions['settings'],
     send(message: FromHost) {
-      if (message.kind === 'log') events.push(message.event);
+      if (message.kind === 'log') events.push((JSON.parse(message.line) as { event: string }).event);
       if (message.kind === 'state') state = message.state;
       if (message.kind === 'answer') answers.get(message.call)?.(message.answer);
     },

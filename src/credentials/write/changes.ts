@@ -124,7 +124,7 @@ function findIndexes(table: EditableTable, id: string): number[] {
 }
 
 /** Live applications that one identity may register. */
-export const MOST_APPLICATIONS = 100;
+export const MAX_APPLICATIONS = 100;
 
 /** @returns the code of the refusal; undefined when the identity may register an application of this name */
 export function refuseRegistration(
@@ -134,7 +134,7 @@ export function refuseRegistration(
   now: number,
 ): 'ALREADY_REGISTERED' | 'TOO_MANY_APPLICATIONS' | undefined {
   if (ownsLiveRow(rows, owner, name, now)) return 'ALREADY_REGISTERED';
-  return countLiveRows(rows, owner, now) >= MOST_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
+  return countLiveRows(rows, owner, now) >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
 }
 
 /** Whether the owner has a live row of this name. A row with an invalid expiry counts as live. */

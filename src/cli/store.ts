@@ -80,7 +80,7 @@ async function init(call: Call): Promise<Answer> {
 
 async function status(call: Call): Promise<Answer> {
   return open(call, async (store) => {
-    const { version, rows, machines, clock, standbys, writable } = await describeStore(store);
+    const { version, rows, machines, clock, standbys, writable } = await describeStore(store, call.settings.storeKey);
     const lines = [
       `version:  ${version}`,
       `rows:     ${rows}`,
@@ -102,10 +102,14 @@ export interface StoreDescription {
   /** Seconds that the clock of the store is ahead of this machine's. */
   readonly clock: number;
   readonly machines: readonly { readonly name: string; readonly seconds: number }[];
+  /** Why STORE_KEY does not open the session key; undefined: it does, or there is none. */
+  readonly keyFailure: string | undefined;
 }
 
-export async function describeStore(store: PostgresStore): Promise<StoreDescription> {
+/** @param keys STORE_KEY; empty: the session key is not opened */
+export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
   const { version, entries } = await store.read('keys');
+  const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
   const before = Date.now();
   const [facts] = await store.query(
     `select extract(epoch from clock_timestamp())::float8 as clock, current_setting('transaction_read_only') as read_only,
@@ -122,7 +126,17 @@ export async function describeStore(store: PostgresStore): Promise<StoreDescript
     standbys: String(facts?.standbys ?? ''),
     clock: Math.round(Number(facts?.clock) - (before + Date.now()) / 2000),
     machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
+    keyFailure: sealed === undefined || keys.length === 0 ? undefined : failureToOpen(keys, sealed),
   };
+}
+
+function failureToOpen(keys: readonly string[], sealed: string): string | undefined {
+  try {
+    createSeal(keys).open(SESSION_KEY, sealed);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 async function importFolder(call: Call): Promise<Answer> {

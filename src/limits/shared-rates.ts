@@ -1,6 +1,6 @@
-// Shares the rates with other machines. The ledger decides at once, as on one machine. The spent tokens
-// go to the store ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens
-// after the requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
+// Shares the rates with other machines. The ledger decides at once, as on one machine. The spent tokens go to the store
+// ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens after the
+// requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
 // over about a second. While the store is away, each machine takes its part of each rate.
 import type { Rate } from '../base/rate.ts';
 import { createLedger, type Ledger } from './ledger.ts';

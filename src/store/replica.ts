@@ -1,6 +1,6 @@
 // The replica: the table of the store in the file that workers read, `production.json` with a member `store`. With it,
-// a machine starts and serves while the store is away. A revocation that this machine has seen stays: a store that lacks
-// it, because a standby was promoted, does not undo it. The list of `revoke --here` is applied here, too.
+// a machine starts and serves while the store is away. A revocation that this machine has seen stays: a store that
+// lacks it, because a standby was promoted, does not undo it. The list of `revoke --here` is applied here, too.
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';

@@ -108,6 +108,12 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     const repeated = await run(again.env, 'store', 'import');
     assert.deepEqual([repeated.code, /has 1 rows/.test(repeated.err)], [1, true]);
 
+    const doctor = await run(again.env, 'doctor', '--json');
+    const { findings } = JSON.parse(doctor.out) as { findings: { topic: string; message: string }[] };
+    const ofStore = findings.filter(({ topic }) => topic === 'store').map(({ message }) => message);
+    assert.match(ofStore.join('; '), /STORE_KEY is not set.*1 rows.*no standby is synchronous/);
+    assert.doesNotMatch(doctor.out, /postgres@/);
+
     const folder = join(machine.data, 'exported');
     assert.equal((await run(again.env, 'store', 'export', folder)).code, 0);
     const { production } = JSON.parse(readFileSync(join(folder, 'production.json'), 'utf8')) as {

@@ -37,7 +37,7 @@ export interface SharedStoreOptions {
 }
 
 /** Milliseconds for a look that a request with an unknown key waits for, and between two of those looks. */
-const LOOK_TIMEOUT = 250;
+const LOOK_TIMEOUT = 1000;
 const LOOK_INTERVAL = 100;
 /** Milliseconds for any other call. The store-host has shorter limits of its own. */
 const CALL_TIMEOUT = 15_000;
@@ -144,15 +144,17 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     });
   }
 
-  /** All unknown keys of all workers share one look, ten times a second at most. */
+  /** Unknown keys of all workers share looks, ten a second at most. A look that has begun is not shared any more. */
   function lookForKeys(): Promise<unknown> {
-    look ??= (async () => {
-      const pause = lookedAt + LOOK_INTERVAL - performance.now();
-      if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
+    if (look !== undefined) return look;
+    const pause = Math.max(0, lookedAt + LOOK_INTERVAL - performance.now());
+    lookedAt = performance.now() + pause;
+    const begin = () => {
       look = undefined;
-      lookedAt = performance.now();
       return call({ kind: 'look' }, LOOK_TIMEOUT);
-    })();
+    };
+    if (pause === 0) return begin();
+    look = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
     return look;
   }
 

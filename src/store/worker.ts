@@ -15,7 +15,7 @@ export interface SharedTableOptions {
 }
 
 /** Milliseconds: a blocked supervisor does not answer. */
-const REFRESH_TIMEOUT = 500;
+const REFRESH_TIMEOUT = 1500;
 const REGISTER_TIMEOUT = 15_000;
 
 export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedTableOptions): SharedTable {

@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { createRow } from '../../src/credentials/write/changes.ts';
+import { updateRows } from '../../src/store/update.ts';
 import { makeRow } from '../support/credentials-bench.ts';
+import { startProxy, withoutNotifications } from '../support/postgres-cluster.ts';
 import { noPostgres, startOwnStore, startStore } from '../support/store-bench.ts';
 import { issue, run, startMachine, until } from '../support/store-machines.ts';
 
@@ -38,6 +41,19 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     await until('it is the same', () => keyOf(one.data) === keyOf(two.data));
     const status = await run(one.env, 'store', 'status', '--json');
     assert.equal((JSON.parse(status.out) as { rows: number }).rows, 2);
+  });
+
+  it('accept each new key at the first try without any notification', async (test) => {
+    const { url, store } = await startStore(test);
+    const { port } = new URL(url);
+    const proxy = await startProxy(Number(port), withoutNotifications);
+    test.after(() => proxy.close());
+    const machine = await startMachine(test, url.replace(`:${port}`, `:${proxy.port}`));
+    for (let count = 0; count < 8; count++) {
+      const { row, token } = createRow({ name: 'new', groups: '*' }, Date.now());
+      await updateRows(store, [], (table) => table.append(row));
+      assert.equal(await machine.ask(token.token), 200, `key ${count}`);
+    }
   });
 
   it('serve while the store is away, and say so', async (test) => {

@@ -18,6 +18,7 @@ async function run(settings: Settings & HostOptions['settings']): Promise<void> 
     const host = await startHost({ settings, send });
     process.on('message', (message: ToHost) => host.receive(message));
   } catch (error) {
-    send({ kind: 'failed', reason: (error as Error).message });
+    const failure: FromHost = { kind: 'failed', reason: (error as Error).message };
+    process.send?.(failure, undefined, {}, () => process.exit(1));
   }
 }

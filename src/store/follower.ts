@@ -43,6 +43,8 @@ const PUBLISH_PAUSE = 4;
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { away: undefined, isFinal: false, fullReads: 0, missedBells: 0 };
   let bells = 0;
+  /** The bell has rung since the last look began. */
+  let isRung = false;
   let isDeaf = false;
   let awaySince: number | undefined;
   let isClosed = false;
@@ -54,6 +56,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
 
   const stopBell = store.bell?.(() => {
     bells++;
+    isRung = true;
     isDeaf = false;
     look().catch(() => {});
   });
@@ -109,9 +112,11 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   /** @returns whether the replica has changed */
   async function update(): Promise<boolean> {
     let isChanged = false;
+    // While a connection is lost, no bell is heard.
+    const isAnnounced = isRung || status.away !== undefined;
+    isRung = false;
     for (;;) {
       const version = replica.version();
-      const bellsBefore = bells;
       const changes = version === undefined ? undefined : await store.since('keys', version);
       if (changes === undefined) {
         const snapshot = await store.read('keys');
@@ -122,7 +127,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
         continue;
       }
       if (changes.changes.length > 0) {
-        if (bells === bellsBefore && !isChanged) void countMissedBell(bells);
+        if (!isAnnounced && !isRung && !isChanged) void countMissedBell(bells);
         isChanged = true;
       }
       replica.apply(changes);

@@ -44,6 +44,7 @@ const CALL_TIMEOUT = 15_000;
 /** Milliseconds without a word of the store-host after which it counts as away: it looks each second. */
 const SILENCE = 5000;
 const RESTART_PAUSE = 500;
+const FINAL_PAUSE = 10_000;
 const MAX_ERROR_TEXT = 2000;
 
 const UNKNOWN: HostState = {
@@ -81,7 +82,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
       setState({ ...state, age: age(), away: 'the store-host has ended' });
       for (const resolve of [...calls.values()]) resolve({ error: 'the store-host has ended' });
       log.error('store-host-exited', { code, signal, error: errors.trim() });
-      setTimeout(startHost, RESTART_PAUSE);
+      setTimeout(startHost, state.isFinal ? FINAL_PAUSE : RESTART_PAUSE);
     });
   }
 

@@ -1,7 +1,8 @@
 // The replica: the table of the store in the file that workers read, `production.json` with a member `store`. With it,
 // a machine starts and serves while the store is away. A revocation that this machine has seen stays: a store that
 // lacks it, because a standby was promoted, does not undo it. The list of `revoke --here` is applied here, too.
-import { closeSync, fsyncSync, openSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -34,6 +35,8 @@ export interface Replica {
 
 /** Milliseconds between two records of the proof on disk. */
 const PROOF_INTERVAL = 10_000;
+/** Milliseconds from a change of the file to its sync. */
+const SYNC_DELAY = 1000;
 /** Names of missing rows in a log line. */
 const MAX_NAMES = 20;
 
@@ -53,6 +56,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   /** The text of the file may have to change. */
   let isDirty = true;
   let listOfHere: number | undefined = 0;
+  let syncTimer: NodeJS.Timeout | undefined;
   // A table that was here before the store counts from now on.
   let provenAt =
     found === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
@@ -72,6 +76,16 @@ export function openReplica(dataDir: string, log: Log): Replica {
       log.warn('store-rows-missing', { count: missing.length, names: missing.slice(0, MAX_NAMES) });
     }
     if (lost.size > 0) log.warn('store-revocations-lost', { count: lost.size, effect: 'they are written again' });
+  }
+
+  /** A revocation must not wait for the disk. A power cut within a second may lose the last state of a copy. */
+  function syncLater(): void {
+    syncTimer ??= setTimeout(async () => {
+      syncTimer = undefined;
+      const file = await open(path, 'r+').catch(() => undefined);
+      await file?.sync().catch(() => {});
+      await file?.close();
+    }, SYNC_DELAY).unref();
   }
 
   function set(name: string, row: string | undefined): void {
@@ -123,8 +137,8 @@ export function openReplica(dataDir: string, log: Log): Replica {
       isDirty = true;
       const draft = join(dataDir, '.replica.tmp');
       writeFileSync(draft, text, { mode: 0o600 });
-      syncFile(draft, text.length);
       replaceFile(draft, path);
+      syncLater();
       published = text;
       isDirty = false;
       return true;
@@ -137,17 +151,6 @@ export function openReplica(dataDir: string, log: Log): Replica {
     },
     age: () => (provenAt === undefined ? Number.POSITIVE_INFINITY : performance.now() - provenAt),
   };
-}
-
-/** Large replicas are synced to the disk by the system alone: a sync takes as long as the table is large. */
-function syncFile(path: string, length: number): void {
-  if (length > 1024 * 1024) return;
-  const file = openSync(path, 'r+');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }
 
 function touch(path: string): void {

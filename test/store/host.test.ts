@@ -138,6 +138,8 @@ describe('a store-host', { skip: noPostgres }, () => {
     const host = await openHost(test, url);
     await host.call({ kind: 'look' });
     await store.query("select pg_notify('gatefold', '')");
+    for (const name of ['one', 'two']) await host.call(register(name));
+    assert.equal(host.state().missedBells, 0);
     const row = newRow('silent');
     await store.query('alter table gatefold.entry disable trigger all');
     await store.query(

@@ -13,7 +13,7 @@ export interface ContractOutline {
   readonly undocumented?: string;
 }
 
-const MOST_FIELDS = 12;
+const MAX_FIELDS = 12;
 
 /** Outlines the contract of an operation. Undefined: all three fields would be empty. */
 export function outlineOf(
@@ -46,7 +46,7 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): 
 function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
   const requiredNames = new Set(required as string[]);
   const names = Object.keys(properties as object).map((name) => (requiredNames.has(name) ? name : `${name}?`));
-  const shown = names.slice(0, MOST_FIELDS);
+  const shown = names.slice(0, MAX_FIELDS);
   if (names.length > shown.length) shown.push(`… ${names.length - shown.length} more`);
   if (additionalProperties !== undefined || patternProperties !== undefined) shown.push('…');
   return shown.length === 0 ? '{}' : `{ ${shown.join(', ')} }`;

@@ -10,9 +10,9 @@ export type CallRequest =
   | { readonly problems: readonly ErrorDetail[] };
 
 /** Characters of a path with its query, as the head of a request may have. */
-const LONGEST_TARGET = 16 * 1024;
+const MAX_TARGET_LENGTH = 16 * 1024;
 /** Mistakes, and names of fields, that a refusal lists. */
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -20,7 +20,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {
   const problems: ErrorDetail[] = [];
   const report = (pointer: string, message: string): void => {
-    if (problems.length < MOST_PROBLEMS) problems.push({ pointer, message });
+    if (problems.length < MAX_PROBLEMS) problems.push({ pointer, message });
   };
   const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
   const fields = fieldsOf(given ?? {}, '', report);
@@ -30,7 +30,7 @@ export function createCallRequest(tool: Tool, given: unknown, basePath: string):
   const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
   const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
   const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
-  if (target.length > LONGEST_TARGET) report('', `path and query have more than ${LONGEST_TARGET} characters`);
+  if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
   const body = bodyOf(own(fields, 'body'), report);
   return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
 }
@@ -62,7 +62,7 @@ function reportUnknown(
   const known = Object.keys(properties);
   for (const name of Object.keys(value))
     if (!known.includes(name))
-      report(`/${part}${pointerOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MOST_PROBLEMS).join(', ')}`);
+      report(`/${part}${pointerOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MAX_PROBLEMS).join(', ')}`);
 }
 
 type Report = (pointer: string, message: string) => void;

@@ -1,7 +1,7 @@
 // Turns the answer to a call into the result of a tool, and a refusal into a text that says how to mend the call. A
 // model reads both, so the texts name the arguments as the tool has them. This file knows no protocol revisions.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
-import { MOST_TOOL_BYTES } from '../http/answer/collector.ts';
+import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
 import type { CapturedAnswer } from '../http/exchange.ts';
 
 export interface ToolResult {
@@ -12,8 +12,8 @@ export interface ToolResult {
 
 export function createResult({ status, headers, body }: CapturedAnswer): ToolResult {
   if (status >= 400) return createError(textOf(body) || `The call failed with the status ${status}.`);
-  if (Buffer.byteLength(body) > MOST_TOOL_BYTES)
-    return createError(`The result is longer than ${MOST_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
+  if (Buffer.byteLength(body) > MAX_TOOL_BYTES)
+    return createError(`The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
   if (body.length === 0) {
     const location = headerOf('location', headers);
     const text = location === undefined ? `Done (${status}).` : `Done (${status}). The result is at ${location}`;

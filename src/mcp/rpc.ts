@@ -38,7 +38,7 @@ export class RpcError extends Error {
   }
 }
 
-const LONGEST_ID = 256;
+const MAX_ID_LENGTH = 256;
 const PREFIX = 'io.modelcontextprotocol/';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -60,8 +60,8 @@ export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMes
 function readId(sent: Fields): string | number | undefined {
   if (!Object.hasOwn(sent, 'id')) return undefined;
   const { id } = sent;
-  if (Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= LONGEST_ID)) return id as string | number;
-  throw new RpcError('INVALID_REQUEST', `id must be a whole number, or a text of at most ${LONGEST_ID} characters`);
+  if (Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= MAX_ID_LENGTH)) return id as string | number;
+  throw new RpcError('INVALID_REQUEST', `id must be a whole number, or a text of at most ${MAX_ID_LENGTH} characters`);
 }
 
 function readRequest(
@@ -90,7 +90,7 @@ function readRevision(method: string, params: Fields, headers: IncomingHttpHeade
     throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version and protocolVersion in _meta differ');
   if (header === STATELESS) return true;
   if (header === WITH_HANDSHAKE && meta === undefined) return false;
-  const data = { supported: SUPPORTED, requested: String(header).slice(0, LONGEST_ID) };
+  const data = { supported: SUPPORTED, requested: String(header).slice(0, MAX_ID_LENGTH) };
   throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: send ${SUPPORTED.join(' or ')}`, data);
 }
 

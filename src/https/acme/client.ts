@@ -70,9 +70,9 @@ type Fields = Readonly<Record<string, unknown>>;
 /** A server of several machines may refuse many good nonces in a row. */
 const NONCE_ATTEMPTS = 40;
 const POLL_INTERVAL = 1000;
-const LONGEST_POLL = 15_000;
+const MAX_POLL_INTERVAL = 15_000;
 /** Milliseconds that a validation or a signature may take. */
-const LONGEST_WAIT = 180_000;
+const MAX_WAIT = 180_000;
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   const { send, accountKey, now = Date.now, pollInterval = POLL_INTERVAL } = options;
@@ -171,12 +171,12 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       const object = parseFields(response);
       // An order stays `pending` for a moment after its last authorization, before it is `ready`.
       if (!states.includes(String(object.status))) return object;
-      if (performance.now() - begun > LONGEST_WAIT)
-        throw new AcmeError(`the directory still reports ${String(object.status)} after ${LONGEST_WAIT / 1000} s`);
+      if (performance.now() - begun > MAX_WAIT)
+        throw new AcmeError(`the directory still reports ${String(object.status)} after ${MAX_WAIT / 1000} s`);
       await sleep(
         Math.min(
           parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval,
-          LONGEST_POLL,
+          MAX_POLL_INTERVAL,
           10 * pollInterval,
         ),
       );

@@ -27,7 +27,7 @@ export interface SendOptions {
 
 const TIMEOUT_MS = 30_000;
 /** A long certificate chain has 20 KiB. */
-const MOST_BYTES = 512 * 1024;
+const MAX_BYTES = 512 * 1024;
 
 /** A failure of the network (`type` is undefined), or a refusal by the server (RFC 8555, section 6.7). */
 export class AcmeError extends Error {
@@ -74,7 +74,7 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
           response.on('error', fail);
           response.on('data', (chunk: Buffer) => {
             bytes += chunk.length;
-            if (bytes > MOST_BYTES) response.destroy(new Error(`the answer is longer than ${MOST_BYTES} bytes`));
+            if (bytes > MAX_BYTES) response.destroy(new Error(`the answer is longer than ${MAX_BYTES} bytes`));
             else chunks.push(chunk);
           });
           response.on('end', () =>

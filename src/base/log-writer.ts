@@ -134,10 +134,20 @@ export function createLogWriter(fd: number): LogWriter {
 
   function writeInThread(): void {
     isWaiting = true;
-    write(target.fd, batch, written, (error, bytes) => {
-      written = error === null ? written + bytes : batch.length;
+    const own = batch;
+    write(target.fd, own, written, (error, bytes) => {
+      if (own !== batch) return;
+      written = error === null ? written + bytes : own.length;
       resume();
     });
+  }
+
+  /** The thread finishes its batch, in its own buffer: a file does not block it, and Node waits for threads at exit. */
+  function leaveBatchToThread(): void {
+    buffer = Buffer.alloc(0);
+    batch = buffer;
+    written = 0;
+    isWaiting = false;
   }
 
   function reportDropped(): void {
@@ -151,8 +161,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   function close(): void {
     closeBatch();
-    // The other thread finishes its batch: a file does not block it, and Node waits for its threads at exit.
-    if (target.mayBlock) written = batch.length;
+    if (target.mayBlock && isWaiting) leaveBatchToThread();
     const end = Date.now() + MAX_PATIENCE;
     for (let patience = Date.now() + PATIENCE; written < batch.length || takeBatch(); ) {
       if (writeNow()) patience = Date.now() + PATIENCE;

@@ -3,6 +3,7 @@
 
 import { refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
+import { isThenable } from '../base/values.ts';
 import type { Problem } from '../contract/contract.ts';
 import { isReply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -192,8 +193,4 @@ async function performGuarded(
   const result = await method.call(controller, data, params);
   const replacement = await after?.call(controller, result, params);
   return replacement === undefined ? result : replacement;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

@@ -3,6 +3,7 @@
 
 import type { ErrorDetail } from '../base/errors.ts';
 import type { Segment } from '../base/route-name.ts';
+import type { Fields } from '../base/values.ts';
 import type { Tool } from './tool-list.ts';
 
 export type CallRequest =
@@ -13,8 +14,6 @@ export type CallRequest =
 const MAX_TARGET_LENGTH = 16 * 1024;
 /** Mistakes, and names of fields, that a refusal lists. */
 const MAX_PROBLEMS = 20;
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** @param basePath of the service; empty: the root */
 export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {

@@ -1,6 +1,8 @@
 // Reads a message of JSON-RPC 2.0 as the Model Context Protocol has it, and says by which revision it is answered. Each
 // field is checked before it is used. This file knows no tools.
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { type Fields, isObject } from '../base/values.ts';
 
 /** The newest revision first. */
 export const SUPPORTED = ['2026-07-28', '2025-11-25'] as const;
@@ -40,8 +42,6 @@ export class RpcError extends Error {
 
 const MAX_ID_LENGTH = 256;
 const PREFIX = 'io.modelcontextprotocol/';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** @throws RpcError */
 export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
@@ -114,8 +114,4 @@ function decodeHeader(header: string | string[] | undefined): string | undefined
   const text = String(header);
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(text) ?? [];
   return encoded === undefined ? text : Buffer.from(encoded, 'base64').toString();
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

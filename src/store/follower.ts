@@ -39,6 +39,7 @@ const INTERVAL_WITHOUT_BELL = 250;
 const RETRY = 250;
 /** The file is written for at most a fifth of the time, however many changes come. */
 const PUBLISH_PAUSE = 4;
+const RESTORED_AT_ONCE = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { away: undefined, isFinal: false, fullReads: 0, missedBells: 0 };
@@ -145,19 +146,20 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     isDeaf = true;
   }
 
-  /** Writes revocations that the store has lost. Another machine may do the same at the same time. */
+  /** Writes revocations that the store has lost, all at once. If another machine was first, the next look finds that. */
   async function restoreRevocations(): Promise<void> {
-    const lost = replica.lostRevocations();
-    if (lost.size === 0) return;
-    const names = [...lost.keys()];
-    const { entries } = await store.read('keys', names);
-    for (const [name, revoked] of [...lost]) {
-      const entry = entries.get(name);
-      if (entry?.value === undefined || isRevoked(entry.value)) continue;
-      const change = { name, is: entry.version, value: revokeAs(revoked, entry.value) };
-      if (await store.write('keys', [change], crypto().randomUUID()))
-        log.warn('store-revocation-restored', { id: name });
-    }
+    const lost = [...replica.lostRevocations()].slice(0, RESTORED_AT_ONCE);
+    if (lost.length === 0) return;
+    const { entries } = await store.read(
+      'keys',
+      lost.map(([name]) => name),
+    );
+    const changes = lost.flatMap(([name, revoked]) => {
+      const { version: is = '', value } = entries.get(name) ?? {};
+      return value === undefined || isRevoked(value) ? [] : [{ name, is, value: revokeAs(revoked, value) }];
+    });
+    if (changes.length > 0 && (await store.write('keys', changes, crypto().randomUUID())))
+      for (const { name } of changes) log.warn('store-revocation-restored', { id: name });
     await update();
   }
 

@@ -56,7 +56,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   /** The text of the file may have to change. */
   let isDirty = true;
   let listOfHere: number | undefined = 0;
-  let syncTimer: NodeJS.Timeout | undefined;
+  let isSyncDue = false;
   // A table that was here before the store counts from now on.
   let provenAt =
     found === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
@@ -80,8 +80,10 @@ export function openReplica(dataDir: string, log: Log): Replica {
 
   /** A revocation must not wait for the disk. A power cut within a second may lose the last state of a copy. */
   function syncLater(): void {
-    syncTimer ??= setTimeout(async () => {
-      syncTimer = undefined;
+    if (isSyncDue) return;
+    isSyncDue = true;
+    setTimeout(async () => {
+      isSyncDue = false;
       const file = await open(path, 'r+').catch(() => undefined);
       await file?.sync().catch(() => {});
       await file?.close();

@@ -2,6 +2,7 @@
 // process that waits for no reader. The pipes are real ones, because only they are torn and only they block.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { pbkdf2 } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { createLog } from '../../src/base/log.ts';
 import { createLogWriter } from '../../src/base/log-writer.ts';
 
@@ -267,5 +269,24 @@ describe('the log writer', () => {
     writer.close();
     closeSync(fd);
     assert.equal(parse(readFileSync(path, 'utf8')).length, 5000);
+  });
+
+  it('keeps the batch whose write has not begun when it closes: the threads have other work', async (test) => {
+    const path = join(tempFolder(test), 'log');
+    const fd = openSync(path, 'a');
+    test.after(() => closeSync(fd));
+    const writer = createLogWriter(fd);
+    const others = Array.from({ length: 8 }, () => promisify(pbkdf2)('', '', 200_000, 32, 'sha512'));
+    for (let i = 0; i < 100; i++) writer.write(`{"i":${i},"text":"first"}\n`);
+    writer.flush();
+    for (let i = 100; i < 150; i++) writer.write(`{"i":${i},"text":"second"}\n`);
+    writer.close();
+    await Promise.all(others);
+    for (let lines: unknown[] = []; lines.length < 150; await sleep(1)) lines = parse(readFileSync(path, 'utf8'));
+    const numbers = parse(readFileSync(path, 'utf8')).map(({ i }) => Number(i));
+    assert.deepEqual(
+      numbers.sort((a, b) => a - b),
+      Array.from({ length: 150 }, (_, i) => i),
+    );
   });
 });

@@ -1,18 +1,12 @@
 // Speaks the ACME protocol (RFC 8555): from an account's key to a certificate by directory, nonces, account, order,
 // challenges, finalization and download. Also reads renewal information (RFC 9773). Files are tls-folder.ts, the time
 // of an order is renewals.ts.
+
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fields, parseObject } from '../../base/values.ts';
 import { createKeyAuthorization, signMessage } from './jws.ts';
-import {
-  AcmeError,
-  type AcmeResponse,
-  parseObject,
-  parseRetryAfter,
-  readError,
-  readProblem,
-  type Send,
-} from './request.ts';
+import { AcmeError, type AcmeResponse, parseRetryAfter, readError, readProblem, type Send } from './request.ts';
 
 export type ChallengeType = 'http-01' | 'tls-alpn-01';
 
@@ -64,8 +58,6 @@ export interface AcmeClientOptions {
   /** Milliseconds between two requests for the state of an order, unless the server asks for other ones. */
   readonly pollInterval?: number;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** A server of several machines may refuse many good nonces in a row. */
 const NONCE_ATTEMPTS = 40;

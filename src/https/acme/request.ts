@@ -1,7 +1,9 @@
 // Sends one request to an ACME server, within bounds of time and size, by HTTPS, without redirects. An answer that
 // refuses becomes an AcmeError with the server's own description. The meaning of the requests is client.ts.
+
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
+import { parseObject } from '../../base/values.ts';
 
 export interface AcmeResponse {
   readonly status: number;
@@ -120,17 +122,6 @@ export function readProblem(
     type: type === 'compound' ? first?.split(':').at(-1) : type,
     retryAfter,
   });
-}
-
-export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Milliseconds to wait, from a number of seconds or a date (RFC 9110, section 10.2.3); undefined for anything else. */

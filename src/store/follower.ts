@@ -146,7 +146,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     isDeaf = true;
   }
 
-  /** Writes revocations that the store has lost, all at once. If another machine was first, the next look finds that. */
+  /** Writes revocations that the store has lost, all at once. If another machine was first, a look finds that. */
   async function restoreRevocations(): Promise<void> {
     const lost = [...replica.lostRevocations()].slice(0, RESTORED_AT_ONCE);
     if (lost.length === 0) return;

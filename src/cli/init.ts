@@ -197,7 +197,7 @@ RUN npm ci --omit=dev
 # The whole project, without the files that .dockerignore names.
 COPY . .
 # The tables of credentials are mounted at /app/data. They are never part of an image.
-RUN mkdir -p data
+RUN mkdir -p data && chown 1000:1000 data
 ENV NODE_ENV=production
 USER 1000:1000
 EXPOSE 3000

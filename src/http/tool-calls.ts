@@ -135,6 +135,9 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   }
 }
 
+/** Whether a mistake in the data is one in the body, also where the call has left the body out. */
+const takesBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
+
 /** The exchange of a call. The client that waits for it is that of the message. */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
@@ -146,7 +149,7 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   exchange.foreignAuthorization = outer.foreignAuthorization;
   exchange.formatRefusal = (error, requestId) => ({
     status: error.status,
-    text: tools.describeRefusal(error, requestId, call.body === undefined ? 'query' : 'body'),
+    text: tools.describeRefusal(error, requestId, takesBody(call) ? 'body' : 'query'),
     contentType: 'text/plain; charset=UTF-8',
     headers: [],
   });

@@ -10,7 +10,15 @@ test('operations say whether they are tools; names, texts, schemas and hints com
   assert.deepEqual(
     tools.map(({ name }) => name),
     [
-      ...['order_index', 'order_created', 'find_order', 'order_GET_slow', 'order_POST_limited', 'order_GET_text'],
+      ...[
+        'order_index',
+        'order_created',
+        'find_order',
+        'order_PATCH_by_id',
+        'order_GET_slow',
+        'order_POST_limited',
+        'order_GET_text',
+      ],
       ...['order_GET_image', 'order_GET_zip', 'order_GET_endless', 'order_GET_late', 'order_POST_fail'],
       'order_POST_mirror',
     ],
@@ -179,6 +187,7 @@ test('the arguments are in the place that the schema says, and a mistake names i
     textOf(wrong),
     'TAKEN (409): There is such an order.\n- /body/title is taken\nCall again after 3 seconds.',
   );
+  assert.match(await ask('order_PATCH_by_id', { path: { id: 7 } }), /- \/body\/version is missing$/);
   assert.match(await ask('order_POST_fail', { body: { how: 'throw' } }), /^INTERNAL_ERROR \(500\): (?!.*database)/s);
 });
 

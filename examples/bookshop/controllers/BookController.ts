@@ -18,16 +18,16 @@ interface BookQuery {
   /** A part of the author's name, in any case. */
   author?: string;
   inPrint?: boolean;
-  /** In the currency of the book.
+  /** Compared with the number of the price, whatever its currency.
    *  @minimum 0 */
   maxPrice?: number;
-  /** By the title, if left out. */
+  /** By the title, if left out. Prices are compared as numbers, whatever their currency. */
   sort?: 'title' | 'price' | 'publishedOn';
   descending?: boolean;
 }
 
 interface BookChange extends Partial<NewBook> {
-  /** The version of the book that the change is based on. It takes the place of If-Match, which no tool sends. */
+  /** The version that `get_book` returned, on which the change is based. A tool always sends it: it has no If-Match. */
   version?: Int;
 }
 
@@ -51,7 +51,7 @@ export default class BookController extends ShopController {
   static operations: Operations<BookController> = {
     GET: { tool: 'find_books' },
     POST: { access: { scope: 'books:write' }, tool: 'add_book' },
-    'GET {id}': { tool: true },
+    'GET {id}': { tool: 'get_book' },
     'PATCH {id}': { access: { scope: 'books:write' }, tool: 'change_book' },
     'DELETE {id}': { access: { scope: 'books:write' }, tool: 'delete_book' },
     'GET {id}/reviews': { tool: 'list_reviews' },
@@ -77,7 +77,7 @@ export default class BookController extends ShopController {
     return { books: rows.map((row) => toBook(row as Row)), page, total };
   }
 
-  /** Adds a book to the shop. The shop has one book of each ISBN. */
+  /** Adds a book to the shop. The shop has one book of each ISBN. Without tags, send an empty list. */
   'POST'(book: NewBook): Reply<201, Book> {
     const row = toRow(book);
     const taken = database.prepare('SELECT id FROM book WHERE isbn = ?').get(book.isbn) as { id: number } | undefined;
@@ -117,15 +117,15 @@ export default class BookController extends ShopController {
     return new Reply(200, book, { ETag: etagOf(book), 'Cache-Control': 'no-cache' });
   }
 
-  /** Changes the fields that are sent, and no others, if nobody has changed the book since that version. */
+  /** Changes the fields that are sent, and no others, if the book still has the version that is sent. */
   'PATCH {id}'({ version, ...change }: BookChange, params: OneBook): Reply<200, Book> {
     const before = findBook(params.path.id);
     if (version === undefined && params.request.headers['if-match'] === undefined)
-      throw new HttpError(428, 'VERSION_MISSING', 'Send the version that the change is based on, or If-Match', {
-        details: [{ pointer: '/version', message: `is missing: the book has version ${before.version} now` }],
+      throw new HttpError(428, 'VERSION_MISSING', 'Get the book, and send its version with the change', {
+        details: [{ pointer: '/version', message: 'is missing' }],
       });
     if (version === undefined) ifMatch(params, etagOf(before));
-    else if (version !== before.version) throw changedMeanwhile(before.version);
+    else if (version !== before.version) throw changedMeanwhile();
     const row = toRow(change);
     const taken = database
       .prepare('SELECT id FROM book WHERE isbn = ? AND id <> ?')
@@ -135,7 +135,7 @@ export default class BookController extends ShopController {
     const update = `UPDATE book SET ${sets.join()} WHERE id = ? AND version = ?`;
     const { changes } = database.prepare(update).run(...Object.values(row), before.id, before.version);
     const book = findBook(before.id);
-    if (changes === 0) throw changedMeanwhile(book.version);
+    if (changes === 0) throw changedMeanwhile();
     return new Reply(200, book, { ETag: etagOf(book) });
   }
 
@@ -185,7 +185,8 @@ export default class BookController extends ShopController {
     const row = database.prepare('SELECT cover, coverType FROM book WHERE id = ?').get(id) as
       | { cover: Uint8Array | null; coverType: string }
       | undefined;
-    if (row === undefined || row.cover === null) throw new HttpError(404, 'COVER_NOT_FOUND', 'There is no such cover');
+    if (row === undefined || row.cover === null)
+      throw new HttpError(404, 'COVER_NOT_FOUND', `There is no cover of a book with the id ${id}`);
     return new Reply(200, row.cover, { 'Content-Type': row.coverType });
   }
 }
@@ -196,8 +197,14 @@ function isbnTaken(id: number): HttpError {
   });
 }
 
-function changedMeanwhile(version: number): HttpError {
-  return new HttpError(412, 'PRECONDITION_FAILED', 'Somebody has changed the book: get it again', {
-    details: [{ pointer: '/version', message: `is ${version} now` }],
-  });
+// The refusal does not say the version of now: who sends that one without a look at the book undoes a change.
+function changedMeanwhile(): HttpError {
+  return new HttpError(
+    412,
+    'PRECONDITION_FAILED',
+    'The book has another version: get it again, and look at it before you change it',
+    {
+      details: [{ pointer: '/version', message: 'is another one' }],
+    },
+  );
 }

@@ -29,7 +29,7 @@ interface Order extends NewOrder {
 const toOrder = (row: object): Order => ({ ...(row as Order), paid: (row as { paid: number }).paid === 1 });
 
 export default class OrderController extends ShopController {
-  static operations: Operations<OrderController> = { POST: { tool: 'place_order' }, 'GET {id}': { tool: true } };
+  static operations: Operations<OrderController> = { POST: { tool: 'place_order' }, 'GET {id}': { tool: 'get_order' } };
 
   /** Orders copies of one book. The confirmation goes out by mail, and a mistaken order cannot be taken back. */
   'POST'(order: NewOrder, { log, waitUntil }: ControllerParams): Reply<201, Order> {
@@ -53,7 +53,7 @@ export default class OrderController extends ShopController {
   /** Gets an order by its id, and whether it is paid. */
   'GET {id}'(_: unknown, { path: { id } }: ControllerParams<{ path: { id: Int } }>): Order {
     const row = database.prepare('SELECT * FROM purchase WHERE id = ?').get(id);
-    if (row === undefined) throw new HttpError(404, 'ORDER_NOT_FOUND', 'There is no such order');
+    if (row === undefined) throw new HttpError(404, 'ORDER_NOT_FOUND', `There is no order with the id ${id}`);
     return toOrder(row);
   }
 }

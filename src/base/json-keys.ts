@@ -12,8 +12,9 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
 
 /** @param value the result of JSON.parse for this text */
 export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
-  // Each key ends in `":`. A text with as many `":` as its value has keys repeats none. Only other texts are scanned:
-  // those that repeat a key, and the rare ones with `\":` inside a string.
+  // A quick count comes first. Each key in the text is followed by `:`, and the value has each repeated key only once.
+  // So where the text has as many `":` as the value has keys, no key is repeated. A string that contains `\":` also
+  // makes the numbers differ.
   const colon = /"\s*:/g;
   let difference = countKeys(value);
   while (difference >= 0 && colon.test(text)) difference--;
@@ -22,19 +23,19 @@ export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
 
 function* scan(text: string): Generator<RepeatedKey> {
   const open: { readonly keys: Set<string>; at: string | number }[] = [];
-  let last = '';
+  let previousToken = '';
   for (const [token] of text.matchAll(TOKEN)) {
     const innermost = open.at(-1);
     if (token === '{' || token === '[') open.push({ keys: new Set(), at: 0 });
     else if (token === '}' || token === ']') open.pop();
     else if (token === ',' && typeof innermost?.at === 'number') innermost.at++;
     else if (token === ':' && innermost !== undefined) {
-      const key = JSON.parse(last) as string;
+      const key = JSON.parse(previousToken) as string;
       if (innermost.keys.has(key)) yield { key, path: open.slice(0, -1).map(({ at }) => at) };
       innermost.keys.add(key);
       innermost.at = key;
     }
-    last = token;
+    previousToken = token;
   }
 }
 

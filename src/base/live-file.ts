@@ -7,7 +7,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
-/** The bytes of the files, or why they cannot be read. Two keys are equal exactly when two contents are. */
+/** The bytes of the files, or why they cannot be read. Contents that are the same have the same `key`. */
 export type Content =
   | { readonly key: string; readonly files: readonly Buffer[] }
   | {
@@ -54,8 +54,8 @@ export interface LiveFileOptions<T> {
   /** The number of polls in a row that must find the same invalid content before it is reported. */
   readonly confirmations: number;
   /**
-   * The key of the content that is live at the start. `undefined`: none is, and missing files are not reported until
-   * they have existed.
+   * The key of the content that is live at the start. `undefined`: no content is live yet. Then a missing file is not
+   * reported.
    */
   readonly liveKey: string | undefined;
   /** Gets missing files, too, once they are confirmed. @throws Error one line, when the content is invalid */
@@ -75,8 +75,8 @@ export interface LiveFileStatus {
 
 export interface LiveFile {
   /**
-   * Checks the files now, and resolves afterwards. Calls that come before a check begins share it, and checks keep a
-   * distance. Never rejects.
+   * Checks the files now, and resolves afterwards. Two checks are at least 50 ms apart. Calls that come before a check
+   * begins share it. Never rejects.
    */
   look(): Promise<void>;
   /** The same without the distance, for a caller that knows of a change. */
@@ -85,17 +85,17 @@ export interface LiveFile {
   close(): void;
 }
 
-/** Bytes of files that are reread regularly, even if their stat is the same: some file systems keep no times. */
-const SMALL = 64 * 1024;
-/** Milliseconds between two of those reads. With polls of 250 ms it keeps the promise of one second. */
-const REREAD_MS = 700;
+/** The largest file that is reread regularly even if its stat is the same: some file systems keep no times. */
+const MAX_REREAD_SIZE = 64 * 1024;
+/** Milliseconds between two of those reads. With polls of 250 ms, a change is live within a second. */
+const REREAD_INTERVAL = 700;
 /**
  * Milliseconds after which a stat can be trusted. A second write within one tick of the file system's clock leaves the
  * same stat (git calls such a file "racily clean"). The coarsest tick, of FAT, is 2 s.
  */
-const SETTLE_MS = 2500;
+const TRUST_MS = 2500;
 /** Milliseconds between two checks on request, because each request with an invented token asks for one. */
-const LOOK_MS = 50;
+const MIN_CHECK_INTERVAL = 50;
 
 /** Starts to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
@@ -109,8 +109,9 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   let readAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let isClosed = false;
-  let running = Promise.resolve();
-  let next: Promise<void> | undefined;
+  let lastCheck = Promise.resolve();
+  /** A check that has not begun. */
+  let waitingCheck: Promise<void> | undefined;
   /** Ends the pause before the next check. */
   let wake = () => {};
   let timer = setTimeout(poll, pollMs).unref();
@@ -122,16 +123,16 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
 
   /** Runs checks one after the other, so that no earlier read replaces the result of a later one. */
   function look(): Promise<void> {
-    next ??= running.then(async () => {
-      const delay = lookedAt + Math.min(LOOK_MS, pollMs) - clock();
+    waitingCheck ??= lastCheck.then(async () => {
+      const delay = lookedAt + Math.min(MIN_CHECK_INTERVAL, pollMs) - clock();
       if (delay > 0) await pause(delay);
-      next = undefined;
+      waitingCheck = undefined;
       lookedAt = clock();
       const content = await readIfChangePossible();
       if (content !== undefined && !isClosed) await applyContent(content);
     });
-    running = next;
-    return next;
+    lastCheck = waitingCheck;
+    return waitingCheck;
   }
 
   function pause(delay: number): Promise<void> {
@@ -169,12 +170,13 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   }
 
   /**
-   * Returns whether to read files whose stats are the same. A large file is read at growing distances, until its stat
-   * can be trusted.
+   * Returns whether to read files whose stats are the same. The pauses between two reads of a large file grow, until
+   * its stat can be trusted.
    */
   function isDue(now: number, stats: readonly BigIntStats[]): boolean {
-    if (stats.every(({ size }) => size <= SMALL)) return now - changedAt <= SETTLE_MS || now - readAt >= REREAD_MS;
-    return readAt - changedAt <= SETTLE_MS && now - readAt >= readAt - changedAt;
+    if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
+      return now - changedAt <= TRUST_MS || now - readAt >= REREAD_INTERVAL;
+    return readAt - changedAt <= TRUST_MS && now - readAt >= readAt - changedAt;
   }
 
   async function applyContent(content: Content): Promise<void> {

@@ -15,7 +15,7 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
 
 export type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
-/** Verb operation → its method. `index` has GET, which the table has before HEAD. */
+/** The table the other way round. Two methods call `index`: GET, the first of them, wins. */
 const METHOD_OF: ReadonlyMap<string, string> = new Map(
   Array.from(VERB_OPERATIONS, ([verb, name]): [string, string] => [name, verb]).reverse(),
 );
@@ -27,7 +27,7 @@ export function methodOf(name: string): string | undefined {
 
 export interface RouteName {
   readonly verb: string;
-  /** Undefined: the route of the bare group. */
+  /** The path below the group, `{id}/items`; undefined: the route of the bare group. */
   readonly pattern: string | undefined;
 }
 

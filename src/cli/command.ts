@@ -95,7 +95,7 @@ export interface Answer {
   /** Warnings, one line each, for standard error. */
   readonly complaints?: readonly string[];
   /**
-   * Advice for an answer that cannot be printed and cannot be repeated, such as a token. With it, a closed pipe is a
+   * Advice in case an answer that cannot be repeated, such as a token, was not printed. With it, a closed pipe is a
    * failure, too.
    */
   readonly ifUnprinted?: string;

@@ -31,7 +31,7 @@ export const command: Command = {
   help: [],
   options: {},
   operands: [],
-  // An invalid setting is a finding, so none is refused before.
+  // No setting is refused before the command runs: an invalid one is a finding.
   reads: [],
   run,
 };
@@ -87,12 +87,12 @@ async function run(call: Call): Promise<Answer> {
     }
   }
   const countOf = (level: Finding['level']) => findings.filter((finding) => finding.level === level).length;
-  const wrong = countOf('wrong');
+  const mistakes = countOf('wrong');
   const warnings = countOf('warning');
   return {
-    json: { ok: wrong === 0, wrong, warnings, findings },
-    text: [...findings.map(createFormatter(io.cwd, ink, findings)), '', summaryOf(wrong, warnings, ink)].join('\n'),
-    exitCode: wrong === 0 ? 0 : 1,
+    json: { ok: mistakes === 0, wrong: mistakes, warnings, findings },
+    text: [...findings.map(createFormatter(io.cwd, ink, findings)), '', summaryOf(mistakes, warnings, ink)].join('\n'),
+    exitCode: mistakes === 0 ? 0 : 1,
   };
 }
 
@@ -110,14 +110,14 @@ function createFormatter(
   };
 }
 
-function summaryOf(wrong: number, warnings: number, ink: Ink): string {
+function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
   const warningCount = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
-  if (wrong === 0) return ink.green(`Nothing is wrong${warningCount}.`);
-  return ink.red(`${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong${warningCount}.`);
+  if (mistakes === 0) return ink.green(`Nothing is wrong${warningCount}.`);
+  return ink.red(`${mistakes} ${mistakes === 1 ? 'thing is' : 'things are'} wrong${warningCount}.`);
 }
 
 /** The oldest major version of Node that package.json allows. */
-const OLDEST = 20;
+const MIN_NODE_MAJOR = 20;
 
 const TYPESCRIPT = {
   node: 'it loads .ts by itself, .mjs and .js',
@@ -130,8 +130,8 @@ export function checkNode(
   version: string = process.versions.node,
   support = typescriptSupport(),
 ): void {
-  if (Number.parseInt(version, 10) < OLDEST)
-    report('wrong', `Node ${version} is too old: ${OLDEST} or later is needed`);
+  if (Number.parseInt(version, 10) < MIN_NODE_MAJOR)
+    report('wrong', `Node ${version} is too old: ${MIN_NODE_MAJOR} or later is needed`);
   else report('note', `Node ${version}: ${TYPESCRIPT[support]}`);
 }
 
@@ -169,7 +169,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports who else can write the controllers, because their code runs as the user of the service. */
+/** Reports who else can write the controllers. The code of such a user runs as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = modeOf(statSync(path));

@@ -53,7 +53,7 @@ export interface InspectedService extends GroupLoad {
 
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
-  /** Undefined: the folder has no service file. */
+  /** The service file; undefined: the folder has none. */
   readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly faults: readonly { readonly reason: string; readonly at?: string }[];

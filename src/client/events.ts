@@ -50,9 +50,14 @@ export async function* readEvents(
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<unknown> {
-  return new Promise((done) => {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve(undefined);
+    };
     const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', () => done(clearTimeout(timer)));
+    signal.addEventListener('abort', done);
   });
 }
 

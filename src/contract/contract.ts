@@ -13,9 +13,9 @@ export interface ResultContract {
   readonly status: number;
   /** `bytes`: a stream, a blob or a web response. `events`: server-sent events. `none`: the answer has no body. */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
-  /** The schema of a `json` body. Undefined: any value. */
+  /** The schema of a `json` body as the client gets it: a `Date` is a text there. Undefined: any value. */
   readonly schema: Schema | undefined;
-  /** The schema of the value that the operation returns, or of the data of an event. Undefined: any value. */
+  /** The schema of the value before it becomes JSON: the result, or the data of an event. Undefined: any value. */
   readonly returned?: Schema | undefined;
   /** Whether the result is a `Reply`. */
   readonly isReply?: boolean;
@@ -48,7 +48,7 @@ export interface OperationContract {
   readonly user: 'required' | 'optional' | undefined;
   /** The reason why `data` is not checked: `it has no annotation`. Undefined: checked, or no parameter takes it. */
   readonly unchecked: string | undefined;
-  /** At least one. */
+  /** The kinds of answers that the operation declares: one at least. */
   readonly results: readonly ResultContract[];
   /** The reason, in one line, why the result's type cannot be documented. */
   readonly undocumented: string | undefined;
@@ -61,7 +61,7 @@ export interface GroupContract {
   readonly group: string;
   readonly summary: string | undefined;
   readonly description: string | undefined;
-  /** By name, in the order of the source. */
+  /** The operations by name, in the order of the source. */
   readonly operations: ReadonlyMap<string, OperationContract>;
   /** The named schemas of all operations. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
   readonly defs: Readonly<Record<string, Schema>>;

@@ -1,5 +1,5 @@
 // Keeps the contract of a group as one text, together with everything that it was read from: the loaded class, the
-// texts of files, and where each import led. The contract counts again while all of these are the same. This file does
+// texts of files, and where each import led. The contract is used again while all of these are the same. This file does
 // not know where the texts are kept.
 import type { GroupContract, OperationContract } from './contract.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
@@ -20,11 +20,11 @@ export interface KeptGroups {
 type LookUp = readonly [from: string, specifier: string, found: string | null];
 
 interface KeptGroup {
-  /** The export that was read, and the names of its classes. */
-  readonly source: string;
+  /** The group, the export that was read, and the names of its classes. */
+  readonly identity: string;
   readonly reads: readonly (readonly [file: string, digest: string])[];
   readonly lookUps: readonly LookUp[];
-  /** Depth and name of a method → whether the source hides it. */
+  /** The depth in the chain of classes and the name of a method → whether the source declares it `private`. */
   readonly hidden: Readonly<Record<string, boolean>>;
   /** The loaded operations that the contract describes. */
   readonly operations: string;
@@ -48,10 +48,10 @@ export function readOrRecall(
   const { path, group, exportName, classNames } = source;
   const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
   const recalled = recall(store.find(path), identity, files, store);
-  const record = { source: identity, hidden: {} as Record<string, boolean>, operations: '', contract: {} };
+  const record = { identity, hidden: {} as Record<string, boolean>, operations: '', contract: {} };
   const recorder = createRecorder(files, sources);
   let isKept = false;
-  let fresh = recalled === undefined ? startReading() : undefined;
+  let reader = recalled === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
     Object.assign(record.hidden, recalled?.hidden);
@@ -61,19 +61,19 @@ export function readOrRecall(
   return {
     isHidden(name, depth) {
       const key = `${depth} ${name}`;
-      const known = fresh === undefined ? recalled?.hidden[key] : undefined;
+      const known = reader === undefined ? recalled?.hidden[key] : undefined;
       if (known !== undefined) return known;
-      fresh ??= startReading();
-      const isHidden = fresh.isHidden(name, depth);
+      reader ??= startReading();
+      const isHidden = reader.isHidden(name, depth);
       record.hidden[key] = isHidden;
       return isHidden;
     },
     contract(operations) {
       const described = describeOperations(operations);
-      isKept = fresh === undefined && described !== undefined && recalled?.operations === described;
+      isKept = reader === undefined && described !== undefined && recalled?.operations === described;
       if (isKept) return decodeContract(recalled?.contract as EncodedContract);
-      fresh ??= startReading();
-      const contract = fresh.contract(operations);
+      reader ??= startReading();
+      const contract = reader.contract(operations);
       if (described === undefined) recorder.fail();
       Object.assign(record, { operations: described, contract });
       return contract;
@@ -96,7 +96,7 @@ function createRecorder(files: TypeFiles, sources: ImportedFiles) {
     hasFailed = true;
   };
 
-  /** A file that cannot be read, or two states of one file, are no record. */
+  /** Makes the record fail for a file that cannot be read, and for one that changes while the group is read. */
   function orFail<T>(read: () => T, isSame: (result: T) => boolean): T {
     let isRecorded = false;
     try {
@@ -154,7 +154,7 @@ function recall(
   try {
     const kept = decode(text);
     const isSame =
-      kept.source === identity &&
+      kept.identity === identity &&
       kept.reads.every(([file, digest]) => store.digest(files.textOf(file)) === digest) &&
       kept.lookUps.every(([from, specifier, found]) => (files.locate(from, specifier) ?? null) === found);
     return isSame ? kept : undefined;
@@ -164,7 +164,7 @@ function recall(
   }
 }
 
-/** Undefined: a library describes a part of the contract, and its schemas are functions. */
+/** Writes what the contract takes from code. Undefined: a schema of a library is a function, which has no text. */
 function describeOperations(operations: readonly RunTimeOperation[]): string | undefined {
   const hasLibrarySchema = operations.some(({ given: { body, query, result } }) =>
     [body === 'stream' ? undefined : body, query, result].some((schema) => schema !== undefined),
@@ -183,13 +183,13 @@ interface EncodedContract extends Omit<GroupContract, 'operations'> {
   readonly operations: readonly OperationContract[];
 }
 
-/** JSON has neither symbols nor absent values. These keys stand for the symbols; no keyword has such a name. */
+/** JSON has no symbols, so these keys replace them. No keyword has such a name. */
 const MARKS = new Map([
   ['\0date', IS_DATE],
   ['\0file', IS_FILE],
 ]);
 
-/** Undefined: JSON cannot express the contract. */
+/** Writes a record as JSON. Undefined: JSON cannot express the contract. */
 function encode(record: KeptGroup): string | undefined {
   const { operations, ...contract } = record.contract as GroupContract;
   let isExact = true;
@@ -221,7 +221,7 @@ function withSymbols(value: unknown): unknown {
   return value;
 }
 
-/** Adds the absent values. */
+/** Adds the fields whose value is undefined. JSON leaves them out. */
 function decodeContract({ operations, defs, ...contract }: EncodedContract): GroupContract {
   const absent = {
     ...{ summary: undefined, description: undefined, data: undefined, query: undefined, path: undefined },

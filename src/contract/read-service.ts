@@ -10,7 +10,7 @@ import { createEvaluator } from './types/evaluate.ts';
 import { resolve } from './types/shape.ts';
 
 export interface ErrorBody {
-  /** Undefined: `formatError` has no annotation, or one that is not understood. */
+  /** The schema of an error's body; undefined: `formatError` has no annotation, or one that is not understood. */
   readonly schema: Schema | undefined;
   /** The definitions to which the schema refers. */
   readonly defs: Readonly<Record<string, Schema>>;

@@ -21,7 +21,7 @@ export interface DocumentedGroup {
   readonly routes: readonly GroupRoute[];
   /** Set where the service file makes the group strict: `/api/user/name` then accepts POST only, too. */
   readonly strictRoutes?: readonly GroupRoute[] | undefined;
-  /** Undefined: the source of the group was not read. */
+  /** The types of the group; undefined: its source was not read. */
   readonly contract?: GroupContract | undefined;
 }
 

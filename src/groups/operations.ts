@@ -45,7 +45,7 @@ export interface Guards {
 export interface Group {
   readonly name: string;
   readonly controller: object;
-  /** By name, in the order of the source, inherited ones last. Operations of routes are among them. */
+  /** The operations by name, with those of routes: in the order of the source, inherited ones last. */
   readonly operations: ReadonlyMap<string, Operation>;
   /** The routes in the order of choice. A group that has one is strict (operation-choice.ts). */
   readonly routes: readonly GroupRoute[];

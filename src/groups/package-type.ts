@@ -7,7 +7,7 @@ import { nearestManifest } from '../base/manifest.ts';
 export interface PackageType {
   /** The path of the package.json. */
   readonly path: string;
-  /** Undefined: the package.json has no "type". */
+  /** The field `type`; undefined: the package.json has none. */
   readonly type: string | undefined;
 }
 

@@ -20,7 +20,7 @@ interface Member {
   /** The key, or the description of a symbol. */
   readonly name: string;
   readonly isAccessor: boolean;
-  /** Undefined for an accessor. */
+  /** The value of the field; undefined for an accessor. */
   readonly value: unknown;
 }
 

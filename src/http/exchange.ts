@@ -76,7 +76,7 @@ export class Exchange {
   step = 0;
   /** The operation, by the step that finds it. No earlier step reads this field. */
   choice!: Choice;
-  /** Undefined until the body has arrived, and again from the call of the operation. */
+  /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
   /** The row of its key in the credentials table; undefined: it has no key. */
   caller: CallerRow | undefined;

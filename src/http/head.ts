@@ -8,9 +8,9 @@ import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 /** The header values that the service reads, as sent. Node has trimmed SP and HTAB, and nobody trims more. */
 export interface RequestHead {
   readonly host: string | undefined;
-  /** The number of lines. */
+  /** The number of `Authorization` lines. */
   readonly hosts: number;
-  /** Undefined when absent or empty. */
+  /** The header `Authorization`; undefined when it is absent or empty. */
   readonly authorization: string | undefined;
   /** The number of lines. */
   readonly authorizations: number;

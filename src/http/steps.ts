@@ -38,7 +38,7 @@ export interface StepParts {
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
-  /** Undefined: MCP is off. */
+  /** The tools of the service; undefined: MCP is off. */
   readonly tools: ToolServer | undefined;
   readonly toolAccess: 'on' | 'application' | 'off';
   /** Calls an operation within the request that brings the message. */

@@ -43,7 +43,7 @@ export interface ListedTool {
 
 export interface MessageAnswer {
   readonly status: number;
-  /** Undefined: the message was a notification. */
+  /** The answer to a message; undefined: the message was a notification. */
   readonly body: object | undefined;
 }
 

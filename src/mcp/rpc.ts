@@ -9,7 +9,7 @@ export const SUPPORTED = ['2026-07-28', '2025-11-25'] as const;
 const [STATELESS, WITH_HANDSHAKE] = SUPPORTED;
 
 export interface RpcMessage {
-  /** Undefined: a notification, which gets no result. */
+  /** The id of the message; undefined: it is a notification, which gets no result. */
   readonly id: string | number | undefined;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;

@@ -46,7 +46,7 @@ export interface Totals {
 }
 
 export interface ServiceStatus {
-  /** Undefined until the supervisor is created. */
+  /** The state of the supervisor; undefined until it is created. */
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
   readonly totals: Totals;

@@ -3,14 +3,14 @@
 import type { CorsOptions } from '../controller/service.ts';
 
 export interface CorsPolicy {
-  /** Undefined: any origin. */
+  /** Whether an origin may read answers; undefined: any may. */
   readonly allows: ((origin: string) => boolean) | undefined;
   readonly credentials: boolean;
-  /** Seconds. */
+  /** Seconds that a browser may keep a preflight's answer. */
   readonly maxAge: number;
-  /** Undefined: the headers that the preflight asks for. */
+  /** The headers that a page may send; undefined: those that its preflight asks for. */
   readonly allowHeaders: string | undefined;
-  /** Undefined: the names of the headers in the answer. */
+  /** The headers that a page may read; undefined: all in the answer. */
   readonly exposeHeaders: string | undefined;
 }
 

@@ -18,12 +18,12 @@ export interface ServiceDefinition {
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
   readonly formatError: ServiceOptions['formatError'];
-  /** Undefined: the headers of the reference. */
+  /** The rules for pages of other origins; undefined: the headers of the reference. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-  /** In lower case. */
+  /** The header of the key, in lower case. */
   readonly keyHeader: string | undefined;
-  /** Alternating names and values. */
+  /** The lines of each answer: alternating names and values. */
   readonly headers: readonly string[];
   readonly close: (() => unknown) | undefined;
 }

@@ -48,13 +48,13 @@ export interface ServeOptions {
   readonly flush: () => void;
   /** Relays what workers write. Undefined: they write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
-  /** Undefined: OPS_PORT is off. */
+  /** The operations port; undefined: OPS_PORT is off. */
   readonly operations?: Operations | undefined;
-  /** Undefined: plain HTTP. */
+  /** The certificate that is live; undefined: plain HTTP. */
   readonly certificates?: Certificates | undefined;
-  /** Undefined: this machine shares no state with others. */
+  /** The store that machines share; undefined: the files of the data folder. */
   readonly store?: SharedStore | undefined;
-  /** Undefined: nobody watches the terminal. */
+  /** Lists the routes on the terminal; undefined: nobody watches it. */
   readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;

@@ -28,7 +28,7 @@ export interface WorkerPartsOptions {
   readonly transport?: Transport | undefined;
   /** Called before a group is imported that was added while the worker serves. */
   readonly onImporting?: (file: string) => void;
-  /** Called after that. The requests for the group wait for the promise. */
+  /** Called after such an import. The requests for the group wait for the promise. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
   /** Called for each file that an import reads. */
   readonly onFile?: (file: LoadedFile) => void;
@@ -96,8 +96,8 @@ export async function createWorkerParts({
     info: () => readServiceInfo(settings.controllersDir),
     readPage: readDocsPage,
   });
-  // Nothing of the room is loaded in a service without tools.
-  const tools =
+  // Only a service with the setting MCP loads files of mcp/.
+  const toolServer =
     settings.mcp === 'off'
       ? undefined
       : (await import('../mcp/messages.ts')).createToolServer({
@@ -115,7 +115,7 @@ export async function createWorkerParts({
     credentials: withCallers(credentials),
     identity,
     docs,
-    tools,
+    tools: toolServer,
     observer,
     limiter,
     transport,

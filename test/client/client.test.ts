@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { buildSync } from 'esbuild';
+import { readEvents } from '../../src/client/events.ts';
 import {
   ApiError,
   type Call,
@@ -418,6 +419,17 @@ describe('a stream of events', () => {
     await assert.rejects(async () => {
       for await (const _ of await events(broken, 'watch'));
     }, /broke off/);
+  });
+
+  test('collects no listeners, however often it is requested again', async () => {
+    const abort = new AbortController();
+    const body = (text: string) => new Response(text);
+    let requests = 0;
+    const resume = async () => body(++requests < 20 ? 'retry: 0\ndata: 1\n\n' : 'data: 1\n\n: end\n\n');
+    const counts: number[] = [];
+    for await (const _ of readEvents(body('retry: 0\ndata: 1\n\n'), resume, abort))
+      counts.push(getEventListeners(abort.signal, 'abort').length);
+    assert.deepEqual([requests, ...new Set(counts)], [20, 0]);
   });
 
   for (const status of [401, 500, 501]) {

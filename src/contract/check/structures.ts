@@ -1,15 +1,14 @@
 // Compiles the schemas of objects and lists. Their checks copy a value only when something in it changes: a field is
 // dropped, or a text is converted to a Date.
 
+import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
 import type { Check, Compiler, Run } from './run.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Whether a value has fields. A file of a form, or a body of bytes, does not count. */
+/** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
@@ -18,7 +17,7 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
   const { minItems = 0, maxItems = Infinity, uniqueItems = false } = schema as Bounds;
   const prefixChecks = ((schema.prefixItems ?? []) as Schema[]).map(compile);
   const restCheck = schema.items === undefined || schema.items === false ? undefined : compile(schema.items as Schema);
-  const most = schema.items === false ? prefixChecks.length : maxItems;
+  const maxLength = schema.items === false ? prefixChecks.length : maxItems;
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
@@ -26,17 +25,17 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
     else if (readsText && value !== undefined) list = [value];
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
-    if (list.length > most) return run.report(MESSAGES.tooMany(most));
+    if (list.length > maxLength) return run.report(MESSAGES.tooMany(maxLength));
     const mistakesBefore = run.mistakes.length;
     let copy: unknown[] | undefined;
     for (let i = 0; i < list.length; i++) {
       const check = i < prefixChecks.length ? prefixChecks[i] : restCheck;
       if (check === undefined) continue;
-      const from = run.mistakes.length;
+      const ownMistakesFrom = run.mistakes.length;
       const item = list[i];
       const converted = check(item, run);
-      if (run.mistakes.length > from) {
-        run.prefixPointers(i, from);
+      if (run.mistakes.length > ownMistakesFrom) {
+        run.prefixPointers(i, ownMistakesFrom);
         if (run.isFull) return undefined;
       } else if (converted !== item) {
         copy ??= list.slice();
@@ -75,7 +74,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   };
   // schema.ts writes one pattern only: an index by number, `{ [id: number]: T }`.
   const [byNumber] = Object.values(patternProperties ?? {});
-  const index = byNumber ?? additionalProperties;
+  const othersSchema = byNumber ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
   const required = new Set((schema.required ?? []) as string[]);
@@ -83,20 +82,20 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   // Every object has `toString` and the like, also when the client did not send them.
   const isInherited = names.map((name) => name in Object.prototype);
   const declared = new Set(names);
-  const otherCheck = typeof index === 'object' ? compile(index) : undefined;
+  const otherCheck = typeof othersSchema === 'object' ? compile(othersSchema) : undefined;
   // A schema without `properties` allows any fields.
-  const keepsOthers = index !== undefined || properties === undefined;
+  const keepsOthers = othersSchema !== undefined || properties === undefined;
   const alwaysCopies = readsText && !keepsOthers;
 
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
     const mistakesBefore = run.mistakes.length;
-    // Nearly every field that is read from text changes, so such an object is copied at once. Its parser has limited
-    // the number of fields, so this check need not count them.
+    // Nearly every field that is read from text is converted, so such an object is copied at once. The parser of the
+    // query or the form has limited the number of its fields, so nothing counts them here.
     const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
     // The converted fields that differ from those sent, by their index in `names`.
     let changed: unknown[] | undefined;
-    let present = 0;
+    let presentCount = 0;
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
@@ -104,10 +103,10 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
         if (isRequired[i]) run.reportMissing(name);
         continue;
       }
-      present++;
-      const from = run.mistakes.length;
+      presentCount++;
+      const ownMistakesFrom = run.mistakes.length;
       const converted = (checks[i] as Check)(field, run);
-      if (run.mistakes.length > from) run.prefixPointers(name, from);
+      if (run.mistakes.length > ownMistakesFrom) run.prefixPointers(name, ownMistakesFrom);
       else if (copy !== undefined) copy[name] = converted;
       else if (converted !== field) {
         changed ??= [];
@@ -115,11 +114,11 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
       }
     }
     if (copy !== undefined) return copy;
-    let sent = 0;
-    for (const _ in fields) if (++sent > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
-    if (sent === present && changed === undefined) return fields;
-    if (sent > present && otherCheck !== undefined) return checkOthers(fields, changed, run, mistakesBefore);
-    if (sent > present && keepsOthers && changed === undefined) return fields;
+    let sentCount = 0;
+    for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
+    if (sentCount === presentCount && changed === undefined) return fields;
+    if (sentCount > presentCount && otherCheck !== undefined) return checkOthers(fields, changed, run, mistakesBefore);
+    if (sentCount > presentCount && keepsOthers && changed === undefined) return fields;
     return run.mistakes.length > mistakesBefore ? undefined : copyFields(fields, changed, keepsOthers);
   };
 
@@ -156,10 +155,10 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
         differs = true;
         continue;
       }
-      const from = run.mistakes.length;
+      const ownMistakesFrom = run.mistakes.length;
       const converted = (otherCheck as Check)(fields[name], run);
-      if (run.mistakes.length > from) {
-        run.prefixPointers(name, from);
+      if (run.mistakes.length > ownMistakesFrom) {
+        run.prefixPointers(name, ownMistakesFrom);
         if (run.isFull) return undefined;
       } else setField(copy, name, converted);
       differs ||= converted !== fields[name];

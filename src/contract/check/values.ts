@@ -27,13 +27,13 @@ const checkString: Check = (value, run) => (typeof value === 'string' ? value : 
 
 export function compileString(schema: Schema): Check {
   const { minLength, maxLength, format } = schema as { minLength?: number; maxLength?: number; format?: string };
-  const toDate = Object.hasOwn(schema, IS_DATE);
-  const hasFormat = format === undefined ? undefined : FORMATS[format];
-  if (format !== undefined && hasFormat === undefined) throw new Error(`No check implements the format ${format}`);
+  const becomesDate = Object.hasOwn(schema, IS_DATE);
+  const matchesFormat = format === undefined ? undefined : FORMATS[format];
+  if (format !== undefined && matchesFormat === undefined) throw new Error(`No check implements the format ${format}`);
   const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
-  if (minLength === undefined && maxLength === undefined && matchPattern === undefined && hasFormat === undefined)
+  if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
     return checkString;
-  const notString = toDate ? MESSAGES.mustBe(FORMAT_NAMES['date-time'] as string) : MESSAGES.notString;
+  const notString = becomesDate ? MESSAGES.mustBe(FORMAT_NAMES['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
     // Counting characters takes time. A string never has more of them than its `length` in UTF-16 units.
@@ -41,10 +41,10 @@ export function compileString(schema: Schema): Check {
       return run.report(MESSAGES.tooLong(maxLength));
     if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
       return run.report(minLength === 1 ? MESSAGES.empty : MESSAGES.tooShort(minLength));
-    if (hasFormat !== undefined && !hasFormat(value))
+    if (matchesFormat !== undefined && !matchesFormat(value))
       return run.report(MESSAGES.mustBe(FORMAT_NAMES[format as string] as string));
     if (matchPattern !== undefined && matchPattern(value, run) === undefined) return undefined;
-    return toDate ? new Date(value) : value;
+    return becomesDate ? new Date(value) : value;
   };
 }
 
@@ -114,13 +114,13 @@ function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);
   const [stepDigits, stepExponent] = decimalOf(step);
-  // Neither number has more than 21 digits. So a shift by more than 80 gives the same result as a shift by 80.
+  // JavaScript writes a number with 21 digits at most. So a shift by 80 digits has the same result as any longer one.
   const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
   return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;
 }
 
-/** `-1.25e-7` is -125 times ten to the power of -9. */
+/** Splits a number into whole digits and a power of ten: `-1.25e-7` is -125 times ten to the power of -9. */
 function decimalOf(value: number): readonly [digits: bigint, exponent: number] {
   const [, integer = '', fraction = '', exponent = '0'] = /^(-?\d+)(?:\.(\d+))?(?:e(.+))?$/.exec(String(value)) ?? [];
   return [BigInt(integer + fraction), Number(exponent) - fraction.length];

@@ -5,9 +5,9 @@ import type { ServiceDefinition } from '../../service/definition.ts';
 import { ALLOW_METHODS, EXPOSE, NO_STORE, ON_EVERY_ANSWER } from '../headers.ts';
 
 export interface HeaderSet {
-  /** For a JSON answer. The caller writes the last value (length) and the third last (request id) in place. */
+  /** The lines of a JSON answer. The caller writes the last value (length) and the third last (request id) in place. */
   readonly json: string[];
-  /** The same for an answer that no cache may keep. */
+  /** The same lines for an answer that no cache may keep. */
   readonly uncached: string[];
   /**
    * All lines of an answer that brings headers of its own.
@@ -86,7 +86,7 @@ function policySet(cors: CorsPolicy, origin: string | undefined, headers: readon
 
 interface SetParts {
   readonly fixed: readonly string[];
-  /** Undefined: the names of the headers in the answer. Null: none, since no page may read the answer. */
+  /** The headers that a page may read; undefined: all in the answer; null: no page may read the answer. */
   readonly exposed: string | undefined | null;
   readonly headers: readonly string[];
   readonly preflight: (requested: string | undefined) => readonly string[];

@@ -13,7 +13,7 @@ import { createErrorFormat, type FormatError } from './error-body.ts';
 export interface RefusalContent {
   readonly status: number;
   readonly text: string;
-  /** Undefined: the envelope, which is JSON. */
+  /** The type of the text; undefined: the text is the envelope, which is JSON. */
   readonly contentType: string | undefined;
   /** Headers of the error: alternating names and values. */
   readonly headers: readonly string[];

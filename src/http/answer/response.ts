@@ -22,7 +22,7 @@ export interface RequestObserver {
 
 export interface ResponderOptions {
   readonly log: Log;
-  /** Undefined when requests are not logged. */
+  /** Writes the log lines of requests; undefined: requests are not logged. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
   /** Whether a 5xx shows its cause to the client. */

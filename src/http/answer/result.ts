@@ -18,7 +18,7 @@ export type AnswerBody =
 
 export interface Answer extends Validators {
   readonly status: number;
-  /** Undefined when there is no body, or a web Response without a content type. */
+  /** The type of the body; undefined: there is no body, or it is that of a web Response without a type. */
   readonly contentType: string | undefined;
   /** Alternating names and values, without the headers that only the server sets. */
   readonly headers: readonly string[];

@@ -44,7 +44,7 @@ export function attachConnection(socket: TrackedSocket, slot: number, sweep: num
   };
 }
 
-/** Undefined only for a socket that was refused, or that another server has. */
+/** The connection of any socket. Undefined: the socket was refused, or belongs to another server. */
 export function findConnection(socket: object): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
 }

@@ -36,7 +36,7 @@ const MAX_FOLDERS = 1000;
 
 interface Followed {
   readonly identity: string;
-  /** Undefined if the folder cannot be watched. */
+  /** The watcher of the folder; undefined: it cannot be watched. */
   readonly watcher: FSWatcher | undefined;
 }
 

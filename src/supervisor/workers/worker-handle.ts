@@ -55,7 +55,7 @@ export interface WorkerEvents {
 }
 
 export interface WorkerProcess {
-  /** Undefined: the system refused to start the process. */
+  /** The number of the process; undefined: the system refused to start it. */
   readonly pid: number | undefined;
   readonly state: WorkerState;
   /** 0: the worker has loaded nothing yet. */

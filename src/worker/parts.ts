@@ -34,7 +34,7 @@ export interface WorkerPartsOptions {
   readonly onFile?: (file: LoadedFile) => void;
   /** Called with the tokens that callers have spent. Undefined when this process is the only one. */
   readonly onSpent?: (spendings: readonly Spending[]) => void;
-  /** Whether a large folder may be loaded from the caches of earlier processes (groups/kept-contracts.ts). */
+  /** Whether a large folder may be loaded from the caches of earlier processes (groups/contract-cache.ts). */
   readonly usesCaches?: boolean | undefined;
   /** Adds callers to those of the table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;

@@ -18,6 +18,8 @@ export interface GenerationRecord {
   /** The controllers folder that was loaded last, whether or not it serves. */
   readonly release: string;
   readonly state: 'serving' | 'rejected' | 'stopped';
+  /** The number of the generation that serves; 0: none. */
+  readonly generation: number;
   /** Why `release` does not load, or which files of it do not. */
   readonly errors: readonly LoadFailure[];
   /** The controllers folder that serves. */
@@ -76,6 +78,7 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
       write({
         release: attempted,
         state: error === undefined ? 'stopped' : 'rejected',
+        generation: 0,
         errors: error === undefined ? [] : [{ error }],
         draining: [],
       });
@@ -93,6 +96,7 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
     write({
       release: attempted,
       state: rejected === undefined ? 'serving' : 'rejected',
+      generation,
       errors: rejected?.error === undefined ? errors : [{ error: rejected.error }],
       ...(serving === undefined ? {} : { serving }),
       draining: [...new Set(releases.values())].filter((release) => release !== serving),

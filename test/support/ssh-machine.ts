@@ -27,6 +27,8 @@ export interface SshMachine {
   readonly env: NodeJS.ProcessEnv;
   /** The configuration of ssh. */
   readonly config: string;
+  /** Runs before the machine ends. */
+  beforeEnd(work: () => Promise<void>): void;
 }
 
 export interface MachineOptions {
@@ -100,7 +102,9 @@ export async function startSshMachine(
     log += text;
   });
   const exited = once(sshd, 'exit');
+  const endings: (() => Promise<void>)[] = [];
   test.after(async () => {
+    for (const end of endings) await end();
     if (sshd.exitCode === null) sshd.kill('SIGTERM');
     await exited;
     rmSync(folder, { recursive: true, force: true });
@@ -109,7 +113,12 @@ export async function startSshMachine(
     if (sshd.exitCode !== null) throw new Error(`sshd has ended: ${log}`);
     await sleep(20);
   }
-  return { folder, config, env: { ...process.env, PATH: `${at('bin')}${delimiter}${process.env.PATH}` } };
+  return {
+    beforeEnd: (work) => endings.push(work),
+    folder,
+    config,
+    env: { ...process.env, PATH: `${at('bin')}${delimiter}${process.env.PATH}` },
+  };
 }
 
 async function accepts(port: number): Promise<boolean> {

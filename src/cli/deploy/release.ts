@@ -13,6 +13,7 @@ import {
   readlinkSync,
   renameSync,
   type Stats,
+  statfsSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -76,8 +77,18 @@ async function extract(input: Readable, folder: string): Promise<void> {
     tar.once('close', resolve);
   }).finally(() => clearTimeout(silence));
   input.unpipe();
-  if (code !== 0) throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
+  if (code === 0) return;
+  if (isFull(folder)) throw new Error(`Cannot extract the files: no space is left on the disk of ${dirname(folder)}`);
+  throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
 }
+
+function isFull(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < SMALLEST_SPACE;
+}
+
+/** Bytes. With less space, a disk counts as full. */
+const SMALLEST_SPACE = 64 * 1024;
 
 /** Gives every file a usual mode, so that the user of the service can read it. @throws Error when a file is missing */
 function checkFiles(folder: string, { files, bytes }: Order): void {

@@ -83,7 +83,15 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess): Sending {
   if (ssh.stdin !== null) tar.stdout.pipe(ssh.stdin, { end: false });
   // `./` keeps tar from taking a name for an option.
   tar.stdin.end(paths.map((path) => `./${path}\0`).join(''));
-  return { sent, hasFailed: () => hasFailed, kill: () => tar.kill() };
+  return {
+    sent,
+    hasFailed: () => hasFailed,
+    kill() {
+      tar.kill();
+      // A process that tar has started may hold them open.
+      for (const stream of [tar.stdin, tar.stdout, tar.stderr]) stream.destroy();
+    },
+  };
 }
 
 function exitOf(child: ChildProcess, program: string): Promise<number> {

@@ -125,9 +125,14 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     );
     assert.equal(json(await ask(shop.port, '/api/test')).value, 0);
     rmSync(join(shop.project, 'controllers/NewController.js'));
-    const mended = await shop.deploy(`vm2:${shop.dir}`);
-    assert.equal(mended.code, 0, mended.out + mended.err);
-    assert.equal(mended.out.split('\n').filter((line) => line.includes(' serves ')).length, 2);
+    const other = join(shop.machine.folder, 'other');
+    const mended = await shop.deploy(`vm2:${other}`);
+    assert.equal(mended.code, 1);
+    assert.match(mended.out, /^vm1: .* serves /m);
+    assert.match(mended.out, /^vm2: not deployed\. .* The first time: gatefold deploy --setup$/m);
+    const both = await shop.deploy(`vm2:${other}`, '--setup');
+    assert.equal(both.code, 0, both.out + both.err);
+    assert.match(both.out, /^vm2: No service runs\. Start it: /m);
     const { failures } = await load.stop();
     assert.deepEqual(failures, []);
   });
@@ -192,11 +197,19 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
 
   it('the disk is full: nothing has changed, and with space the next deployment succeeds', async (test) => {
     const dir = mkdtempSync(join(tmpdir(), 'gatefold-disk-'));
-    test.after(() => rmSync(dir, { recursive: true, force: true }));
-    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'gatefold-test', dir]).status !== 0)
+    const unmount = () => {
+      spawnSync('umount', ['-l', dir]);
+      rmSync(dir, { recursive: true, force: true });
+    };
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'gatefold-test', dir]).status !== 0) {
+      unmount();
       return test.skip('this user may not mount a small disk');
-    test.after(() => spawnSync('umount', ['-l', dir]));
-    const shop = await startDeployed(test, { dir });
+    }
+    const shop = await startDeployed(test, { dir }).catch((error) => {
+      unmount();
+      throw error;
+    });
+    test.after(unmount);
     const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 3 });
     const [good] = shop.releases();
     writeFiles(shop.project, { ...valueFiles(1), 'big.bin': 'x'.repeat(40_000_000) });

@@ -16,10 +16,17 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { ask, json, startLoad } from '../support/cluster-client.ts';
-import { RESTART, startDeployed, until, valueFiles, writeFiles } from '../support/deployed.ts';
-import { deploy, NO_SSH, type SshMachine, spawnDeploy } from '../support/ssh-machine.ts';
+import { makeProject, RESTART, startDeployed, until, valueFiles, writeFiles } from '../support/deployed.ts';
+import {
+  deploy,
+  type MachineOptions,
+  NO_SSH,
+  type SshMachine,
+  spawnDeploy,
+  startSshMachine,
+} from '../support/ssh-machine.ts';
 
 /** A package inside of the project: `npm ci` then needs no registry. */
 const VENDOR = {
@@ -320,4 +327,45 @@ function slowTar({ folder, env }: SshMachine, bytes: number): NodeJS.ProcessEnv 
   });
   chmodSync(join(bin, 'tar'), 0o755);
   return { ...env, PATH: `${bin}:${env.PATH}` };
+}
+
+describe('gatefold deploy to a machine that is not ready', { skip: NO_SSH }, () => {
+  const rows: [name: string, options: MachineOptions, reason: RegExp][] = [
+    ['an unknown host key', { client: ['UserKnownHostsFile /dev/null'] }, /Run ssh vm1 once, and compare its key/],
+    ['a key that it does not accept', { client: ['IdentityFile none', 'PubkeyAuthentication no'] }, /ssh-copy-id vm1/],
+    ['a port that nobody listens on', { client: ['Port 1'] }, /Cannot reach vm1: .*refused/],
+    ['no node', { path: [] }, /has no node in the PATH of ssh: install Node 22\.18/],
+  ];
+  for (const [name, options, reason] of rows)
+    it(name, async (test) => {
+      const machine = await startSshMachine(test, {
+        client: options.client === undefined ? [] : ['Host vm*', ...options.client],
+        ...(options.path === undefined ? {} : { path: [folderWithShell(test)] }),
+      });
+      const project = makeProject(join(machine.folder, 'project'), valueFiles(0));
+      const { code, out } = await deploy(machine, project, ['--setup', `vm1:${machine.folder}/srv`]);
+      assert.equal(code, 1);
+      assert.match(out, reason);
+      assert.equal(out.trim().split('\n').length, 1, 'in one line');
+    });
+
+  it('TypeScript on a Node that does not load it, without tsx', {
+    skip: Boolean(process.features.typescript),
+  }, async (test) => {
+    const shop = await startDeployed(test);
+    const good = shop.current();
+    writeFiles(shop.project, { 'controllers/TypedController.ts': 'export default class { index() { return {}; } }\n' });
+    const { code, out } = await shop.deploy();
+    assert.equal(code, 1);
+    assert.match(out, /cannot load TypeScript: install Node 22\.18 or later on this machine, or tsx in the project/);
+    assert.equal(shop.current(), good);
+  });
+});
+
+/** A PATH without node. */
+function folderWithShell(test: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-path-'));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  symlinkSync('/bin/sh', join(folder, 'sh'));
+  return folder;
 }

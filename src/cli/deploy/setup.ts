@@ -67,11 +67,12 @@ export function unitOf(unit: string, dir: string, name: string): string {
       /^(?:#.*\n)*(?:Environment=(?:CONTROLLERS_DIR|DATA_DIR)|EnvironmentFile|StateDirectory(?:Mode)?)=.*\n/gm,
       '',
     )
-    .replace(/^ExecStart=.*$/m, () => `ExecStart=${quoted(`${dir}/run`).replaceAll('$', '$$$$')}`)
+    .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${quoted(`${dir}/run`).replaceAll('$', '$$$$')}`)
     .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${quoted(dir)}\nReadWritePaths=${quoted(`${dir}/data`)}`)
     .replace(/^ProtectHome=yes$/m, home ? 'ProtectHome=read-only' : 'ProtectHome=yes');
 }
 
+/** systemd refuses quotes in the path of a program, and takes them in an argument. */
 function quoted(path: string): string {
   return `"${path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
 }

@@ -15,7 +15,9 @@ export interface Target {
 export function parseTarget(name: string, project: string): Target {
   const { host, dir } = splitTarget(name);
   if (host === '' || /^-|[\s\p{Cc}]/u.test(host)) throw new UsageError(`${JSON.stringify(name)} names no host`);
-  if (/\p{Cc}/u.test(dir)) throw new UsageError(`${JSON.stringify(name)} has a control character in its folder`);
+  // Node imports nothing from a folder with a backslash.
+  if (/[\p{Cc}\\]/u.test(dir))
+    throw new UsageError(`${JSON.stringify(name)} has a control character or a backslash in its folder`);
   if (dir.startsWith('~'))
     throw new UsageError(`${JSON.stringify(name)}: write the folder without ~/; a relative one begins at the home`);
   if (dir.split('/').includes('..')) throw new UsageError(`${JSON.stringify(name)}: write the folder without ..`);

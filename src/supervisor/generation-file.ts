@@ -40,7 +40,7 @@ export interface GenerationFile {
   addResult(result: StepResult, status: SupervisorStatus): void;
   /** Workers came or went, or a new group was loaded. */
   update(status: SupervisorStatus): void;
-  /** The service stops. Without `error`, because it was told to. */
+  /** The service stops; `error`: it could not start. */
   stop(error?: string): void;
 }
 

@@ -21,7 +21,7 @@ import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { NOTE } from './project.ts';
 
-/** What a release remembers. */
+/** The note in each release. */
 export interface Note {
   /** The release that served before it. */
   readonly before: string | null;

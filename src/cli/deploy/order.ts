@@ -1,5 +1,5 @@
-// What the machine that deploys sends to the other one, and what that answers. The other one runs the same version of
-// this package, because the deployment has brought it there.
+// The order of the machine that deploys, and the answer of the other one. Both run the same version of this package,
+// because the deployment has brought it there.
 
 /** The internal first word of the process on the machine that is deployed to. Its second word is an order as JSON. */
 export const ON_MACHINE = 'deploy-on-machine';

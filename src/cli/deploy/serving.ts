@@ -1,5 +1,4 @@
-// What the service on this machine serves, as its generation file says, and how it is started again. It knows no
-// release but by its path.
+// The service on this machine: its settings, the release that it serves by its generation file, and its restart.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -9,7 +8,7 @@ import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
-/** Milliseconds after which a service that does not answer has failed. A file may take 10 s to load. */
+/** Milliseconds after which a service that does not answer has failed. */
 const LONGEST_WAIT = 120_000;
 const POLL = 50;
 

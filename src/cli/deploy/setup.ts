@@ -1,5 +1,5 @@
-// `gatefold deploy --setup`: makes on this machine what a service needs before its first release. What is there already
-// stays as it is, so it may be called again.
+// `gatefold deploy --setup`: makes on this machine what a service needs before its first release. Files that exist stay
+// as they are, so it may be called again.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

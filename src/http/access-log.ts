@@ -10,7 +10,7 @@ export interface AccessLog {
 }
 
 /** Maximum characters of a user's id in a line. */
-const LONGEST_USER = 200;
+const MAX_USER_LENGTH = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {
   return {
@@ -18,7 +18,7 @@ export function createAccessLog(sink: LineSink): AccessLog {
       const { resolved, verb, operation, credential, userId, requestId, tool } = exchange;
       const path = quote(resolved?.path.raw ?? '');
       const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
-      const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, LONGEST_USER))}`;
+      const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
       const caller = tool === undefined ? who : `${who},"tool":"${tool.name}"`;
       sink.write(
         `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${caller},"request_id":"${requestId}"}\n`,

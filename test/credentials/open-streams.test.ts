@@ -33,6 +33,7 @@ const CONTROLLER = `
     reply(data, { signal }) { return new Reply(200, ReadableStream.from(ticks(signal, () => new Uint8Array(100)))); }
     web(data, { signal }) { return new Response(ReadableStream.from(ticks(signal, () => new Uint8Array(100)))); }
     only({ bytes }, params) { return bytes ? this.bytes(0, params) : this.index(0, params); }
+    single() { return new ReadableStream({ start(stream) { stream.enqueue(new Uint8Array(100)); } }); }
     silent() { return new ReadableStream(); }
     async late(data, { signal }) { globalThis.openStreamsEntered(); await globalThis.openStreamsGate; return eventStream(ticks(signal, (i) => i)); }
   }`;
@@ -265,8 +266,10 @@ test('a stream that an operation returns after its caller was revoked ends', asy
 test('in HTTP/1.0, which has no chunks, a stream that is cut does not look whole', async () => {
   const { row, token } = await add();
   const socket = connect(api.port, '127.0.0.1');
-  socket.write(`GET /api/feed/bytes HTTP/1.0\r\nAuthorization: ${token}\r\n\r\n`);
-  await once(socket.resume(), 'data');
+  socket.write(`GET /api/feed/single HTTP/1.0\r\nAuthorization: ${token}\r\n\r\n`);
+  // All bytes, so that none comes together with the reset: a Node client reports such a pair as a plain end.
+  for (let text = ''; !text.includes(`\r\n\r\n${'\0'.repeat(100)}`); )
+    text += String(await once(socket.resume(), 'data'));
   set({ ...row, revoked_at: 'now' });
   const codes: unknown[] = [];
   socket.on('error', ({ code }: NodeJS.ErrnoException) => codes.push(code));

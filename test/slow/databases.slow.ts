@@ -65,13 +65,25 @@ describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
   });
 
   it('answers 503 where the pools together are larger than the database allows', async (test) => {
-    const { service } = await startBench(test, {
-      settings: ['max_connections=5', 'superuser_reserved_connections=0', 'max_wal_senders=0'],
+    // Two connections are left: fewer than the pool of one worker, so it does not matter which worker gets the requests.
+    const { database, service, sql } = await startBench(test, {
+      settings: ['max_connections=4', 'superuser_reserved_connections=0', 'max_wal_senders=0'],
     });
-    const slow = Array.from({ length: 2 * POOL * WORKERS }, () => ask(service.port, '/api/probe/nap'));
-    const answers = await Promise.all(slow);
+    const other = postgres(database.url, { max: 1 });
+    test.after(() => other.end());
+    await Promise.all([sql`select pg_advisory_lock(1)`, other`select 1`]);
+    const statuses: number[] = [];
+    const waiting = Array.from({ length: 2 * POOL * WORKERS }, async () => {
+      const answer = await ask(service.port, '/api/probe/wait');
+      statuses.push(answer.status);
+      return answer;
+    });
+    // The lock holds the connections that there are until one more has been refused.
+    await until(service, async () => statuses.includes(503));
+    assert.ok(!statuses.includes(200));
+    await sql`select pg_advisory_unlock(1)`;
+    const answers = await Promise.all(waiting);
     assert.ok(answers.some(({ status }) => status === 200));
-    assert.ok(answers.some(({ status }) => status === 503));
     for (const answer of answers) assert.ok(isOfFormat(answer), answer.body);
   });
 });

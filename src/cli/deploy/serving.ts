@@ -12,7 +12,7 @@ import { releasePath } from './folders.ts';
 const LONGEST_WAIT = 120_000;
 const POLL = 50;
 
-/** Returns the environment of the service: the file `env`, as the shell of `DIR/run` reads it. @throws Error one line */
+/** Returns the environment of the service: `env`, as the shell of `DIR/run` reads it. @throws Error one line */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   const script = 'set -a; [ ! -f ./env ] || . ./env; exec "$0" -p "JSON.stringify(process.env)"';
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });

@@ -104,7 +104,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     exchange.watchClient();
     const collector = new Collector();
     const stream = sendStream(body.source, collector, {
-      begin: () => !exchange.settled,
+      begin: () => !exchange.isAnswered,
       end: () => send(exchange, status, headers, collector.bytes()),
       left: () => {},
       fail: (error) => fail(exchange, error),
@@ -142,7 +142,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
   function streamEvents(exchange: Exchange, status: number, headers: readonly string[], last: boolean): StreamEvents {
     return {
       begin() {
-        if (exchange.settled) return false;
+        if (exchange.isAnswered) return false;
         try {
           sendHead(exchange, status, headers, last);
           return true;
@@ -178,7 +178,7 @@ function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
 }
 
-function requestFacts({ requestId, page, operation }: Exchange): object {
+function requestFacts({ requestId, page, operation }: Exchange) {
   return { request_id: requestId, page, operation };
 }
 

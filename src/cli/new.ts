@@ -139,7 +139,7 @@ export default class ${word}Controller {
   }
 
   /** GET ${url}/7 */
-  'GET {id}'(_: unknown, { path: { id } }: ControllerParams<{ path: { id: Int } }>): ${type} {
+  'GET {id}'(_: undefined, { path: { id } }: ControllerParams<{ path: { id: Int } }>): ${type} {
     if (id !== 7) throw new HttpError(404, 'NOT_FOUND', 'There is none with this id');
     return { id, name: 'Ada' };
   }

@@ -1,8 +1,7 @@
 // Writes a contract in a few words, for the commands: `data { name, email, age? }`.
 
-import { isBodiless } from '../base/route-name.ts';
 import { resolveReference } from './check/run.ts';
-import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
+import type { OperationContract, Schema } from './contract.ts';
 
 export interface ContractOutline {
   /** The checked parts: `data { name, age? }, query { dryRun? }`; empty: none. */
@@ -17,12 +16,9 @@ const MAX_FIELDS = 12;
 
 /** Outlines the contract of an operation. Undefined: all three fields would be empty. */
 export function outlineOf(
-  { name, data, query, path, undocumented, ...contract }: OperationContract,
+  { data, query, path, unchecked, undocumented }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
-  // `'GET {id}'(_: unknown, params)` reads no data, so nothing is left to be checked.
-  const readsNone = contract.unchecked === TYPE_IS_UNKNOWN && isBodiless(name);
-  const unchecked = readsNone ? undefined : contract.unchecked;
   const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );

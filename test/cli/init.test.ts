@@ -74,6 +74,7 @@ test('the code of AGENTS.md compiles, serves and passes', async (t) => {
       export const books = {
         list: (author?: string) => (author === undefined ? all : []),
         find: (id: number) => all.find((book) => book.id === id),
+        remove: (id: number) => void all.splice(0, all.length, ...all.filter((book) => book.id !== id)),
         add(book: NewBook): Book {
           const added = { id: all.length + 1, ...book };
           all.push(added);

@@ -112,7 +112,7 @@ export default class BookController extends ShopController {
   }
 
   /** Gets one book with all its fields, by its id. */
-  'GET {id}'(_: unknown, { path: { id } }: OneBook): Reply<200, Book> {
+  'GET {id}'(_: undefined, { path: { id } }: OneBook): Reply<200, Book> {
     const book = findBook(id);
     return new Reply(200, book, { ETag: etagOf(book), 'Cache-Control': 'no-cache' });
   }
@@ -140,14 +140,14 @@ export default class BookController extends ShopController {
   }
 
   /** Deletes a book with its reviews, for good. */
-  'DELETE {id}'(_: unknown, { path: { id } }: OneBook): Reply<204> {
+  'DELETE {id}'(_: undefined, { path: { id } }: OneBook): Reply<204> {
     findBook(id);
     database.prepare('DELETE FROM book WHERE id = ?').run(id);
     return new Reply(204);
   }
 
   /** Lists the reviews of a book, the oldest first. */
-  'GET {id}/reviews'(_: unknown, { path: { id } }: OneBook): Review[] {
+  'GET {id}/reviews'(_: undefined, { path: { id } }: OneBook): Review[] {
     findBook(id);
     return database
       .prepare('SELECT id, stars, text FROM review WHERE book = ? ORDER BY id')
@@ -164,7 +164,7 @@ export default class BookController extends ShopController {
     return new Reply(201, made, { Location: `/api/book/${id}/reviews/${made.id}` });
   }
 
-  'GET {id}/reviews/{review}'(_: unknown, { path }: ControllerParams<{ path: { id: Int; review: Int } }>): Review {
+  'GET {id}/reviews/{review}'(_: undefined, { path }: ControllerParams<{ path: { id: Int; review: Int } }>): Review {
     const found = database
       .prepare('SELECT id, stars, text FROM review WHERE book = ? AND id = ?')
       .get(path.id, path.review);
@@ -181,7 +181,7 @@ export default class BookController extends ShopController {
   }
 
   /** Shows the cover of a book, as an image. */
-  'GET {id}/cover'(_: unknown, { path: { id } }: OneBook): Reply {
+  'GET {id}/cover'(_: undefined, { path: { id } }: OneBook): Reply {
     const row = database.prepare('SELECT cover, coverType FROM book WHERE id = ?').get(id) as
       | { cover: Uint8Array | null; coverType: string }
       | undefined;

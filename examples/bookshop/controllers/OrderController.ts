@@ -44,14 +44,14 @@ export default class OrderController extends ShopController {
   }
 
   /** Server-sent events: every order from now on, or from the last one that the client has seen. */
-  'GET events'(_: unknown, { lastEventId, signal }: ControllerParams) {
+  'GET events'(_: undefined, { lastEventId, signal }: ControllerParams) {
     return eventStream(ordersSince(lastEventId === undefined ? newestOrder() : Number(lastEventId), signal), {
       retry: 100,
     });
   }
 
   /** Gets an order by its id, and whether it is paid. */
-  'GET {id}'(_: unknown, { path: { id } }: ControllerParams<{ path: { id: Int } }>): Order {
+  'GET {id}'(_: undefined, { path: { id } }: ControllerParams<{ path: { id: Int } }>): Order {
     const row = database.prepare('SELECT * FROM purchase WHERE id = ?').get(id);
     if (row === undefined) throw new HttpError(404, 'ORDER_NOT_FOUND', `There is no order with the id ${id}`);
     return toOrder(row);

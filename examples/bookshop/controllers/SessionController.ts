@@ -23,13 +23,13 @@ export default class SessionController extends ShopController {
   }
 
   /** Who is signed in. With a route the group is strict: nothing of it is reached by a name under another verb. */
-  'GET me'(_: unknown, params: ControllerParams): { user: string } {
+  'GET me'(_: undefined, params: ControllerParams): { user: string } {
     const row = database.prepare('SELECT user FROM session WHERE token = ?').get(tokenOf(params));
     if (row === undefined) throw new HttpError(401, 'NOT_SIGNED_IN', 'Sign in first');
     return row as { user: string };
   }
 
-  'DELETE'(_: unknown, params: ControllerParams): Reply<204> {
+  'DELETE'(_: undefined, params: ControllerParams): Reply<204> {
     database.prepare('DELETE FROM session WHERE token = ?').run(tokenOf(params));
     return new Reply(204, undefined, { 'Set-Cookie': 'session=; Max-Age=0; Path=/api' });
   }

@@ -22,7 +22,7 @@ export default class HelloController {
   }
 
   /** GET /api/hello/Ada */
-  'GET {name}'(_: unknown, { path: { name } }: ControllerParams<{ path: { name: string } }>): Greeting {
+  'GET {name}'(_: undefined, { path: { name } }: ControllerParams<{ path: { name: string } }>): Greeting {
     return { hello: name };
   }
 }

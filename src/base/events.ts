@@ -131,6 +131,7 @@ export interface LogEvents {
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
     'file-ignored': { file: string; reason: string };
     'folder-restored': { folder: string };
+    'generation-file-not-written': { file: string; reason: string };
     'group-shadowed': { group: string; path: string; effect: string };
     'header-dropped': { header: string; reason: string } & (RequestFacts | { error_code: string });
     'identity-keys-unavailable': ErrorFacts & { provider: string; serving_kept_keys: boolean };

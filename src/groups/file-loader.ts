@@ -88,7 +88,9 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
         broken.delete(file);
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {
-        const { reason, dueTo, ...place } = await describeLoadError(error, real);
+        const { reason, dueTo, ...place } = await describeLoadError(error, real, () =>
+          modules.closure().map(({ path }) => path),
+        );
         if (dueTo !== undefined) modules.remember(dueTo);
         // A lack of descriptors or memory says nothing about the file, so the next request tries the file again.
         if (!isTransient(error)) broken.set(file, { reason, state });

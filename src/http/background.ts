@@ -1,6 +1,7 @@
 // Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for it.
 import { describeError, type Log, type LogFields } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
+import { followBackground, idsOf } from './request-event.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
@@ -13,8 +14,9 @@ export interface BackgroundWork {
 export function createBackgroundWork(log: Log): BackgroundWork {
   const pending = new Set<LogFields>();
   return {
-    add({ requestId: request_id, group, operation }, work) {
-      const facts = { request_id, group, operation };
+    add(exchange, work) {
+      const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
+      followBackground(exchange, work);
       pending.add(facts);
       Promise.resolve(work).then(
         () => pending.delete(facts),

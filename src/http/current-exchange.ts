@@ -3,17 +3,18 @@
 // so only operations that work asynchronously get one.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Exchange } from './exchange.ts';
+import { runFollowed } from './request-event.ts';
 
 /** An operation, or a function of the service file. */
 type Work = (...args: never[]) => unknown;
 
 export interface CurrentExchange {
-  /** Whether the operation may work after its call: its source looks so, or it has returned a promise before. */
-  isAsynchronous(operation: Work): boolean;
-  /** Marks an operation that has returned a promise. */
-  markAsynchronous(operation: Work): void;
-  /** Calls `work` in the context of the exchange. */
-  run<T>(exchange: Exchange, work: () => T): T;
+  /** Whether a call takes place in a context: the method may work after its call, or a tool follows the request. */
+  isNeeded(exchange: Exchange, method: Work): boolean;
+  /** Marks a method that has returned a promise. */
+  markAsynchronous(method: Work): void;
+  /** Calls `work` in the context of the exchange, and of the tools that follow it. */
+  run<T>(exchange: Exchange, method: Work, work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   get(): Exchange | undefined;
 }
@@ -25,17 +26,25 @@ const ASYNCHRONOUS =
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange>();
   const asynchronous = new WeakMap<Work, boolean>();
+
+  /** Whether a method may work after its call: its source looks so, or it has returned a promise before. */
+  function isAsynchronous(method: Work): boolean {
+    let isMarked = asynchronous.get(method);
+    if (isMarked === undefined) {
+      isMarked = ASYNCHRONOUS.test(Function.prototype.toString.call(method));
+      asynchronous.set(method, isMarked);
+    }
+    return isMarked;
+  }
+
   return {
-    isAsynchronous(operation) {
-      let isMarked = asynchronous.get(operation);
-      if (isMarked === undefined) {
-        isMarked = ASYNCHRONOUS.test(Function.prototype.toString.call(operation));
-        asynchronous.set(operation, isMarked);
-      }
-      return isMarked;
+    isNeeded: ({ event }, method) => event !== undefined || isAsynchronous(method),
+    markAsynchronous: (method) => void asynchronous.set(method, true),
+    run(exchange, method, work) {
+      const { event } = exchange;
+      const call = event === undefined ? work : () => runFollowed(event, work);
+      return isAsynchronous(method) ? storage.run(exchange, call) : call();
     },
-    markAsynchronous: (operation) => void asynchronous.set(operation, true),
-    run: (exchange, work) => storage.run(exchange, work),
     get: () => storage.getStore(),
   };
 }

@@ -97,6 +97,8 @@ function service(): ServiceStatus {
     keyFetches: 0,
     keyFailures: 0,
     logLinesDropped: 0,
+    spansExported: 0,
+    spansDropped: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
   };
   const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;

@@ -47,6 +47,8 @@ export function createExporter(options: ExporterOptions): Exporter {
   let deadline: number | undefined;
   let wake: (() => void) | undefined;
   let isFailing = false;
+  /** Spans of the batch that is on its way. */
+  let flying = 0;
 
   function add(span: string): void {
     if (queue.length >= queueSize || held + span.length > MOST_HELD) {
@@ -78,11 +80,14 @@ export function createExporter(options: ExporterOptions): Exporter {
     for (const span of batch) held -= span.length;
     if (batch.length === 0) return;
     followClock();
+    flying = batch.length;
     const body = envelope[0] + batch.join(',') + envelope[1];
     const end = performance.now() + timeout;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       const left = Math.min(end, deadline ?? end) - performance.now();
       const outcome = left <= 0 ? OUT_OF_TIME : await send(body, left);
+      // The drain has ended without this batch, and has counted it.
+      if (flying === 0) return;
       if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
       // Half of the pause is by chance, so that all instances do not come back at once.
       const wait = Math.max(outcome.after ?? 0, pause * (0.5 + random() / 2));
@@ -94,6 +99,7 @@ export function createExporter(options: ExporterOptions): Exporter {
   }
 
   function succeed(spans: number, rejected: number, reason: string | undefined): void {
+    flying = 0;
     exported += spans - rejected;
     dropped += rejected;
     if (rejected > 0) return report(reason ?? 'the collector rejected spans');
@@ -102,6 +108,7 @@ export function createExporter(options: ExporterOptions): Exporter {
   }
 
   function drop(spans: number, reason: string): void {
+    flying = 0;
     dropped += spans;
     report(reason);
   }
@@ -135,8 +142,9 @@ export function createExporter(options: ExporterOptions): Exporter {
     if (queue.length > 0) start();
     await Promise.race([drainQueue(), limit]);
     clearTimeout(late);
-    dropped += queue.length;
+    dropped += queue.length + flying;
     queue = [];
+    flying = 0;
     if (dropped > before) log.warn('trace-spans-lost', { spans_dropped: dropped - before });
   }
 

@@ -72,9 +72,23 @@ export function followClock(): void {
   if (Math.abs(now - anchor) > MOST_DRIFT) anchor = now;
 }
 
-/** @param moment of `performance.now()` @returns nanoseconds of Unix time, exact to a microsecond */
+const MICROSECONDS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
+let lastMillisecond = 0;
+let lastText = '';
+
+/**
+ * Formats a time. Most times share their millisecond with the one before, and the text of so large a number is dear.
+ *
+ * @param moment of `performance.now()` @returns nanoseconds of Unix time, exact to a microsecond
+ */
 export function nanoseconds(moment: number): string {
-  return `${Math.round((anchor + moment) * 1000)}000`;
+  const time = anchor + moment;
+  const millisecond = Math.floor(time);
+  if (millisecond !== lastMillisecond) {
+    lastMillisecond = millisecond;
+    lastText = String(millisecond);
+  }
+  return lastText + MICROSECONDS[Math.floor((time - millisecond) * 1000)];
 }
 
 const ERROR_STATUS = ',"status":{"code":2}';

@@ -18,27 +18,42 @@ export interface RequestSpanOptions {
   readonly capture: readonly string[];
 }
 
-/** Heads of spans that are kept, a method and a route each. */
-const MOST_HEADS = 1000;
+/** Routes whose texts are kept. */
+const MOST_ROUTES = 1000;
+
+interface RouteTexts {
+  /** The name and the kind. */
+  readonly head: string;
+  readonly attributes: string;
+}
 
 /** @returns a function that ends the subscription */
 export function traceRequests({ context, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = context;
-  const heads = new Map<string, string>();
+  const routes = new Map<string, RouteTexts>();
+  const statuses = new Map<number, string>();
   const peers = new WeakMap<object, string>();
   const backgroundSpans = new WeakMap<object, Span>();
 
-  /** The name, the kind and the method of a span: the same for all requests of a route. */
-  function headOf(verb: string, route: string | undefined, isTool: boolean): string {
-    const key = `${isTool ? '+' : ''}${verb} ${route ?? ''}`;
-    const kept = heads.get(key);
+  /** The texts that all requests of a route share. A client cannot make up many: an unknown method has no route. */
+  function textsOf({ verb, route, tool }: RequestEvent): RouteTexts {
+    const key = `${verb} ${route ?? ''} ${tool ?? ''}`;
+    const kept = routes.get(key);
     if (kept !== undefined) return kept;
-    const method = knownMethods.has(verb) ? verb : 'HTTP';
+    const isKnown = knownMethods.has(verb);
+    const method = isKnown ? verb : 'HTTP';
     const name = route === undefined ? method : `${method} ${route}`;
+    const attributes = [
+      textAttribute('http.request.method', isKnown ? verb : '_OTHER'),
+      ...(isKnown ? [] : [textAttribute('http.request.method_original', verb)]),
+      ...(route === undefined ? [] : [textAttribute('http.route', route)]),
+      ...(tool === undefined ? [] : [textAttribute('gen_ai.tool.name', tool)]),
+    ];
     // The request that brings the call of a tool is the one that a client has sent.
-    const head = `"name":${quote(name)},"kind":${isTool ? KINDS.internal : KINDS.server}`;
-    if (heads.size < MOST_HEADS) heads.set(key, head);
-    return head;
+    const kind = tool === undefined ? KINDS.server : KINDS.internal;
+    const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
+    if (routes.size < MOST_ROUTES) routes.set(key, texts);
+    return texts;
   }
 
   /** The attributes of a connection. */
@@ -56,27 +71,37 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     return peer;
   }
 
-  function attributesOf(event: RequestEvent, span: Span): string {
-    const { verb, route, status, request, response, address, path, tool } = event;
-    const isKnown = knownMethods.has(verb);
-    let attributes = `${textAttribute('http.request.method', isKnown ? verb : '_OTHER')},${textAttribute('url.path', path)},${peerOf(event)},${textAttribute('client.address', address)},${textAttribute('network.protocol.version', request.httpVersion)}`;
-    if (!isKnown) attributes += `,${textAttribute('http.request.method_original', verb)}`;
-    if (route !== undefined) attributes += `,${textAttribute('http.route', route)}`;
-    if (tool !== undefined) attributes += `,${textAttribute('gen_ai.tool.name', tool)}`;
-    if (status === 499) {
-      // The client left before the last byte, so the status that it may have got is that of the head.
-      span.hasFailed = true;
-      if (response.headersSent) attributes += `,${intAttribute('http.response.status_code', response.statusCode)}`;
-      attributes += `,${textAttribute('error.type', 'client_disconnected')}`;
-    } else {
-      attributes += `,${intAttribute('http.response.status_code', status)}`;
-      if (status >= 500) {
-        span.hasFailed = true;
-        const type = event.error === undefined ? String(status) : errorType(event.error);
-        attributes += `,${textAttribute('error.type', type === '_OTHER' ? String(status) : type)}`;
-      }
+  function statusOf(status: number): string {
+    let text = statuses.get(status);
+    if (text === undefined) {
+      text = intAttribute('http.response.status_code', status);
+      statuses.set(status, text);
     }
-    return capture.length === 0 ? attributes : [attributes, ...capturedOf(event, capture)].join(',');
+    return text;
+  }
+
+  /** The status of the answer, and the kind of its failure. */
+  function outcomeOf({ status, bytes, response, error }: RequestEvent, span: Span): string {
+    if (status < 499) return statusOf(status);
+    if (status > 499) {
+      span.hasFailed = true;
+      const type = error === undefined ? '_OTHER' : errorType(error);
+      return `${statusOf(status)},${textAttribute('error.type', type === '_OTHER' ? String(status) : type)}`;
+    }
+    // The client left before the last byte. It has the head where it has some of the body.
+    span.hasFailed = true;
+    const sent = bytes > 0 ? `${statusOf(response.statusCode)},` : '';
+    return `${sent}${textAttribute('error.type', 'client_disconnected')}`;
+  }
+
+  function endSpan(event: RequestEvent, span: Span): void {
+    const { head, attributes } = textsOf(event);
+    const more = capture.length === 0 ? '' : capturedOf(event, capture);
+    const { path, address, request } = event;
+    span.endAs(
+      head,
+      `${attributes},{"key":"url.path","value":{"stringValue":${quote(path)}}},${peerOf(event)},{"key":"client.address","value":{"stringValue":"${address}"}},{"key":"network.protocol.version","value":{"stringValue":"${request.httpVersion}"}},${outcomeOf(event, span)}${more}`,
+    );
   }
 
   const onRequest = {
@@ -94,8 +119,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
       const event = message as RequestEvent;
       const span = event.trace;
       if (!(span instanceof Span) || !span.isSampled) return;
-      const attributes = attributesOf(event, span);
-      span.endAs(headOf(event.verb, event.route, event.tool !== undefined), attributes);
+      endSpan(event, span);
     },
   };
   const onBackground = {
@@ -141,9 +165,9 @@ function tracestateOf(rawHeaders: readonly string[]): string {
   return lines.length === 0 ? '' : parseTracestate(lines);
 }
 
-/** The values of the query and of headers that TRACE_CAPTURE asks for. */
-function capturedOf({ request }: RequestEvent, capture: readonly string[]): string[] {
-  return capture.flatMap((name) => {
+/** The values of the query and of headers that TRACE_CAPTURE asks for, a comma before each. */
+function capturedOf({ request }: RequestEvent, capture: readonly string[]): string {
+  const attributes = capture.flatMap((name) => {
     if (name === 'query') {
       const [, query] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
       return query === undefined ? [] : [textAttribute('url.query', redactQuery(query))];
@@ -156,4 +180,5 @@ function capturedOf({ request }: RequestEvent, capture: readonly string[]): stri
     const [, host = value, port] = /^(.*?)(?::(\d+))?$/.exec(value) ?? [];
     return [textAttribute('server.address', host), ...(port ? [intAttribute('server.port', Number(port))] : [])];
   });
+  return attributes.map((attribute) => `,${attribute}`).join('');
 }

@@ -56,7 +56,10 @@ export function readTraceState(env: Environment, version: string): TraceState {
 /** Logs, once a service, whether requests are traced, and every value that is ignored. */
 export function announceTracing(env: Environment, version: string, log: Log): void {
   const state = readTraceState(env, version);
-  if (state.kind === 'off') return log[state.isWanted ? 'info' : 'warn']('traces-off', { reason: state.reason });
+  if (state.kind === 'off') {
+    if (state.isWanted) return log.info('traces-disabled', { reason: state.reason });
+    return log.warn('traces-off', { reason: state.reason });
+  }
   const { endpoint, samplerName: sampler } = state.settings;
   for (const value of state.ignored) log.warn('trace-variable-ignored', { ...value });
   // A URL may have a key as its user or in its query.

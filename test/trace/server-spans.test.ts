@@ -10,6 +10,7 @@ const PARENT = `00-${TRACE}-${SPAN}-01`;
 const SERVER = 2;
 
 const ORDER = `
+import { Readable } from 'node:stream';
 export default class OrderController {
   'GET {id}'(_, params) { return { id: params.path.id }; }
   'GET {id}/files/{path*}'() { return {}; }
@@ -17,7 +18,8 @@ export default class OrderController {
   find() { return {}; }
   'GET fail'() { throw new TypeError('the secret is 42'); }
   'GET refuse'() { throw Object.assign(new Error('x'), { code: 'ECONNREFUSED' }); }
-  async 'GET slow'() { await new Promise((resolve) => setTimeout(resolve, 600_000).unref()); }
+  async 'GET slow'(_, { signal }) { if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve)); return {}; }
+  'GET stream'() { return Readable.from((async function* () { for (;;) { yield 'x'.repeat(65536); await new Promise(setImmediate); } })()); }
 }`;
 const LOOSE = `export default class LooseController { index() { return {}; } created() { return {}; } find() { return {}; } }`;
 const controllers = { 'OrderController.js': ORDER, 'LooseController.js': LOOSE };
@@ -148,15 +150,24 @@ describe('the span of a request', () => {
     assert.equal(service.lines.find(({ event }) => event === 'request')?.trace_id, TRACE);
   });
 
-  it('a client that leaves is an error, with the status of the head if there was one', async (test) => {
-    const service = await startTraced(test, { controllers });
-    const stop = new AbortController();
-    const answer = fetch(`${service.url}/api/order/slow`, { signal: stop.signal });
-    while (service.app.inFlight() === 0) await new Promise((turn) => setImmediate(turn));
-    stop.abort();
-    await assert.rejects(answer);
-    await service.app.server.closeAllConnections();
-  });
+  for (const [path, status] of [
+    ['slow', undefined],
+    ['stream', '200'],
+  ] as const)
+    it(`a client that leaves is an error: ${path}`, async (test) => {
+      const service = await startTraced(test, { controllers });
+      const stop = new AbortController();
+      const answer = fetch(`${service.url}/api/order/${path}`, { signal: stop.signal });
+      if (status === undefined) while (service.app.inFlight() === 0) await new Promise((turn) => setImmediate(turn));
+      else await (await answer).body?.getReader().read();
+      stop.abort();
+      await answer.catch(() => {});
+      await service.collector.until((spans) => spans.length > 0);
+      const [span] = service.collector.spans;
+      assert.equal(span?.attributes['error.type'], 'client_disconnected');
+      assert.equal(span?.attributes['http.response.status_code'], status);
+      assert.deepEqual(span?.status, { code: 2 });
+    });
 
   it('TRACE_CAPTURE asks for the query and for headers', async (test) => {
     const settings = { TRACE_CAPTURE: 'query,user-agent,host,x-tenant' };

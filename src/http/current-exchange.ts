@@ -9,7 +9,10 @@ import { runFollowed } from './request-event.ts';
 type Work = (...args: never[]) => unknown;
 
 export interface CurrentExchange {
-  /** Whether a call takes place in a context: the method may work after its call, or a tool follows the request. */
+  /**
+   * Whether a call takes place in a context: the method may work after its call. Where a tool follows the request, each
+   * method does until it has returned a value once. A context for each plain operation would cost too much.
+   */
   isNeeded(exchange: Exchange, method: Work): boolean;
   /** Marks a method that has returned a promise. */
   markAsynchronous(method: Work): void;
@@ -23,28 +26,44 @@ export interface CurrentExchange {
 const ASYNCHRONOUS =
   /\basync\b|\bawait\b|\bPromise\b|\.then\b|\bset(?:Timeout|Interval|Immediate)\b|\bnextTick\b|\bqueueMicrotask\b|\.on(?:ce)?\(/;
 
+/** More source text, of functions that a tool follows into what they start. */
+const STARTS_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bspan\b|\bget\(/;
+
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange>();
   const asynchronous = new WeakMap<Work, boolean>();
+  /** Methods that have returned a value, and whose source starts nothing that a tool would follow. */
+  const plain = new WeakSet<Work>();
 
   /** Whether a method may work after its call: its source looks so, or it has returned a promise before. */
   function isAsynchronous(method: Work): boolean {
     let isMarked = asynchronous.get(method);
     if (isMarked === undefined) {
-      isMarked = ASYNCHRONOUS.test(Function.prototype.toString.call(method));
+      isMarked = ASYNCHRONOUS.test(sourceOf(method));
       asynchronous.set(method, isMarked);
     }
     return isMarked;
   }
 
   return {
-    isNeeded: ({ event }, method) => event !== undefined || isAsynchronous(method),
+    isNeeded: ({ event }, method) => isAsynchronous(method) || (event !== undefined && !plain.has(method)),
     markAsynchronous: (method) => void asynchronous.set(method, true),
     run(exchange, method, work) {
       const { event } = exchange;
-      const call = event === undefined ? work : () => runFollowed(event, work);
-      return isAsynchronous(method) ? storage.run(exchange, call) : call();
+      if (event === undefined) return storage.run(exchange, work);
+      const result = storage.run(exchange, () => runFollowed(event, work));
+      const isPlain = !isAsynchronous(method) && !isThenable(result) && !STARTS_WORK.test(sourceOf(method));
+      if (isPlain) plain.add(method);
+      return result;
     },
     get: () => storage.getStore(),
   };
+}
+
+function sourceOf(method: Work): string {
+  return Function.prototype.toString.call(method);
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

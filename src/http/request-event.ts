@@ -9,8 +9,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { splitRouteName } from '../base/route-name.ts';
 import { formatTraceparent, parseTraceparent, type TraceContext } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent, SpanOptions, Trace } from '../controller/trace.ts';
+import type { Operation } from '../groups/operations.ts';
 import { addressOf, type TrustedProxies } from './address.ts';
 import type { Exchange } from './exchange.ts';
+import type { Choice } from './operation-choice.ts';
 import { firstFit } from './router.ts';
 
 const requests: TracingChannel<object> = tracingChannel('gatefold:request');
@@ -188,6 +190,15 @@ function receivedTrace(header: string): Trace | undefined {
   return context && new ReceivedTrace(context);
 }
 
+interface KeptRoute {
+  readonly page: string;
+  readonly depth: number;
+  readonly route: string;
+}
+
+/** The template that was made last, of each operation: nearly all requests of an operation have the same. */
+const keptRoutes = new WeakMap<Operation, KeptRoute>();
+
 /** The template of the path by which an operation was found; undefined: none was found. */
 function routeOf(exchange: Exchange, base: string): string | undefined {
   const { operation, resolved, verb, caller, page, slugs, choice } = exchange;
@@ -196,9 +207,18 @@ function routeOf(exchange: Exchange, base: string): string | undefined {
   if (row !== undefined && row.target !== 'gateway.index') return row.path;
   // The row of the key has chosen the group, whatever the path is.
   if (caller?.handler !== undefined) return `${base}/{params}`;
+  const kept = keptRoutes.get(choice.operation);
+  if (kept !== undefined && kept.page === page && kept.depth === slugs.length) return kept.route;
   const group = page === '' ? base || '/' : `${base}/${page}`;
-  if (choice.byName) return `${group}/${operation}${slugs.length > 1 ? '/{params}' : ''}`;
-  const route = splitRouteName(operation);
-  if (route !== undefined) return route.pattern === undefined ? group : `${group}/${route.pattern}`;
-  return slugs.length > 0 ? `${group}/{params}` : group;
+  const route = group + templateBelow(choice, slugs.length);
+  keptRoutes.set(choice.operation, { page, depth: slugs.length, route });
+  return route;
+}
+
+/** @param depth the number of segments below the group */
+function templateBelow({ operation: { name }, byName }: Choice, depth: number): string {
+  if (byName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
+  const route = splitRouteName(name);
+  if (route === undefined) return depth > 0 ? '/{params}' : '';
+  return route.pattern === undefined ? '' : `/${route.pattern}`;
 }

@@ -30,15 +30,15 @@ interface RouteTexts {
 /** @returns a function that ends the subscription */
 export function traceRequests({ context, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = context;
-  const routes = new Map<string, RouteTexts>();
+  const routes = new Map<string, Map<string, RouteTexts>>();
   const statuses = new Map<number, string>();
   const peers = new WeakMap<object, string>();
   const backgroundSpans = new WeakMap<object, Span>();
 
-  /** The texts that all requests of a route share. A client cannot make up many: an unknown method has no route. */
+  /** The texts that all requests of a route share, by the method and the route. */
   function textsOf({ verb, route, tool }: RequestEvent): RouteTexts {
-    const key = `${verb} ${route ?? ''} ${tool ?? ''}`;
-    const kept = routes.get(key);
+    const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
+    const kept = routes.get(verb)?.get(key);
     if (kept !== undefined) return kept;
     const isKnown = knownMethods.has(verb);
     const method = isKnown ? verb : 'HTTP';
@@ -52,7 +52,8 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     // The request that brings the call of a tool is the one that a client has sent.
     const kind = tool === undefined ? KINDS.server : KINDS.internal;
     const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
-    if (routes.size < MOST_ROUTES) routes.set(key, texts);
+    const ofVerb = routes.get(verb) ?? new Map<string, RouteTexts>();
+    if (isKnown && ofVerb.size < MOST_ROUTES) routes.set(verb, ofVerb.set(key, texts));
     return texts;
   }
 

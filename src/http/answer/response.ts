@@ -179,9 +179,11 @@ export function createResponder({
 
   /** Logs and counts an answer whose last byte is out, or whose client has left. */
   function report(exchange: Exchange, status: number, bytes: number): void {
-    const now = performance.now();
-    accessLog?.write(exchange, status, bytes, now);
-    observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+    if (accessLog !== undefined || observer !== undefined) {
+      const now = performance.now();
+      accessLog?.write(exchange, status, bytes, now);
+      observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+    }
     endEvent(exchange, status, bytes);
   }
 

@@ -62,7 +62,7 @@ export interface RequestEvent {
   readonly bytes: number;
   /** The value that was thrown, where the answer is a 5xx. */
   readonly error: unknown;
-  /** The header `traceparent` of the request, if it is valid. A subscriber may replace it: then log lines have its ids. */
+  /** The trace of the header `traceparent`. A subscriber may replace it, and log lines then have its ids. */
   trace: Trace | undefined;
 }
 

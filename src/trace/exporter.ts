@@ -1,12 +1,12 @@
-// Sends spans to a collector by OTLP over HTTP: many in a request, one request at a time. What waits is bounded: while
-// the collector is away, spans beyond the bound are dropped and counted. No request of a client ever waits for it.
+// Sends spans to a collector by OTLP over HTTP: many in a request, one request at a time. The spans that wait are
+// bounded: while the collector is away, those beyond the bound are dropped and counted. No client ever waits for it.
 import type { Log } from '../base/log.ts';
 import { followClock } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
 export interface ExporterOptions {
   readonly send: SendBatch;
-  /** What surrounds the spans in the body of a request. */
+  /** The texts around the spans in the body of a request. */
   readonly envelope: readonly [before: string, behind: string];
   /** Milliseconds between two batches. */
   readonly delay: number;

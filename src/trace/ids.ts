@@ -1,5 +1,5 @@
-// Makes the ids of traces and spans: slices of one text of random hexadecimal digits, which is made anew when it is used
-// up. A call of the generator for each id would cost more than the rest of a span.
+// Makes the ids of traces and spans: slices of one text of random hexadecimal digits, which is made anew when it is
+// used up. A call of the generator for each id would cost more than the rest of a span.
 import { crypto } from '../base/builtins.ts';
 
 /** Digits of a trace id and of a span id. */
@@ -22,8 +22,21 @@ function take(length: number): string {
   return id === '0'.repeat(length) ? take(length) : id;
 }
 
-export function newTraceId(): string {
-  return take(TRACE);
+/** The number of values that the last digits of a trace id have. */
+const RANGE = 2 ** 52;
+const RANDOM_DIGITS = 13;
+
+/** @param randomness from 0 to 1: the last digits of the id, by which all services with one ratio choose alike */
+export function newTraceId(randomness: number): string {
+  const last = Math.floor(randomness * RANGE)
+    .toString(16)
+    .padStart(RANDOM_DIGITS, '0');
+  return take(TRACE - RANDOM_DIGITS) + last;
+}
+
+/** The inverse of `newTraceId`. */
+export function randomnessOf(traceId: string): number {
+  return Number.parseInt(traceId.slice(TRACE - RANDOM_DIGITS), 16) / RANGE;
 }
 
 export function newSpanId(): string {

@@ -60,8 +60,11 @@ function textOf(value: unknown): string {
   }
 }
 
-function cut(text: string): string {
-  return text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text;
+const HALF = /\p{Surrogate}/gu;
+
+/** Protobuf has only well-formed texts: a reader may refuse the whole body for half of a character. */
+export function cut(text: string): string {
+  return (text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text).replace(HALF, '\ufffd');
 }
 
 let anchor = performance.timeOrigin;

@@ -1,25 +1,27 @@
 // Decides which traces are recorded: the samplers that OTEL_TRACES_SAMPLER names.
 import { SAMPLED, type TraceContext } from '../base/traceparent.ts';
 
-/** @param parent the span of the caller; undefined: the request begins a trace */
-export type Sampler = (traceId: string, parent: TraceContext | undefined) => boolean;
+/**
+ * @param randomness of the id of the trace, from 0 to 1
+ * @param parent the span of the caller; undefined: the request begins a trace
+ */
+export type Sampler = (randomness: number, parent: TraceContext | undefined) => boolean;
 
 export const DEFAULT_SAMPLER = 'parentbased_always_on';
 
-type Root = (traceId: string) => boolean;
+type Root = (randomness: number) => boolean;
 
 const always: Root = () => true;
 const never: Root = () => false;
 
-/** Compares the last 52 bits of the id, which are random, so that all services with one ratio choose the same traces. */
-function ofRatio(ratio: number): Root {
-  const threshold = Math.round((1 - ratio) * 2 ** 52);
-  return (traceId) => Number.parseInt(traceId.slice(19), 16) >= threshold;
-}
+const ofRatio =
+  (ratio: number): Root =>
+  (randomness) =>
+    randomness >= 1 - ratio;
 
 /** A span of the caller decides. The root sampler decides where there is none. */
 function byParent(root: Root): Sampler {
-  return (traceId, parent) => (parent === undefined ? root(traceId) : (parent.flags & SAMPLED) !== 0);
+  return (randomness, parent) => (parent === undefined ? root(randomness) : (parent.flags & SAMPLED) !== 0);
 }
 
 const SAMPLERS: ReadonlyMap<string, (ratio: number) => Sampler> = new Map([

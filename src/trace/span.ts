@@ -4,8 +4,8 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import { quote } from '../base/json-text.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
-import { newSpanId, newTraceId } from './ids.ts';
-import { attributesOf, encodeSpan, KINDS, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
+import { attributesOf, cut, encodeSpan, KINDS, type Kind, type SpanParts, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
 /** The parts of the tracer that spans use. */
@@ -20,8 +20,6 @@ export interface SpanContext {
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
 export class Span implements Trace, SpanParts {
-  readonly traceId: string;
-  readonly spanId: string;
   readonly parentSpanId: string | undefined;
   readonly isRemoteParent: boolean;
   readonly flags: number;
@@ -30,23 +28,36 @@ export class Span implements Trace, SpanParts {
   endedAt = 0;
   hasFailed = false;
   readonly context: SpanContext;
+  /** Made for the first reader: most spans that are not sampled have none. */
+  #traceId: string | number;
+  #spanId = '';
 
+  /** @param traceId the id, or the randomness of a new one */
   constructor(
     context: SpanContext,
-    traceId: string,
+    traceId: string | number,
     parentSpanId: string | undefined,
     isRemoteParent: boolean,
     flags: number,
     tracestate: string,
   ) {
     this.context = context;
-    this.traceId = traceId;
-    this.spanId = newSpanId();
+    this.#traceId = traceId;
     this.parentSpanId = parentSpanId;
     this.isRemoteParent = isRemoteParent;
     this.flags = flags;
     this.tracestate = tracestate;
-    this.startedAt = performance.now();
+    this.startedAt = this.isSampled ? performance.now() : 0;
+  }
+
+  get traceId(): string {
+    if (typeof this.#traceId === 'number') this.#traceId = newTraceId(this.#traceId);
+    return this.#traceId;
+  }
+
+  get spanId(): string {
+    if (this.#spanId === '') this.#spanId = newSpanId();
+    return this.#spanId;
   }
 
   get isSampled(): boolean {
@@ -110,7 +121,10 @@ export class Span implements Trace, SpanParts {
 
   end(name: string, kind: Kind, attributes: readonly string[]): void {
     if (!this.isSampled) return;
-    this.endAs(`"name":${quote(name)},"kind":${KINDS[kind in KINDS ? kind : 'internal']}`, attributes.join(','));
+    this.endAs(
+      `"name":${quote(cut(String(name)))},"kind":${KINDS[kind in KINDS ? kind : 'internal']}`,
+      attributes.join(','),
+    );
   }
 
   /** @param head as `encodeSpan` takes it */
@@ -127,10 +141,10 @@ export function beginSpan(
   parent: TraceContext | undefined,
   tracestate: string,
 ): Span {
-  const traceId = parent?.traceId ?? newTraceId();
-  const randomness = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
-  const flags = randomness | (sampler(traceId, parent) ? SAMPLED : 0);
-  return new Span(context, traceId, parent?.spanId, parent !== undefined, flags, tracestate);
+  const randomness = parent === undefined ? Math.random() : randomnessOf(parent.traceId);
+  const isRandom = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
+  const flags = isRandom | (sampler(randomness, parent) ? SAMPLED : 0);
+  return new Span(context, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
 /** The code of an error, or the name of its class. */

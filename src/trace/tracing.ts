@@ -18,7 +18,7 @@ export interface TracingOptions {
   readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
   /** The name and the version of the service, where no variable names them. */
   readonly service: { readonly title: string; readonly version: string };
-  /** Of Gatefold. */
+  /** The version of Gatefold. */
   readonly version: string;
   readonly log: Log;
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readTraceSettings, type TraceSettings } from '../../src/trace/environment.ts';
+import { newTraceId, randomnessOf } from '../../src/trace/ids.ts';
 import { createSampler, SAMPLER_NAMES } from '../../src/trace/sampler.ts';
 
 const BASE = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
@@ -132,7 +133,7 @@ describe('readTraceSettings', () => {
     it(`OTEL_TRACES_SAMPLER_ARG=${text} of a ratio is ignored: 1 holds`, () => {
       const settings = settingsOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: text });
       assert.deepEqual(settings.ignored, ['OTEL_TRACES_SAMPLER_ARG']);
-      assert.equal(settings.sampler('0'.repeat(32), undefined), true);
+      assert.equal(settings.sampler(0, undefined), true);
     });
 
   it('takes the name of a sampler in any case', () => {
@@ -144,9 +145,9 @@ describe('readTraceSettings', () => {
 });
 
 describe('createSampler', () => {
-  const LOW = `${'f'.repeat(18)}${'0'.repeat(14)}`;
-  const HIGH = `${'0'.repeat(18)}${'f'.repeat(14)}`;
-  const parent = (flags: number) => ({ traceId: LOW, spanId: '1'.repeat(16), flags });
+  const LOW = randomnessOf(`${'f'.repeat(19)}${'0'.repeat(13)}`);
+  const HIGH = randomnessOf(`${'0'.repeat(19)}${'f'.repeat(13)}`);
+  const parent = (flags: number) => ({ traceId: 'a'.repeat(32), spanId: '1'.repeat(16), flags });
   const rows: readonly (readonly [
     name: string,
     ratio: number,
@@ -177,15 +178,11 @@ describe('createSampler', () => {
     ));
 
   it('takes none of the ids at 0, all at 1, and the named part between', () => {
-    const ids = Array.from(
-      { length: 1000 },
-      (_, i) =>
-        '0'.repeat(19) +
-        Math.floor(((i + 0.5) / 1000) * 2 ** 52)
-          .toString(16)
-          .padStart(13, '0'),
-    );
-    for (const ratio of [0, 0.1, 0.25, 1])
-      assert.equal(ids.filter((id) => createSampler('traceidratio', ratio)(id, undefined)).length, ratio * 1000);
+    const ids = Array.from({ length: 1000 }, (_, i) => newTraceId((i + 0.5) / 1000));
+    for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/);
+    for (const ratio of [0, 0.25, 1]) {
+      const sampler = createSampler('traceidratio', ratio);
+      assert.equal(ids.filter((id) => sampler(randomnessOf(id), undefined)).length, ratio * 1000);
+    }
   });
 });

@@ -124,7 +124,7 @@ test('the bodies are OTLP by the protobuf and by the types of @opentelemetry/otl
     assert.deepEqual(read, withoutFlags);
     writeFileSync(
       join(work, 'body.ts'),
-      `import type { IExportTraceServiceRequest } from 'otlp-protobuf';\nexport const body: IExportTraceServiceRequest = ${JSON.stringify(body)};\n`,
+      `import type { IExportTraceServiceRequest } from 'otlp-protobuf/build/src/trace/internal-types';\nexport const body: IExportTraceServiceRequest = ${JSON.stringify(body)};\n`,
     );
     const flags = '--noEmit --strict --skipLibCheck --target es2022 --module esnext --moduleResolution bundler'.split(
       ' ',

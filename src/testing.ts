@@ -9,11 +9,12 @@ import { parseSettings } from './base/config.ts';
 import { describeFailure } from './base/failure.ts';
 import { listen } from './base/listen.ts';
 import { createLog, type LineSink } from './base/log.ts';
-import { groupNameOf, SERVICE } from './base/page-name.ts';
+import { groupNameOf } from './base/page-name.ts';
 import type { Client, ClientOptions } from './client/types.ts';
 import { createClient } from './client.ts';
 import type { ServiceUser } from './controller/service.ts';
 import type { CallingApplication } from './controller.ts';
+import { logNotLoadable } from './groups/group-load.ts';
 import { listControllers } from './groups/naming.ts';
 import type { LoadedService } from './groups/service-file.ts';
 import type { Caller, CallerTable } from './http/caller.ts';
@@ -173,9 +174,7 @@ export async function startTest({
 
   try {
     for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} })) {
-      if (load.ok) continue;
-      if (load.group === SERVICE) log.error('service-not-loadable', { ...load });
-      else log.error('group-not-loadable', { ...load });
+      if (!load.ok) logNotLoadable(log, load);
     }
     refuseErrors(lines, expected);
     if (defaultUser !== undefined) checkUser(defaultUser);

@@ -1,7 +1,7 @@
 // The entry of a worker process, which the supervisor starts. It only connects worker/life.ts and worker/parts.ts. The
 // imports are static where each worker needs them, because a later import would delay its first answer.
 import cluster from 'node:cluster';
-import { mostConnections } from './base/descriptors.ts';
+import { maxConnections } from './base/descriptors.ts';
 import type { Log } from './base/log.ts';
 import { keepTickShape } from './base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
@@ -29,7 +29,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
       const tracing = await createTracing(settings, log);
-      const bounded = { ...settings, maxConnections: mostConnections(settings.maxConnections) };
+      const bounded = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
       const parts = await createWorkerParts({
         settings: bounded,
         log,

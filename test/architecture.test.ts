@@ -25,8 +25,8 @@ const FLOORS: readonly (readonly string[])[] = [
 /** The floors of the room contract, lowest first; the door above them is the room itself. */
 const CONTRACT_FLOORS = ['source', 'types', 'schema', 'check', 'contract'];
 /** Lines that hold code: a comment that explains does not make a file longer to read. */
-const MOST_CODE = 250;
-const WIDEST = 120;
+const MAX_CODE_LINES = 250;
+const MAX_WIDTH = 120;
 /** What no formatter breaks: a literal, an expression in backquotes, a specifier. */
 const UNBROKEN = /['"`/].{40,}['"`/]/;
 const FEWEST_LINES = 20;
@@ -75,7 +75,7 @@ describe('the tree of src', () => {
 
   it('has no file too long to be read in one sitting', () => {
     assert.deepEqual(
-      files.filter(({ code }) => code > MOST_CODE).map(({ path, code }) => `${path}: ${code} lines of code`),
+      files.filter(({ code }) => code > MAX_CODE_LINES).map(({ path, code }) => `${path}: ${code} lines of code`),
       [],
     );
   });
@@ -127,7 +127,7 @@ function readSource(path: string): SourceFile {
     lines: lines.length,
     code: lines.filter((line) => line.trim() !== '' && !isComment(line)).length,
     wide: lines.flatMap((line, index) =>
-      line.length > WIDEST && (isComment(line) || !UNBROKEN.test(line)) ? [index + 1] : [],
+      line.length > MAX_WIDTH && (isComment(line) || !UNBROKEN.test(line)) ? [index + 1] : [],
     ),
     imports: runTimeImports(text, path),
   };

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { errorCode } from './failure.ts';
 
 /** Folders that remain when one is added: those that were used last. Each release of a service has its own path. */
-const MOST_FOLDERS = 20;
+const MAX_FOLDERS = 20;
 const OF_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
@@ -68,5 +68,5 @@ function removeOldest(root: string): void {
   const newestFirst = readdirSync(root)
     .map((name) => ({ path: join(root, name), usedAt: lstatSync(join(root, name)).mtimeMs }))
     .sort((a, b) => b.usedAt - a.usedAt);
-  for (const { path } of newestFirst.slice(MOST_FOLDERS)) rmSync(path, { recursive: true, force: true });
+  for (const { path } of newestFirst.slice(MAX_FOLDERS)) rmSync(path, { recursive: true, force: true });
 }

@@ -14,7 +14,7 @@ const SIDE_SHARE = 4;
  *
  * @param limit descriptors of the process; undefined: unlimited or unknown
  */
-export function mostConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
+export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
   return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_RESERVED, Math.ceil(limit / RESERVED_SHARE))));
 }
@@ -24,8 +24,8 @@ export function mostConnections(wanted: number, limit: number | undefined = desc
  *
  * @param limit descriptors of the process; undefined: unlimited or unknown
  */
-export function mostSideConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
-  return Math.max(1, Math.floor(mostConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
+export function maxSideConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
+  return Math.max(1, Math.floor(maxConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 
 /**

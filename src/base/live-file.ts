@@ -20,14 +20,14 @@ export type Content =
     };
 
 /** Refuses all but regular files, because opening a FIFO may wait for its writer for ever. */
-function checkFile(path: string, stats: Stats | BigIntStats, mostBytes: number): void {
+function checkFile(path: string, stats: Stats | BigIntStats, maxBytes: number): void {
   if (!stats.isFile()) throw Object.assign(new Error('it is not a regular file'), { path });
-  if (stats.size > mostBytes) throw Object.assign(new Error(`it is larger than ${mostBytes} bytes`), { path });
+  if (stats.size > maxBytes) throw Object.assign(new Error(`it is larger than ${maxBytes} bytes`), { path });
 }
 
-export function readContent(paths: readonly string[], mostBytes: number): Content {
+export function readContent(paths: readonly string[], maxBytes: number): Content {
   try {
-    for (const path of paths) checkFile(path, statSync(path), mostBytes);
+    for (const path of paths) checkFile(path, statSync(path), maxBytes);
     return contentOf(paths.map((path) => readFileSync(path)));
   } catch (error) {
     return failureOf(error, paths);
@@ -50,7 +50,7 @@ function failureOf(error: unknown, paths: readonly string[]): Content {
 export interface LiveFileOptions<T> {
   readonly paths: readonly string[];
   /** The largest size of each file. */
-  readonly mostBytes: number;
+  readonly maxBytes: number;
   readonly pollMs: number;
   /** The number of polls in a row that must find the same invalid content before it is reported. */
   readonly confirmations: number;
@@ -98,16 +98,7 @@ const LOOK_MS = 50;
 
 /** Starts to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
-  const {
-    paths,
-    mostBytes,
-    pollMs,
-    confirmations,
-    parse,
-    onLive,
-    onFailure,
-    clock = () => performance.now(),
-  } = options;
+  const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
   let { liveKey } = options;
   let suspectKey: string | undefined;
   let confirmed = 0;
@@ -149,7 +140,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       else if (!isDue(now, stats)) return undefined;
       signature = current;
       readAt = now;
-      for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, mostBytes);
+      for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, maxBytes);
       return contentOf(await Promise.all(paths.map((path) => readFile(path))));
     } catch (error) {
       signature = '';

@@ -1,5 +1,6 @@
 // Shortens a log line that is too long for one write, so that it stays one JSON object. Each try cuts the texts, lists
 // and objects in it to half the size of the try before.
+import { parseObject } from './values.ts';
 
 /** Maximum characters of a text in the first try. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
@@ -29,15 +30,6 @@ export function cutLine(line: string, maxBytes: number): string {
     IDENTIFYING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], MIN_TEXT_LENGTH, 0, 1)]] : [])),
   );
   return `${JSON.stringify({ ...identity, cut: true })}\n`;
-}
-
-function parseObject(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /**

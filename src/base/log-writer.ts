@@ -13,7 +13,7 @@ const SOCKET_BATCH = 16 * 1024;
 /** The longest write to a file. Another thread makes it, which costs 50 µs of CPU time for any length. */
 const FILE_BATCH = 64 * 1024;
 /** The most bytes that one UTF-16 unit takes in UTF-8. */
-const MOST_BYTES = 3;
+const MAX_BYTES_PER_UNIT = 3;
 /** Milliseconds that a line may wait for others to join its batch. */
 const LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. With 64 KiB a try, this writes 13 MB a second. */
@@ -23,7 +23,7 @@ const MAX_HELD = 8 * 1024 * 1024;
 /** Milliseconds that `close` waits for a reader that reads nothing. */
 const PATIENCE = 200;
 /** Milliseconds that `close` waits in all. */
-const MOST_PATIENCE = 1000;
+const MAX_PATIENCE = 1000;
 
 export interface LogWriter extends LineSink {
   /** Writes lines of another process without a change. */
@@ -95,7 +95,7 @@ export function createLogWriter(fd: number): LogWriter {
     reportDropped();
     const text = queue.shift();
     if (text === undefined) return false;
-    const size = text.length * MOST_BYTES;
+    const size = text.length * MAX_BYTES_PER_UNIT;
     if (buffer.length < size) buffer = Buffer.allocUnsafeSlow(size);
     batch = buffer.subarray(0, buffer.write(text));
     written = 0;
@@ -134,10 +134,20 @@ export function createLogWriter(fd: number): LogWriter {
 
   function writeInThread(): void {
     isWaiting = true;
-    write(target.fd, batch, written, (error, bytes) => {
-      written = error === null ? written + bytes : batch.length;
+    const own = batch;
+    write(target.fd, own, written, (error, bytes) => {
+      if (own !== batch) return;
+      written = error === null ? written + bytes : own.length;
       resume();
     });
+  }
+
+  /** The thread finishes its batch, in its own buffer: a file does not block it, and Node waits for threads at exit. */
+  function leaveBatchToThread(): void {
+    buffer = Buffer.alloc(0);
+    batch = buffer;
+    written = 0;
+    isWaiting = false;
   }
 
   function reportDropped(): void {
@@ -151,9 +161,8 @@ export function createLogWriter(fd: number): LogWriter {
 
   function close(): void {
     closeBatch();
-    // The other thread finishes its batch: a file does not block it, and Node waits for its threads at exit.
-    if (target.mayBlock) written = batch.length;
-    const end = Date.now() + MOST_PATIENCE;
+    if (target.mayBlock && isWaiting) leaveBatchToThread();
+    const end = Date.now() + MAX_PATIENCE;
     for (let patience = Date.now() + PATIENCE; written < batch.length || takeBatch(); ) {
       if (writeNow()) patience = Date.now() + PATIENCE;
       else if (Date.now() > Math.min(patience, end)) return;
@@ -163,7 +172,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   return {
     write(line) {
-      hold(line, target.longestLine);
+      hold(line, target.maxLineBytes);
       timer ??= setTimeout(flush, LINGER).unref();
     },
     pass(lines) {
@@ -180,7 +189,7 @@ export function createLogWriter(fd: number): LogWriter {
 interface Target {
   readonly fd: number;
   /** The most bytes of a line. */
-  readonly longestLine: number;
+  readonly maxLineBytes: number;
   /** The most bytes of a write. */
   readonly batch: number;
   /** A write may block, so another thread makes it. Otherwise a write that would block fails with EAGAIN. */
@@ -190,7 +199,7 @@ interface Target {
 }
 
 function openTarget(fd: number): Target {
-  const file = { fd, longestLine: PIPE_BUF, batch: FILE_BATCH, mayBlock: true };
+  const file = { fd, maxLineBytes: PIPE_BUF, batch: FILE_BATCH, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   const nonBlocking = reopen(fd) ?? unblockShared(fd);
@@ -198,7 +207,7 @@ function openTarget(fd: number): Target {
   // A terminal can be stopped, too. Without /proc, libuv has reopened it for this process. Its lines are for people, so
   // none is cut.
   if (kind.isCharacterDevice())
-    return { ...file, fd: nonBlocking.fd, longestLine: Number.POSITIVE_INFINITY, mayBlock: false };
+    return { ...file, fd: nonBlocking.fd, maxLineBytes: Number.POSITIVE_INFINITY, mayBlock: false };
   return { ...file, ...nonBlocking, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, mayBlock: false };
 }
 

@@ -1,18 +1,30 @@
 // Creates log lines: one JSON object a line. log-writer.ts writes them. Callers never pass a header value, a body, a
 // query or a token.
+import type { ErrorFacts, LogEvents } from './events.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** `event` is a stable kebab-case name from docs/OPERATING.md, and `fields` are its JSON-safe facts. */
+/** Each method takes the events of its level, each with its own facts: the table is events.ts. */
 export interface Log {
-  debug(event: string, fields?: LogFields): void;
-  info(event: string, fields?: LogFields): void;
-  warn(event: string, fields?: LogFields): void;
-  error(event: string, fields?: LogFields): void;
+  readonly debug: LogMethod<LogEvents['debug']>;
+  readonly info: LogMethod<LogEvents['info']>;
+  readonly warn: LogMethod<LogEvents['warn']>;
+  readonly error: LogMethod<LogEvents['error']>;
 }
+
+type LogMethod<Events> = <Name extends keyof Events, Facts extends Events[Name]>(
+  event: Name,
+  facts: Facts & NoOther<Facts, Events[Name]>,
+) => void;
+
+/** Refuses a fact that is not in the table, also where it comes from a spread object. */
+type NoOther<Facts, Allowed> = { readonly [Name in Exclude<keyof Facts, KeyOf<Allowed>>]: never };
+
+/** The keys of all members of a union. */
+type KeyOf<Union> = Union extends unknown ? keyof Union : never;
 
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
@@ -32,35 +44,35 @@ export function createLog({ level, sink, now = () => new Date() }: LogOptions): 
   const at = (name: Exclude<LogLevel, 'silent'>) => {
     if (LOG_LEVELS.indexOf(name) < threshold) return () => {};
     const isUrgent = name === 'warn' || name === 'error';
-    return (event: string, fields: LogFields = {}) => {
-      sink.write(lineOf({ time: now().toISOString(), level: name, event, pid: process.pid }, fields));
+    return (event: string, facts: object) => {
+      sink.write(lineOf({ time: now().toISOString(), level: name, event, pid: process.pid }, facts));
       if (isUrgent) sink.flush();
     };
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-function lineOf(head: LogFields, fields: LogFields): string {
+function lineOf(head: LogFields, facts: object): string {
   try {
-    return `${JSON.stringify({ ...head, ...fields })}\n`;
+    return `${JSON.stringify({ ...head, ...facts })}\n`;
   } catch (error) {
-    // The fields hold a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
+    // The facts hold a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
     return `${JSON.stringify({ ...head, unloggable: textOf(error).slice(0, 200) })}\n`;
   }
 }
 
-/** Returns the fields that describe a thrown value: its message, stack and cause. Never throws itself. */
-export function describeError(thrown: unknown): LogFields {
-  const fields: Record<string, unknown> = { error: messageOf(thrown) };
-  if (!isError(thrown)) return fields;
-  fields.error_name = textOf(read(thrown, 'name')).slice(0, 100);
+/** Describes a thrown value. Never throws itself. */
+export function describeError(thrown: unknown): ErrorFacts {
+  const facts: ErrorFacts = { error: messageOf(thrown) };
+  if (!isError(thrown)) return facts;
+  facts.error_name = textOf(read(thrown, 'name')).slice(0, 100);
   const code = read(thrown, 'code');
-  if (typeof code === 'string') fields.error_cause_code = code.slice(0, 100);
+  if (typeof code === 'string') facts.error_cause_code = code.slice(0, 100);
   const stack = read(thrown, 'stack');
-  if (typeof stack === 'string') fields.stack = stack.slice(0, 4000);
+  if (typeof stack === 'string') facts.stack = stack.slice(0, 4000);
   const cause = read(thrown, 'cause');
-  if (cause !== undefined) fields.cause = messageOf(cause);
-  return fields;
+  if (cause !== undefined) facts.cause = messageOf(cause);
+  return facts;
 }
 
 function messageOf(thrown: unknown): string {

@@ -24,7 +24,10 @@ const pages = new Map<string, string>();
 export function servingPage({ group, page, operation }: { group: string; page: string; operation: string }): string {
   // Without a group and an operation, the page is any text that a client sent. An explicit route's page is constant.
   if (group === '') return operation === '' ? '' : page;
-  const servedPage = pages.get(group) ?? pageOf(group);
-  pages.set(group, servedPage);
+  let servedPage = pages.get(group);
+  if (servedPage === undefined) {
+    servedPage = pageOf(group);
+    pages.set(group, servedPage);
+  }
   return servedPage;
 }

@@ -2,6 +2,7 @@
 // places first. A file that does not load is shown with the line of its mistake and a caret.
 import { basename } from 'node:path';
 import { isOwnFile } from '../own-files.ts';
+import type { EventName } from './events.ts';
 import { type Ink, type Paint, plain, shortPlace } from './ink.ts';
 import type { LogFields } from './log.ts';
 import type { LogWriter } from './log-writer.ts';
@@ -96,7 +97,7 @@ const BODIES: Readonly<Record<string, Body>> = {
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : anyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],
-};
+} satisfies Readonly<Partial<Record<EventName, Body>>>;
 
 /** Fields that are not listed as facts: every line has them, or they have a form of their own. */
 const UNLISTED = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
@@ -157,7 +158,7 @@ function textLines(text: string): string[] {
 }
 
 /** The most places in packages that are shown of a stack. */
-const MOST_PACKAGE_PLACES = 3;
+const MAX_PACKAGE_PLACES = 3;
 
 /** Lists the places of a stack: the controller's first, then some of packages. Node's and Gatefold's are counted. */
 function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
@@ -171,9 +172,9 @@ function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
     plain(place.trim()).replaceAll(/(?:file:\/\/)?(\/[^\s():]+)/g, (_, path: string) => shortPlace(path, cwd));
   const controller = places.filter((place) => kindOf(place) === 'controller').map(shorten);
   const packages = places.filter((place) => kindOf(place) === 'package').map(shorten);
-  const hidden = places.length - controller.length - Math.min(packages.length, MOST_PACKAGE_PLACES);
+  const hidden = places.length - controller.length - Math.min(packages.length, MAX_PACKAGE_PLACES);
   const more = hidden === 0 ? [] : [`… and ${hidden} more of Node and packages`];
-  return [...controller, ...[...packages.slice(0, MOST_PACKAGE_PLACES), ...more].map(ink.dim)];
+  return [...controller, ...[...packages.slice(0, MAX_PACKAGE_PLACES), ...more].map(ink.dim)];
 }
 
 function pathIn(place: string): string {
@@ -206,7 +207,7 @@ const ABOVE = 2;
 /** Lines that are shown below it. */
 const BELOW = 1;
 /** The most columns that are shown of a source line. */
-const WIDEST = 160;
+const MAX_WIDTH = 160;
 
 /** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not drawn. */
 function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
@@ -217,7 +218,7 @@ function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptio
   if (line === undefined) return [];
   const first = Math.max(1, markedNumber - ABOVE);
   const width = String(markedNumber + BELOW).length;
-  const textWidth = Math.max(0, Math.min(WIDEST, (columns?.() ?? WIDEST) - MARGIN.length - width - 5));
+  const textWidth = Math.max(0, Math.min(MAX_WIDTH, (columns?.() ?? MAX_WIDTH) - MARGIN.length - width - 5));
   const indent = typeof column === 'number' ? column - 1 : line.length - line.trimStart().length;
   const caret = indent < textWidth ? [`${' '.repeat(width + 2)} │ ${' '.repeat(indent)}${ink.red('^')}`] : [];
   return lines.slice(first - 1, markedNumber + BELOW).flatMap((text, i) => {

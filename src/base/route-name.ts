@@ -66,3 +66,11 @@ export function idOf(name: string): string {
     .replaceAll(/\W+/g, '_')
     .replace(/_+$/, '');
 }
+
+/** Operations whose `data` is the query. */
+const BODILESS = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
+
+/** Says whether the `data` of an operation is the query: its requests have no body. */
+export function isBodiless(name: string): boolean {
+  return BODILESS.test(name);
+}

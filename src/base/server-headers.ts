@@ -11,7 +11,7 @@ const OWN: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether no answer may bring the header: it frames the message, or is about the connection, the request or CORS. */
-export function isServersOwn(name: string): boolean {
+export function isReservedHeader(name: string): boolean {
   return OWN.has(name) || name.startsWith('access-control-');
 }
 

@@ -54,11 +54,11 @@ export function networks(text: string): readonly string[] {
   const list = listOf(text);
   for (const entry of list) {
     const [address = '', bits, ...rest] = entry.split('/');
-    const mostBits = isIP(address) === 4 ? 32 : 128;
+    const maxBits = isIP(address) === 4 ? 32 : 128;
     const isValid =
       isIP(address) !== 0 &&
       rest.length === 0 &&
-      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= mostBits));
+      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= maxBits));
     if (!isValid) throw new InvalidValue('a list of addresses and blocks such as 10.0.0.0/8,::1');
   }
   return list;
@@ -74,13 +74,13 @@ export function basePath(text: string): string {
 /** Matches host names for RFC 8555. Names with `*` need the challenge dns-01, which is not supported. */
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** The most names of one certificate of Let's Encrypt. */
-const MOST_NAMES = 100;
+const MAX_NAMES = 100;
 
 export function hostNames(text: string): readonly string[] {
   const names = listOf(text).map((name) => domainToASCII(name));
-  if (names.length > MOST_NAMES || !names.every((name) => HOST_NAME.test(name))) {
+  if (names.length > MAX_NAMES || !names.every((name) => HOST_NAME.test(name))) {
     throw new InvalidValue(
-      `a list of host names such as api.example.com,www.example.com, ${MOST_NAMES} at most, without * and addresses`,
+      `a list of host names such as api.example.com,www.example.com, ${MAX_NAMES} at most, without * and addresses`,
     );
   }
   return [...new Set(names)];

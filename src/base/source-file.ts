@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, st
  * The largest source file. Reading the types of one MiB takes up to a second on a busy machine, and a worker counts as
  * stuck after ten (worker-limits.ts).
  */
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 const SOURCE = /\.[cm]?[jt]s$/;
 
 /**
@@ -45,8 +45,8 @@ export function readSourceOrEmpty(path: string): string {
 
 function checkStat(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new Error(`${path} is ${kindOf(stat)} and is not read: put a file in its place`);
-  if (stat.size <= MOST_BYTES || !SOURCE.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;
-  const [size, limit] = [stat.size, MOST_BYTES].map((bytes) => bytes.toLocaleString('en'));
+  if (stat.size <= MAX_BYTES || !SOURCE.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;
+  const [size, limit] = [stat.size, MAX_BYTES].map((bytes) => bytes.toLocaleString('en'));
   throw new Error(
     `${path} has ${size} bytes and is not read: a source file may have ${limit}; split it, or make a package of it`,
   );

@@ -16,7 +16,7 @@ export function modeOf({ mode }: { readonly mode: number }): number {
 /** The error codes with which Windows refuses to change what another process has open, or is about to remove. */
 export const BUSY: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
 /** Attempts to replace a file that is busy, 10 ms apart. A reader of a table has it open for a moment. */
-const MOST_ATTEMPTS = 100;
+const MAX_ATTEMPTS = 100;
 
 /** Puts a draft in the place of a file. */
 export function replaceFile(draft: string, path: string): void {
@@ -24,7 +24,7 @@ export function replaceFile(draft: string, path: string): void {
     try {
       return renameSync(draft, path);
     } catch (error) {
-      if (attempt === MOST_ATTEMPTS || !BUSY.has(errorCode(error) ?? '')) throw error;
+      if (attempt === MAX_ATTEMPTS || !BUSY.has(errorCode(error) ?? '')) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
   }

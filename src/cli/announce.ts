@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
-import type { GroupLoad } from '../groups/registry.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import { routesWith } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 

@@ -129,7 +129,7 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     credentials: { identify: () => caller },
     identity: { signin: call, register: call },
     docs: { openapi: call, page: call },
-    tools: { answer: call, refuseMessage: envelope, describeRefusal: envelope },
+    tools: { answer: call, refuseMessage: envelope, describeRefusal: (error, id) => envelope(error, id) },
     observer: {
       answered(answered) {
         exchange = answered;

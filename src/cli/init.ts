@@ -44,7 +44,8 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const manifest = manifestOf(name, folder);
   const specifier = manifest.dependencies.gatefold ?? '';
   // `docker build` reads only this folder, so a gatefold from elsewhere on this disk is packed into it.
-  const packed = flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
+  const localPackage =
+    flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
@@ -53,27 +54,27 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
       readPackageFile(`${EXAMPLE}/${path}`),
     ]),
     ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
-    ...(flags.has('docker') ? dockerFiles(packed !== undefined) : []),
+    ...(flags.has('docker') ? dockerFiles(localPackage !== undefined) : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
   const created: string[] = [];
   const existing: string[] = [];
   for (const [path, text] of files) (makeFile(join(folder, path), text) ? created : existing).push(path);
   const missing = existing.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
-  const next = [
+  const commands = [
     ...(folder === io.cwd ? [] : [`cd ${quoted(operand)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
-    packed === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quoted(packed)})`,
+    localPackage === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quoted(localPackage)})`,
     'npm run dev',
   ];
   return {
-    json: { folder, made: created, left: existing, next },
+    json: { folder, made: created, left: existing, next: commands },
     text: [
       ...created.map((path) => `Made ${join(operand, path)}`),
       ...existing.map((path) => `Kept ${join(operand, path)}`),
       '',
       missing.length === 0 ? 'Next:' : 'Next (the line with npm pkg set adds what your package.json lacks):',
-      ...next.map((line) => `  ${line}`),
+      ...commands.map((line) => `  ${line}`),
     ]
       .map(plain)
       .join('\n'),
@@ -196,7 +197,7 @@ RUN npm ci --omit=dev
 # The whole project, without the files that .dockerignore names.
 COPY . .
 # The tables of credentials are mounted at /app/data. They are never part of an image.
-RUN mkdir -p data
+RUN mkdir -p data && chown 1000:1000 data
 ENV NODE_ENV=production
 USER 1000:1000
 EXPOSE 3000

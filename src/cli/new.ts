@@ -1,12 +1,13 @@
 // `gatefold new GROUP`: creates a controller to edit. It never changes an existing file.
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { groupNameOf, pageOf } from '../base/page-name.ts';
+import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
+import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
-import { listControllers, parseFileName } from '../groups/naming.ts';
+import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
 import { routesWith } from '../http/routes.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
@@ -33,8 +34,9 @@ async function run({
   try {
     // The folder does not exist on first use.
     makeFolder(dir);
-    const twin = listControllers(dir).get(group);
-    if (twin !== undefined) throw new Refused(`Cannot make ${path}: ${twin} already serves that group`);
+    const rival = findRival(group, dir);
+    if (rival !== undefined) throw new Refused(`Cannot make ${path}: ${rival}`);
+    makeFolder(dirname(path));
     writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
     if (error instanceof Refused) throw error;
@@ -54,6 +56,8 @@ async function run({
     typescriptSupport() === 'none'
       ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.']
       : [];
+  if (group.includes('/') && !mentionsFolders(dir))
+    hints.push('It serves once the service file says so: export default defineService({ folders: true })');
   const packageType = readPackageType(path);
   // tsx ignores the package type.
   if (packageType?.type === 'commonjs' && typescriptSupport() !== 'tsx')
@@ -70,12 +74,36 @@ async function run({
 
 function parseGroup(page: string): string {
   const group = groupNameOf(page);
-  if (group === undefined || group.includes('/') || parseFileName(`${group}Controller.ts`)?.group !== group) {
-    throw new UsageError(`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`);
+  if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group) {
+    throw new UsageError(
+      `${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -; a folder before it, as in v2/order, is in lower case`,
+    );
   }
   const shorter = /^(.+)Controller$/.exec(group)?.[1];
   if (shorter !== undefined) throw new UsageError(`${page} is the name of a class: the group is ${pageOf(shorter)}`);
   return group;
+}
+
+/** Returns the reason why the file of a group would not serve, or not alone. */
+function findRival(group: string, dir: string): string | undefined {
+  const folder = group.includes('/') ? group.slice(0, group.indexOf('/')) : undefined;
+  const listing = listControllers(dir, listFolders(dir));
+  const twin = listing.get(group);
+  if (twin !== undefined) return `${twin} already serves that group`;
+  const owner = folder && listing.get(groupNameOf(folder) ?? '');
+  if (owner) return `${owner} serves the URLs of that folder`;
+  const double = findTwin(group, listing);
+  return double && `the operations of ${double} have the same ids in the document`;
+}
+
+/** Says whether the text of the service file has the word: the command runs no code of the project. */
+function mentionsFolders(dir: string): boolean {
+  const file = listControllers(dir, []).get(SERVICE);
+  try {
+    return file !== undefined && /\bfolders\b/.test(readSource(join(dir, file)));
+  } catch {
+    return false;
+  }
 }
 
 /** Names that the source of a new controller has already. */
@@ -84,8 +112,8 @@ const TAKEN = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 function sourceOf(group: string, basePath: string): string {
   const page = pageOf(group);
   const url = `${basePath}/${page}`;
-  // The name of a class must not have a dash.
-  const word = group.replaceAll('-', '_');
+  // The name of a class has neither a folder nor a dash.
+  const word = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
   const type = TAKEN.has(word) ? `${word}Item` : word;
   return `// ${url}
 import { type ControllerParams, HttpError, type Int, Reply } from 'gatefold';

@@ -1,5 +1,5 @@
 // The contract of a controller: the types that were read from its source. The checks of requests, the commands and the
-// OpenAPI document are made from it. This file has only types, and does not know TypeScript source or requests.
+// OpenAPI document are made from it. This file has types and a name, and does not know TypeScript source or requests.
 
 /**
  * A JSON Schema of draft 2020-12. Its references are `#/$defs/Name`, into the `defs` of its group. Symbols mark a
@@ -24,6 +24,9 @@ export interface ResultContract {
   /** Whether the value may be undefined or null, for which the service sends its plain success. */
   readonly mayBeEmpty?: true;
 }
+
+/** The reason for data of the type `unknown` or `any`, as in `_: unknown`. */
+export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export interface OperationContract {
   /** The value of `params.method`: `created`, `find`, `GET {id}`. */

@@ -1,7 +1,8 @@
 // Writes a contract in a few words, for the commands: `data { name, email, age? }`.
 
+import { isBodiless } from '../base/route-name.ts';
 import { resolveReference } from './check/run.ts';
-import type { OperationContract, Schema } from './contract.ts';
+import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 
 export interface ContractOutline {
   /** The checked parts: `data { name, age? }, query { dryRun? }`; empty: none. */
@@ -12,13 +13,16 @@ export interface ContractOutline {
   readonly undocumented?: string;
 }
 
-const MOST_FIELDS = 12;
+const MAX_FIELDS = 12;
 
 /** Outlines the contract of an operation. Undefined: all three fields would be empty. */
 export function outlineOf(
-  { data, query, path, unchecked, undocumented }: OperationContract,
+  { name, data, query, path, undocumented, ...contract }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
+  // `'GET {id}'(_: unknown, params)` reads no data, so nothing is left to be checked.
+  const readsNone = contract.unchecked === TYPE_IS_UNKNOWN && isBodiless(name);
+  const unchecked = readsNone ? undefined : contract.unchecked;
   const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
@@ -42,7 +46,7 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): 
 function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
   const requiredNames = new Set(required as string[]);
   const names = Object.keys(properties as object).map((name) => (requiredNames.has(name) ? name : `${name}?`));
-  const shown = names.slice(0, MOST_FIELDS);
+  const shown = names.slice(0, MAX_FIELDS);
   if (names.length > shown.length) shown.push(`… ${names.length - shown.length} more`);
   if (additionalProperties !== undefined || patternProperties !== undefined) shown.push('…');
   return shown.length === 0 ? '{}' : `{ ${shown.join(', ')} }`;

@@ -3,7 +3,7 @@
 // its names are looked up (types/shape.ts).
 
 import { type GivenSchemas, isDataGiven } from './check/library.ts';
-import type { OperationContract, Schema } from './contract.ts';
+import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
@@ -201,7 +201,7 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
   if (param === undefined) return undefined;
   if (param.rest) return 'it is a rest argument';
   if (shape === undefined) return 'it has no annotation';
-  return resolve(shape).kind === 'any' ? 'its type is unknown or any' : undefined;
+  return resolve(shape).kind === 'any' ? TYPE_IS_UNKNOWN : undefined;
 }
 
 /** In TypeScript, params without an annotation may get a type that is not read: from `satisfies Api`, for example. */

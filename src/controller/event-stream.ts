@@ -51,12 +51,12 @@ export function eventStream<Data>(
 }
 
 /** The longest timer of JavaScript, in ms. A longer one would fire at once. */
-const LONGEST_RETRY = 2 ** 31 - 1;
+const MAX_TIMER = 2 ** 31 - 1;
 
 /** Checks a number of milliseconds. @throws TypeError */
 export function checkRetry(retry: unknown, name: string): void {
-  if (!Number.isInteger(retry) || (retry as number) < 0 || (retry as number) > LONGEST_RETRY)
-    throw new TypeError(`${name} must be a whole number of milliseconds, ${LONGEST_RETRY} at most`);
+  if (!Number.isInteger(retry) || (retry as number) < 0 || (retry as number) > MAX_TIMER)
+    throw new TypeError(`${name} must be a whole number of milliseconds, ${MAX_TIMER} at most`);
 }
 
 export function isEventStream(value: unknown): value is EventStream {

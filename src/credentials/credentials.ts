@@ -10,9 +10,9 @@ import { countLiveRows, createRow, ownsLiveRow } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /** Requests that may wait for a new read of the file. Further ones are answered from the table in memory. */
-export const MOST_WAITING = 100;
+export const MAX_WAITING = 100;
 /** Live applications that one identity may register. */
-export const MOST_APPLICATIONS = 100;
+export const MAX_APPLICATIONS = 100;
 
 export interface Registration {
   readonly owner: Owner;
@@ -70,7 +70,7 @@ export async function createCredentials({
   return {
     identify(authorization) {
       const caller = identifyNow(authorization);
-      if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MOST_WAITING) return caller;
+      if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
       // The row of the token may have been written since the last read.
       waiting++;
       return table.look().then(() => {
@@ -95,7 +95,7 @@ export async function createCredentials({
         const issued = createRow(request, now());
         await updateTable(dataDir, ({ rows, append }) => {
           if (ownsLiveRow(rows, request.owner, request.name, now())) throw refusal('ALREADY_REGISTERED');
-          if (countLiveRows(rows, request.owner, now()) >= MOST_APPLICATIONS) throw refusal('TOO_MANY_APPLICATIONS');
+          if (countLiveRows(rows, request.owner, now()) >= MAX_APPLICATIONS) throw refusal('TOO_MANY_APPLICATIONS');
           append(issued.row);
         });
         // The client's next request may use the new token.

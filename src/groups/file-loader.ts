@@ -6,11 +6,11 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
+import type { GroupLoad } from './group-load.ts';
 import type { KeptContracts } from './kept-contracts.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
 import { HungLoad, isTransient } from './passing-failures.ts';
-import type { GroupLoad } from './registry.ts';
 import { SourceChanged } from './source-texts.ts';
 
 type Module = Readonly<Record<string, unknown>>;
@@ -46,7 +46,7 @@ export interface FileLoaderOptions extends ModuleLoaderOptions {
 }
 
 /** Loads of a file whose source changes during its import, at most. */
-const MOST_RELOADS = 3;
+const MAX_RELOADS = 3;
 /** Controllers in the smallest folder that has a cache. A smaller one loads about as fast without. */
 const FEWEST_CACHED = 30;
 
@@ -71,7 +71,7 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
       try {
         return use(module, groupReader);
       } catch (error) {
-        if (!(error instanceof SourceChanged) || tries === MOST_RELOADS) throw error;
+        if (!(error instanceof SourceChanged) || tries === MAX_RELOADS) throw error;
       }
     }
   }

@@ -3,9 +3,9 @@
 // once, and again when it has changed.
 import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
+import type { GroupLoad } from './group-load.ts';
 import { findLookAlikes } from './look-alikes.ts';
 import type { Group } from './operations.ts';
-import type { GroupLoad } from './registry.ts';
 import { toolsOf } from './tools.ts';
 
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;

@@ -9,8 +9,13 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { KeptGroups } from '../contract/kept-group.ts';
 import { entryPath, version } from '../own-files.ts';
 
-/** Milliseconds from the first new contract until the file is written. The workers serve then. */
+/** Milliseconds from the contract of a group that is imported while the worker serves until the file is written. */
 const SAVE_DELAY = 1000;
+/**
+ * New contracts after which Node writes the code that it has compiled, in a worker that loads. Nothing else runs while
+ * Node writes, and the code of 1,000 files takes a second: too long for one step of a load, and for requests.
+ */
+const FLUSH_AFTER = 50;
 
 /**
  * Opens the caches of a folder: Node's cache of compiled code, and the kept contracts.
@@ -26,24 +31,26 @@ export function openCaches(dir: string): KeptContracts | undefined {
 }
 
 export interface KeptContracts extends KeptGroups {
-  /** The folder has loaded: what is kept of it need not stay in memory. */
+  /** The folder has loaded: writes what is new of it, and frees the memory of the rest. */
   release(): void;
 }
 
 /** The file begins with the build and the digest of the rest. Each contract has two lines: its path, and its text. */
 export function openKeptContracts(file: string, build = ownBuild()): KeptContracts {
   let readState = fingerprint(file);
-  let kept = readKept(file, build);
+  /** Undefined after the load. */
+  let kept: ReadonlyMap<string, string> | undefined = readKept(file, build);
   const used = new Set<string>();
   const added = new Map<string, string>();
-  let willSave = false;
+  let timer: NodeJS.Timeout | undefined;
 
   function save(): void {
-    willSave = false;
+    clearTimeout(timer);
+    timer = undefined;
     module.flushCompileCache?.();
     // Another worker of the generation has saved the same contracts.
     if (fingerprint(file) !== readState) return;
-    const all = Array.from(readKept(file, build)).filter(([path]) => used.has(path) && !added.has(path));
+    const all = Array.from(kept ?? readKept(file, build)).filter(([path]) => used.has(path) && !added.has(path));
     const text = [...all, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
     const draft = `${file}.${process.pid}`;
     try {
@@ -61,15 +68,16 @@ export function openKeptContracts(file: string, build = ownBuild()): KeptContrac
     digest,
     find(path) {
       used.add(path);
-      return kept.get(path);
+      return kept?.get(path);
     },
     keep(path, contract) {
       added.set(path, contract);
-      if (!willSave) setTimeout(save, SAVE_DELAY).unref();
-      willSave = true;
+      if (added.size % FLUSH_AFTER === 0) module.flushCompileCache?.();
+      timer ??= setTimeout(save, SAVE_DELAY).unref();
     },
     release() {
-      kept = new Map();
+      if (timer !== undefined) save();
+      kept = undefined;
     },
   };
 }

@@ -1,8 +1,10 @@
 // Reads `static operations` of a controller by a table with a row for each property. An unknown property refuses the
 // file: a misspelt `access` that is ignored would leave an operation open. The effects of a setting are not here.
+
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
+import { isBoolean, isText } from '../base/values.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import { ACCESS_FORM, isAccess } from '../service/access.ts';
 
@@ -161,14 +163,6 @@ function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSett
 function isWholeNumber(min: number, max = Number.MAX_SAFE_INTEGER) {
   return (value: unknown): boolean =>
     Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
-}
-
-function isBoolean(value: unknown): boolean {
-  return typeof value === 'boolean';
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value !== '';
 }
 
 /** Schemas of some libraries are functions. */

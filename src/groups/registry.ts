@@ -10,6 +10,7 @@ import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
 import { type ResultObserver, withContract } from './group-contract.ts';
+import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import { hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
 import type { LoadedFile } from './module-loader.ts';
@@ -18,33 +19,7 @@ import { createGroup, type Group, instantiate } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { refuseUserWithoutService, underService } from './service-rules.ts';
-import { checkTools } from './tools.ts';
-
-/** The outcome of loading one controller file. */
-export interface GroupLoad {
-  readonly group: string;
-  /** The name of the file, relative to the folder. */
-  readonly file: string;
-  readonly ok: boolean;
-  /** The reason why the file did not load, in one line. */
-  readonly error?: string;
-  /** The place of the mistake, `file:line`, where it is known. */
-  readonly at?: string;
-  /** The column in that line, from 1. */
-  readonly column?: number | undefined;
-  /** The names of the operations, where `GroupsOptions.reportsOperations` is set. */
-  readonly operationNames?: readonly string[];
-  /** Methods that look like operations and are none, each with its cure: `find_all: rename it to findAll`. */
-  readonly hints?: readonly string[];
-  /** Operations whose types check nothing, each with the reason: `created: its source is not followed`. */
-  readonly unchecked?: readonly string[];
-  /** The number of its tools, where it has any. */
-  readonly tools?: number;
-  /** Whether the load did not end within its time. */
-  readonly hung?: boolean;
-  /** Whether folders hold groups, where this is the load of the service file. */
-  readonly folders?: boolean;
-}
+import { checkTools, toolsOf } from './tools.ts';
 
 export interface LoadAllOptions {
   /** The names of the files to load; default: those in the folder now. A file that has gone is skipped. */
@@ -113,7 +88,7 @@ export interface GroupsOptions {
 }
 
 /** Imports of a file that is still being written, at most, before its request is refused. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 export function createGroups({
   dir,
@@ -130,6 +105,8 @@ export function createGroups({
   const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
   /** By page. Each group has two entries: the first letter may be in either case. */
   const pages = new Map<string, Group>();
+  /** Tool → the name of its group. */
+  const toolOwners = new Map<string, string>();
   let state: ServiceState = { kind: 'none' };
   /** By group, imports that are under way: requests that come meanwhile share one. */
   const pending = new Map<string, Promise<Group | undefined>>();
@@ -165,10 +142,10 @@ export function createGroups({
       if (before === 'absent') return undefined;
       onImporting?.(file);
       const { load, loaded } = await loadOne(group, file);
-      if (load.ok || attempt === MOST_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
+      if (load.ok || attempt === MAX_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
         await onImported?.(load);
         if (loaded !== undefined) return publish(loaded);
-        log.error('group-not-loadable', { ...load });
+        logNotLoadable(log, load);
         throw notLoadable(file, load.error ?? '');
       }
     }
@@ -182,7 +159,7 @@ export function createGroups({
         const classNames = exported.levels.map(({ className }) => className);
         const source = reader.group({ path, group, exportName: exported.exportName, classNames });
         const created = withContract(createGroup(group, exported, source.isHidden), source, onResult);
-        checkTools(created, pages.values(), path);
+        checkTools(created, toolOwners, path);
         if (state.kind === 'loaded') return underService(created, state.service, path);
         // Beside a broken service file nothing is answered anyway.
         if (state.kind === 'none') refuseUserWithoutService(created, path);
@@ -202,6 +179,7 @@ export function createGroups({
 
   /** Makes a group answer requests. */
   function publish(group: Group): Group {
+    for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
     pages.set(group.name, group);
     pages.set(pageOf(group.name), group);
     return group;

@@ -1,6 +1,7 @@
 // Holds a group against the service file: the access that its operations get from there, and the operations that the
 // file refuses. Everything here happens at load.
 
+import { isBodiless } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { requiresUser } from '../service/access.ts';
@@ -60,13 +61,10 @@ function problemOfUser(
   return undefined;
 }
 
-/** Operations whose `data` is the query. */
-const BODILESS = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
-
 function problemOfTypes({ name }: Operation, known: OperationContract | undefined): string | undefined {
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
   const isUnchecked = known?.data === undefined && known?.unchecked !== undefined;
-  if (isUnchecked && !BODILESS.test(name))
+  if (isUnchecked && !isBodiless(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   const typed = Object.keys((known?.path?.properties ?? {}) as object);
   const untyped = parseRouteName(name)?.segments.find(

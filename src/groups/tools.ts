@@ -26,22 +26,22 @@ function verbOf(operation: string): string {
 }
 
 /**
- * @param others the groups that serve already
+ * @param owners tool → the name of its group, for the groups that serve already
  * @throws ContractError two tools have one name, or an operation cannot be a tool
  */
-export function checkTools(group: Group, others: Iterable<ToolGroup>, file: string): void {
+export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {
   const refuse = (operation: Operation, problem: string): never => {
     throw new ContractError(group.contract.operations.get(operation.name)?.at ?? file, `${operation.name}: ${problem}`);
   };
-  const places = new Map<string, string>();
-  for (const other of others)
-    if (other.name !== group.name) for (const name of toolsOf(other).keys()) places.set(name, `group ${other.name}`);
+  const own = new Map<string, string>();
   for (const operation of group.operations.values()) {
     const [[name] = []] = toolsOf({ name: group.name, operations: new Map([[operation.name, operation]]) });
     if (name === undefined) continue;
-    const problem = problemOf(name, operation, places.get(name));
+    const owner = owners.get(name);
+    const other = owner === undefined || owner === group.name ? undefined : `group ${owner}`;
+    const problem = problemOf(name, operation, other ?? own.get(name));
     if (problem !== undefined) refuse(operation, problem);
-    places.set(name, operation.name);
+    own.set(name, operation.name);
     const results = group.contract.operations.get(operation.name)?.results ?? [];
     if (results.length > 0 && results.every(({ body }) => body === 'events'))
       refuse(operation, 'no tool returns a stream of events: write tool: false');

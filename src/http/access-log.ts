@@ -11,7 +11,7 @@ export interface AccessLog {
 }
 
 /** Maximum characters of a user's id in a line. */
-const LONGEST_USER = 200;
+const MAX_USER_LENGTH = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {
   return {
@@ -19,7 +19,7 @@ export function createAccessLog(sink: LineSink): AccessLog {
       const { resolved, verb, operation, credential, userId, requestId, tool, trace } = exchange;
       const path = quote(resolved?.path.raw ?? '');
       const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
-      const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, LONGEST_USER))}`;
+      const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
       const ids =
         trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
       const caller = tool === undefined ? who : `${who},"tool":"${tool.name}"`;

@@ -30,7 +30,7 @@ export function addressOf({ request }: { readonly request: IncomingMessage }, pr
 }
 
 /** The most proxies in a row that are believed. A longer row is a header that a client has made up. */
-const MOST_PROXIES = 32;
+const MAX_PROXIES = 32;
 
 /**
  * @param peer the other end of the connection
@@ -43,7 +43,7 @@ export function clientAddress(
 ): string {
   let address = plainAddress(peer ?? '');
   if (forwarded === undefined || !isTrusted(address, proxies)) return address;
-  for (let end = forwarded.length, hops = 0; end > 0 && hops < MOST_PROXIES; hops++) {
+  for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const next = withoutPort(forwarded.slice(comma + 1, end).trim());
     // A proxy hides its client, or the header is nonsense. The last valid address counts.

@@ -185,7 +185,7 @@ export function createApp({
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
-      while (exchange.step < steps.length && !exchange.settled) {
+      while (exchange.step < steps.length && !exchange.isAnswered) {
         const step = steps[exchange.step++] as Step;
         const outcome = step(exchange);
         if (outcome === undefined) continue;
@@ -250,7 +250,7 @@ export function createApp({
 
   function finish(exchange: Exchange): void {
     if (exchange.capture !== undefined) return budget.release(exchange);
-    if (!exchange.streaming) leaveFlight(exchange);
+    if (!exchange.isStreamingAnswer) leaveFlight(exchange);
     connections.end(exchange);
   }
 

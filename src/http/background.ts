@@ -1,5 +1,6 @@
 // Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for it.
-import { describeError, type Log, type LogFields } from '../base/log.ts';
+import type { OperationFacts } from '../base/events.ts';
+import { describeError, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
 import { followBackground, idsOf } from './request-event.ts';
 
@@ -12,7 +13,7 @@ export interface BackgroundWork {
 }
 
 export function createBackgroundWork(log: Log): BackgroundWork {
-  const pending = new Set<LogFields>();
+  const pending = new Set<OperationFacts>();
   return {
     add(exchange, work) {
       const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };

@@ -1,6 +1,8 @@
 // Finds the caller by `authenticate` of the service file, then checks each rule of the operation's `access`. Both come
 // before a byte of the body is asked for. A result that is not understood is a 500, and never an anonymous caller.
+
 import { type HttpErrorOptions, refusal } from '../base/errors.ts';
+import { isThenable } from '../base/values.ts';
 import type { AccessRule } from '../controller/operations.ts';
 import type { ServiceUser } from '../controller/service.ts';
 import { rulesOf } from '../service/access.ts';
@@ -113,8 +115,4 @@ function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOp
 
 function capitalised(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1).toLowerCase();
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

@@ -106,17 +106,17 @@ export class Exchange {
   /** The part of the body that has arrived. */
   received: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
-  held = 0;
-  /** The value of `held` at the last sweep of body/budget.ts; -1 before the first. */
-  heldBefore = -1;
+  heldBytes = 0;
+  /** The value of `heldBytes` at the last sweep of body/budget.ts; -1 before the first. */
+  lastHeldBytes = -1;
   /** The whole answer has been handed to Node. */
-  settled = false;
+  isAnswered = false;
   /** The bytes of the answer that the kernel had not taken at the last look. */
   unsent = 0;
   /** The answer is a 500 that is the client's fault, so it is not counted as an error. */
-  isClientsDoing = false;
+  isClientFault = false;
   /** The head of a streamed answer has been sent. */
-  streaming = false;
+  isStreamingAnswer = false;
   /** The status of an answer whose result sets none. */
   status = 200;
   /** The time limit of the operation, once its clock has started. */

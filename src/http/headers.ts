@@ -3,7 +3,7 @@
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';
+import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
 
 export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** `*` does not cover `Authorization` (Fetch standard, `Access-Control-Allow-Headers`). */
@@ -35,7 +35,7 @@ export function ownedHeaders(error: Pick<HttpError, 'headers' | 'code'>, log: Lo
       validateHeaderName(name);
       validateHeaderValue(name, value);
       // The server sends the envelope of an error, so it also sets the type and the caching of that envelope.
-      if (isServersOwn(lower) || lower === 'content-type' || lower === 'cache-control')
+      if (isReservedHeader(lower) || lower === 'content-type' || lower === 'cache-control')
         throw new Error('it belongs to the server');
       headers.push(name, String(value));
     } catch (invalid) {

@@ -3,6 +3,7 @@
 
 import { refusal } from '../base/errors.ts';
 import { describeError, type Log } from '../base/log.ts';
+import { isThenable } from '../base/values.ts';
 import type { Problem } from '../contract/contract.ts';
 import { isReply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -51,11 +52,11 @@ export function createCallSteps({
     startClock(exchange);
     return problems.then(
       (late) => {
-        if (!exchange.settled) return accept(exchange, input, late);
+        if (!exchange.isAnswered) return accept(exchange, input, late);
         return logLateEnd(exchange, late && invalidData(late));
       },
       (error) => {
-        if (!exchange.settled) throw error;
+        if (!exchange.isAnswered) throw error;
         return logLateEnd(exchange, error);
       },
     );
@@ -76,19 +77,19 @@ export function createCallSteps({
         startClock(exchange);
         result.then(
           (value) => answerInTime(exchange, value, answer),
-          (error) => (exchange.settled ? logLateEnd(exchange, error) : fail(exchange, error)),
+          (error) => (exchange.isAnswered ? logLateEnd(exchange, error) : fail(exchange, error)),
         );
         return 'later';
       }
       answer(exchange, result);
       // The result is a stream whose first byte has not come.
-      if (!exchange.settled) startClock(exchange);
+      if (!exchange.isAnswered) startClock(exchange);
       return undefined;
     };
   }
 
   function answerInTime(exchange: Exchange, result: unknown, answer: AnswerWith): void {
-    if (exchange.settled) {
+    if (exchange.isAnswered) {
       discardResult(result);
       logLateEnd(exchange);
       return;
@@ -126,9 +127,9 @@ export function createCallSteps({
       if (!(outcome instanceof Promise)) return outcome;
       startClock(exchange);
       return outcome.then(
-        () => (exchange.settled ? logLateEnd(exchange) : pauseClock(exchange)) as undefined,
+        () => (exchange.isAnswered ? logLateEnd(exchange) : pauseClock(exchange)) as undefined,
         (error) => {
-          if (!exchange.settled) throw error;
+          if (!exchange.isAnswered) throw error;
           return logLateEnd(exchange, error);
         },
       );
@@ -184,7 +185,7 @@ async function performGuarded(
 ): Promise<unknown> {
   const reply = await before?.call(controller, data, params);
   // The client already has the answer 503, so the operation must not run.
-  if (exchange.settled) return reply;
+  if (exchange.isAnswered) return reply;
   if (isReply(reply)) return reply;
   // The author of `return false` wants a refusal, so the request must not pass.
   if (reply !== undefined)
@@ -194,8 +195,4 @@ async function performGuarded(
   const result = await method.call(controller, data, params);
   const replacement = await after?.call(controller, result, params);
   return replacement === undefined ? result : replacement;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

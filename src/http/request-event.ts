@@ -154,8 +154,14 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
   });
 }
 
+interface RequestIds {
+  request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
+}
+
 /** The facts of a log line that name a request. */
-export function idsOf({ requestId, trace }: Pick<Exchange, 'requestId' | 'trace'>): Readonly<Record<string, unknown>> {
+export function idsOf({ requestId, trace }: Pick<Exchange, 'requestId' | 'trace'>): RequestIds {
   if (trace === undefined) return { request_id: requestId };
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
 }

@@ -29,7 +29,7 @@ export const KEPT_PATHS = 1000;
  * Maximum characters of such a path. One character takes 30 bytes of segments and slugs in the worst case, so all paths
  * take 4 MB at most.
  */
-export const LONGEST_KEPT_PATH = 128;
+export const MAX_KEPT_PATH_LENGTH = 128;
 
 /**
  * @param basePath of the routes: segments behind it name the page of an explicit row
@@ -44,7 +44,7 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
     resolve(rawPath) {
       const resolvedBefore = resolvedPaths.get(rawPath);
       if (resolvedBefore !== undefined) return resolvedBefore;
-      const isKept = rawPath.length <= LONGEST_KEPT_PATH;
+      const isKept = rawPath.length <= MAX_KEPT_PATH_LENGTH;
       // V8 keeps the whole text that a slice was cut from. Here that is a target with a query of up to 16 KiB, so the
       // path is copied.
       const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);

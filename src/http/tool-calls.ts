@@ -19,8 +19,8 @@ export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
   /** The body of a message that was refused before it was read. */
   refuseMessage(error: HttpError, requestId: string): string;
-  /** The text of a refused call, for a model. */
-  describeRefusal(error: HttpError, requestId: string): string;
+  /** The text of a refused call, for a model. @param dataPart the part of the arguments that became the data */
+  describeRefusal(error: HttpError, requestId: string, dataPart: 'query' | 'body'): string;
 }
 
 /** The rights of the caller of a message, and the calls that it may make. */
@@ -135,6 +135,9 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   }
 }
 
+/** Whether a mistake in the data is one in the body, also where the call has left the body out. */
+const takesBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
+
 /** The exchange of a call. The client that waits for it is that of the message. */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
@@ -146,7 +149,7 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   exchange.foreignAuthorization = outer.foreignAuthorization;
   exchange.formatRefusal = (error, requestId) => ({
     status: error.status,
-    text: tools.describeRefusal(error, requestId),
+    text: tools.describeRefusal(error, requestId, takesBody(call) ? 'body' : 'query'),
     contentType: 'text/plain; charset=UTF-8',
     headers: [],
   });

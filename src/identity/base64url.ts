@@ -1,5 +1,6 @@
 // Decodes base64url as RFC 7515 section 2 defines it: each sequence of bytes has one spelling. Node's decoder also
 // accepts padding, `+`, `/`, other characters and stray low bits, so one signature would have many spellings.
+import { type Fields, parseObject } from '../base/values.ts';
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
@@ -11,12 +12,9 @@ export function decodeBase64url(text: unknown): Buffer | undefined {
 }
 
 /** The JSON object in these bytes; `undefined` for anything else, and for bytes that are not UTF-8. */
-export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+export function parseJsonObject(bytes: Uint8Array): Fields | undefined {
   try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    return parseObject(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
     return undefined;
   }

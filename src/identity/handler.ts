@@ -2,7 +2,7 @@
 // credentials. The table is an argument (`Accounts`), and the caller writes the response.
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
-import type { Log, LogFields } from '../base/log.ts';
+import type { Log } from '../base/log.ts';
 import type { CallingApplication, ControllerParams } from '../controller.ts';
 import type { Fetch } from './fetch-json.ts';
 import { type VerifiedToken, verifyIdToken } from './id-token.ts';
@@ -188,7 +188,8 @@ function describeUser({
   return { issuer, subject, email, email_verified: emailVerified, name, picture };
 }
 
-function idsOf({ requestId, trace }: ControllerParams): LogFields {
-  if (trace.traceId === undefined) return { request_id: requestId };
-  return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
+function idsOf({ requestId, trace }: ControllerParams): { request_id: string; trace_id?: string; span_id?: string } {
+  const { traceId, spanId } = trace;
+  if (traceId === undefined || spanId === undefined) return { request_id: requestId };
+  return { request_id: requestId, trace_id: traceId, span_id: spanId };
 }

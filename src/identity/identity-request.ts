@@ -1,6 +1,8 @@
 // Parses the requests of /api/idp-signin and /api/register, or refuses them with a 400 that names the mistake. The form
 // post of Google Identity Services is checked against its cookie. id-token.ts verifies the token.
+
 import { type HttpError, refusal } from '../base/errors.ts';
+import { isObject } from '../base/values.ts';
 import type { ControllerParams } from '../controller.ts';
 import { isSameSecret } from './claims.ts';
 
@@ -64,8 +66,7 @@ function parseCredential({ credential, nonce }: Record<string, unknown>): Identi
 
 /** Reads `{name, description?}`. A form cannot contain objects, so there the field is the name itself. */
 function parseApplication(value: unknown): { name: string; description: string | undefined } {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  const fields: { name?: unknown; description?: unknown } = isObject ? value : { name: value };
+  const fields: { name?: unknown; description?: unknown } = isObject(value) ? value : { name: value };
   const name = parseText(fields.name, 'application.name', MAX_NAME_LENGTH);
   if (name === undefined) throw invalidData('application must be an object with a name');
   return { name, description: parseText(fields.description, 'application.description', MAX_DESCRIPTION_LENGTH) };

@@ -1,7 +1,9 @@
 // Keeps the providers' key sets in memory. A set is fetched when first needed, when its Cache-Control lifetime is over,
 // and when a token names an unknown key id (`kid`). While a provider does not answer, stale keys are used. Made-up kids
 // cause at most one fetch in 30 s, and no loss of keys.
+
 import { describeError, type Log } from '../base/log.ts';
+import { isObject } from '../base/values.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
 import type { KeySource } from './id-token.ts';
@@ -146,10 +148,8 @@ export function createKeySets({
   async function discover(provider: Provider, set: KeySet): Promise<string> {
     if (set.discovered !== undefined && now() < set.discovered.until) return set.discovered.uri;
     const { value } = await get(`${provider.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
-    const document =
-      typeof value === 'object' && value !== null ? (value as { issuer?: unknown; jwks_uri?: unknown }) : {};
-    if (document.issuer !== provider.issuer) throw new Error('the discovery document names another issuer');
-    const uri = document.jwks_uri;
+    const { issuer, jwks_uri: uri } = isObject(value) ? value : {};
+    if (issuer !== provider.issuer) throw new Error('the discovery document names another issuer');
     if (!isKeyAddress(uri, provider.issuer))
       throw new Error('the jwks_uri of the discovery document is not an https address');
     set.discovered = { uri, until: now() + KEY_TIMES.discovery };

@@ -1,7 +1,9 @@
 // Imports and validates a provider's public keys (JWK, RFC 7517), and selects the key for a token. jwks.ts fetches the
 // keys, jws.ts verifies with them.
+
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
+import { isObject } from '../base/values.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -81,7 +83,7 @@ function importKey(jwk: Record<string, unknown>, { kty, crv, coordinateBytes }: 
 
 /** @throws Error when the value is not a key set (RFC 7517 section 5) of at most 100 keys */
 export function parseKeySet(value: unknown): (VerificationKey | UnusableKey)[] {
-  const keys = typeof value === 'object' && value !== null ? (value as { keys?: unknown }).keys : undefined;
+  const keys = isObject(value) ? value.keys : undefined;
   if (!Array.isArray(keys)) throw new Error('the key set has no list of keys');
   if (keys.length > MAX_KEYS) throw new Error(`the key set has ${keys.length} keys, the limit is ${MAX_KEYS}`);
   return keys.map(parseKey);

@@ -1,6 +1,8 @@
 // Parses data/identity-providers.json into providers and refused rows. A row with any mistake is refused as a whole,
 // because a rule that is half read would protect nothing. providers.ts reads and reloads the file.
+
 import { repeatedKeys } from '../base/json-keys.ts';
+import { isObject } from '../base/values.ts';
 import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
@@ -102,7 +104,7 @@ function parseRow(value: unknown): Provider {
 }
 
 function readName(row: unknown): string | undefined {
-  const name = typeof row === 'object' && row !== null ? (row as { name?: unknown }).name : undefined;
+  const name = isObject(row) ? row.name : undefined;
   return typeof name === 'string' && name.trim() !== '' && name.length <= 100 && !/\p{Cc}/u.test(name)
     ? name
     : undefined;
@@ -128,9 +130,7 @@ function parseAlgorithms(value: unknown): readonly string[] {
 function parseRegistration(value: unknown): Registration {
   if (value === undefined) return 'closed';
   if (value === 'open' || value === 'closed') return value;
-  const rules =
-    typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
-  const { hosted_domains: domains, emails, ...rest } = rules;
+  const { hosted_domains: domains, emails, ...rest } = isObject(value) ? value : {};
   if ((domains === undefined && emails === undefined) || Object.keys(rest).length > 0) {
     throw new Error('its registration is not "open", "closed", or an object of hosted_domains and emails');
   }

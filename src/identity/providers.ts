@@ -37,7 +37,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
   }
   const { close } = createLiveFile({
     paths: [path],
-    mostBytes: MAX_FILE_BYTES,
+    maxBytes: MAX_FILE_BYTES,
     pollMs,
     confirmations: 2,
     liveKey: first.key,

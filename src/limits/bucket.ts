@@ -10,16 +10,16 @@ export interface Bucket {
 }
 
 /** Maximum number of callers in a process. Each takes some 300 bytes, so all take 30 MB at most. */
-export const MOST_CALLERS = 100_000;
+export const MAX_CALLERS = 100_000;
 /** Maximum characters of a caller's name. The end of a longer name is replaced by a digest of the name. */
-const LONGEST_CALLER = 200;
+const MAX_CALLER_LENGTH = 200;
 /** Characters of a SHA-256 digest in base64url. */
 const DIGEST_LENGTH = 43;
 
 export function callerName(kind: string, who: string): string {
   const name = `${kind} ${who}`;
-  if (name.length <= LONGEST_CALLER) return name;
-  return name.slice(0, LONGEST_CALLER - DIGEST_LENGTH) + hash('sha256', name, 'base64url');
+  if (name.length <= MAX_CALLER_LENGTH) return name;
+  return name.slice(0, MAX_CALLER_LENGTH - DIGEST_LENGTH) + hash('sha256', name, 'base64url');
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {

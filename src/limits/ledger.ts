@@ -2,7 +2,7 @@
 // caller. It lives as long as the supervisor, so a reload of the folder resets no limit.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
-import { type Bucket, fullBucket, MOST_CALLERS, refill } from './bucket.ts';
+import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 import type { Balance, Spending } from './rate-limiter.ts';
 
 export interface Ledger {
@@ -20,12 +20,12 @@ interface Account extends Bucket {
 }
 
 /** Maximum debt of a caller, in bursts, so that an error locks nobody out for long. */
-const MOST_DEBT = 2;
+const MAX_DEBT = 2;
 /** Maximum balances in the reply to a new worker. It gets the others when their callers call. */
-const MOST_INITIAL_BALANCES = 1000;
+const MAX_INITIAL_BALANCES = 1000;
 
 export function createLedger(now: () => number = () => performance.now()): Ledger {
-  const accounts = createBoundedMap<Account>(MOST_CALLERS);
+  const accounts = createBoundedMap<Account>(MAX_CALLERS);
 
   function spend([caller, spent, count, seconds, burst]: Spending, time: number): Balance {
     const rate = { count, seconds, burst };
@@ -36,7 +36,7 @@ export function createLedger(now: () => number = () => performance.now()): Ledge
     }
     account.rate = rate;
     refill(account, rate, time);
-    account.tokens = Math.max(-MOST_DEBT * burst, account.tokens - spent);
+    account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
     return [caller, account.tokens, count, seconds, burst];
   }
 
@@ -46,7 +46,7 @@ export function createLedger(now: () => number = () => performance.now()): Ledge
       const { count, seconds, burst } = account.rate;
       refill(account, account.rate, time);
       if (account.tokens < burst / 2) balances.push([caller, account.tokens, count, seconds, burst]);
-      if (balances.length >= MOST_INITIAL_BALANCES) break;
+      if (balances.length >= MAX_INITIAL_BALANCES) break;
     }
     return balances;
   }

@@ -5,7 +5,7 @@
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
-import { type Bucket, callerName, fullBucket, MOST_CALLERS, refill } from './bucket.ts';
+import { type Bucket, callerName, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
 /** The kind of caller that a limit is counted for. */
 export type LimitKind = 'credential' | 'address' | 'operation';
@@ -76,7 +76,7 @@ export function createRateLimiter({
 
   function check(kind: LimitKind, name: string, rate: Rate): void {
     // The map is created on first use, because most services set no limit.
-    accounts ??= createBoundedMap(MOST_CALLERS);
+    accounts ??= createBoundedMap(MAX_CALLERS);
     const caller = callerName(kind, name);
     const time = now();
     let account = accounts.get(caller);
@@ -146,7 +146,7 @@ export function createRateLimiter({
     check,
     applyBalances(balances) {
       const time = now();
-      accounts ??= createBoundedMap(MOST_CALLERS);
+      accounts ??= createBoundedMap(MAX_CALLERS);
       for (const [caller, tokens, count, seconds, burst] of balances) {
         const account = accounts.get(caller);
         if (account === undefined)
@@ -180,14 +180,14 @@ function callLater(callback: () => void, milliseconds: number): void {
  * The latest refusals, by their content. A flood of refusals reuses them, because the stack of an Error is expensive.
  */
 const refusals = new Map<string, Error>();
-const MOST_REFUSALS = 100;
+const MAX_REFUSALS = 100;
 
 function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
   const wait = Math.max(1, Math.ceil(((ONE_TOKEN - tokens) * seconds) / count));
   const key = `${kind} ${count} ${seconds} ${wait}`;
   const cached = refusals.get(key);
   if (cached !== undefined) return cached;
-  if (refusals.size >= MOST_REFUSALS) refusals.clear();
+  if (refusals.size >= MAX_REFUSALS) refusals.clear();
   const error = refusal('RATE_LIMITED', undefined, {
     // draft-ietf-httpapi-ratelimit-headers: the tokens left (r), the seconds to wait (t), and the limit.
     headers: {

@@ -3,6 +3,7 @@
 
 import type { ErrorDetail } from '../base/errors.ts';
 import type { Segment } from '../base/route-name.ts';
+import type { Fields } from '../base/values.ts';
 import type { Tool } from './tool-list.ts';
 
 export type CallRequest =
@@ -10,31 +11,57 @@ export type CallRequest =
   | { readonly problems: readonly ErrorDetail[] };
 
 /** Characters of a path with its query, as the head of a request may have. */
-const LONGEST_TARGET = 16 * 1024;
-const MOST_PROBLEMS = 20;
-
-type Fields = Readonly<Record<string, unknown>>;
+const MAX_TARGET_LENGTH = 16 * 1024;
+/** Mistakes, and names of fields, that a refusal lists. */
+const MAX_PROBLEMS = 20;
 
 /** @param basePath of the service; empty: the root */
 export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {
   const problems: ErrorDetail[] = [];
   const report = (pointer: string, message: string): void => {
-    if (problems.length < MOST_PROBLEMS) problems.push({ pointer, message });
+    if (problems.length < MAX_PROBLEMS) problems.push({ pointer, message });
   };
-  const parts = Object.keys(tool.definition.inputSchema.properties);
+  const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
   const fields = fieldsOf(given ?? {}, '', report);
-  for (const name of Object.keys(fields)) if (!parts.includes(name)) report(pointerOf(name), adviseOn(parts));
+  for (const name of Object.keys(fields))
+    if (!Object.hasOwn(parts, name)) report(pointerOf(name), adviseOn(name, parts));
+  for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, own(fields, name), report);
   const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
   const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
   const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
-  if (target.length > LONGEST_TARGET) report('', `path and query have more than ${LONGEST_TARGET} characters`);
+  if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
   const body = bodyOf(own(fields, 'body'), report);
   return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
 }
 
-function adviseOn(parts: readonly string[]): string {
-  if (parts.length === 0) return 'is unknown: the tool takes no arguments';
-  return `is unknown: the arguments are { ${parts.join(', ')} }, and each field belongs into one of these`;
+/** The schema of `path`, `query` or `body`. */
+interface Part {
+  readonly properties?: object;
+  readonly additionalProperties?: unknown;
+}
+
+/** Says where a field belongs that has been sent beside the parts. */
+function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
+  const names = Object.keys(parts);
+  const [home] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
+  if (home !== undefined) return `belongs to ${home}: write { "${home}": { "${name}": … } }`;
+  return names.length === 0
+    ? 'is unknown: the tool takes no arguments'
+    : `is unknown: the arguments are ${names.join(', ')}`;
+}
+
+/** An unknown field would be dropped in silence, as a filter with a wrong name would be. */
+function reportUnknown(
+  part: string,
+  { properties = {}, additionalProperties }: Part,
+  value: unknown,
+  report: Report,
+): void {
+  if (additionalProperties !== false || typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  const known = Object.keys(properties);
+  for (const name of Object.keys(value))
+    if (!known.includes(name))
+      report(`/${part}${pointerOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MAX_PROBLEMS).join(', ')}`);
 }
 
 type Report = (pointer: string, message: string) => void;

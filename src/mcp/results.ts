@@ -1,7 +1,7 @@
 // Turns the answer to a call into the result of a tool, and a refusal into a text that says how to mend the call. A
 // model reads both, so the texts name the arguments as the tool has them. This file knows no protocol revisions.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
-import { MOST_TOOL_BYTES } from '../http/answer/collector.ts';
+import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
 import type { CapturedAnswer } from '../http/exchange.ts';
 
 export interface ToolResult {
@@ -12,8 +12,8 @@ export interface ToolResult {
 
 export function createResult({ status, headers, body }: CapturedAnswer): ToolResult {
   if (status >= 400) return createError(textOf(body) || `The call failed with the status ${status}.`);
-  if (Buffer.byteLength(body) > MOST_TOOL_BYTES)
-    return createError(`The result is longer than ${MOST_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
+  if (Buffer.byteLength(body) > MAX_TOOL_BYTES)
+    return createError(`The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
   if (body.length === 0) {
     const location = headerOf('location', headers);
     const text = location === undefined ? `Done (${status}).` : `Done (${status}). The result is at ${location}`;
@@ -49,17 +49,26 @@ export function createError(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** The text of a refusal: its code, what is wrong, and a line for each mistake. */
-export function describeRefusal({ status, code, message, details, headers }: HttpError, requestId: string): string {
+/**
+ * The text of a refusal: its code, what is wrong, and a line for each mistake.
+ *
+ * @param dataPart the part of the arguments that became the data of the operation
+ */
+export function describeRefusal(
+  { status, code, message, details, headers }: HttpError,
+  requestId: string,
+  dataPart: 'query' | 'body',
+): string {
   const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
-  if (Array.isArray(details)) lines.push(...details.map(describeDetail));
+  // The check of the types says in which part a mistake is. A pointer of an operation leads into its data.
+  if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
+  if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
   const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());
   if (wait !== undefined) lines.push(`Call again after ${wait} seconds.`);
   if (status >= 500) lines.push(`The operator finds the cause under the request id ${requestId}.`);
   return lines.join('\n');
 }
 
-/** The check says in which part a mistake is. The pointer of an operation's own error is in the body. */
 export function describeDetail({ in: part, pointer, message }: ErrorDetail): string {
   const place = `${typeof part === 'string' ? `/${part}` : ''}${pointer}`;
   return `- ${place === '' ? 'the arguments' : place} ${message}`;

@@ -1,6 +1,8 @@
 // Reads a message of JSON-RPC 2.0 as the Model Context Protocol has it, and says by which revision it is answered. Each
 // field is checked before it is used. This file knows no tools.
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { type Fields, isObject } from '../base/values.ts';
 
 /** The newest revision first. */
 export const SUPPORTED = ['2026-07-28', '2025-11-25'] as const;
@@ -38,10 +40,8 @@ export class RpcError extends Error {
   }
 }
 
-const LONGEST_ID = 256;
+const MAX_ID_LENGTH = 256;
 const PREFIX = 'io.modelcontextprotocol/';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** @throws RpcError */
 export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
@@ -60,8 +60,8 @@ export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMes
 function readId(sent: Fields): string | number | undefined {
   if (!Object.hasOwn(sent, 'id')) return undefined;
   const { id } = sent;
-  if (Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= LONGEST_ID)) return id as string | number;
-  throw new RpcError('INVALID_REQUEST', `id must be a whole number, or a text of at most ${LONGEST_ID} characters`);
+  if (Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= MAX_ID_LENGTH)) return id as string | number;
+  throw new RpcError('INVALID_REQUEST', `id must be a whole number, or a text of at most ${MAX_ID_LENGTH} characters`);
 }
 
 function readRequest(
@@ -90,7 +90,7 @@ function readRevision(method: string, params: Fields, headers: IncomingHttpHeade
     throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version and protocolVersion in _meta differ');
   if (header === STATELESS) return true;
   if (header === WITH_HANDSHAKE && meta === undefined) return false;
-  const data = { supported: SUPPORTED, requested: String(header).slice(0, LONGEST_ID) };
+  const data = { supported: SUPPORTED, requested: String(header).slice(0, MAX_ID_LENGTH) };
   throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: send ${SUPPORTED.join(' or ')}`, data);
 }
 
@@ -114,8 +114,4 @@ function decodeHeader(header: string | string[] | undefined): string | undefined
   const text = String(header);
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(text) ?? [];
   return encoded === undefined ? text : Buffer.from(encoded, 'base64').toString();
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,7 +2,7 @@
 // result, which is always an object. Each schema brings the named schemas that it uses. This file knows no messages.
 import { namesOf, type Segment } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
-import type { OperationContract, Schema } from '../contract/contract.ts';
+import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from '../contract/contract.ts';
 import type { Operation } from '../groups/operations.ts';
 
 type Defs = Readonly<Record<string, Schema>>;
@@ -20,13 +20,16 @@ interface ObjectSchema {
 }
 
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
+/** Keywords by which an object has more fields than its `properties`. */
+const OPENING = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
 
 export function inputSchema({ operation, contract, place, defs }: InputParts): ObjectSchema {
   const dataIsQuery = BODILESS.has(place.verb);
-  const queries = [dataIsQuery ? contract?.data : undefined, contract?.query].filter((part) => part !== undefined);
+  const data = dataSchema(operation, contract, dataIsQuery);
+  const queries = [dataIsQuery ? data : undefined, contract?.query].filter((part) => part !== undefined);
   const path = pathSchema(contract?.path, namesOf(place.segments), defs);
-  const query = joinSchemas(queries, defs);
-  const body = dataIsQuery ? undefined : bodySchema(operation, contract);
+  const query = queries.length === 0 ? undefined : closeSchema(joinSchemas(queries, defs), defs);
+  const body = dataIsQuery || data === undefined ? undefined : closeSchema(data, defs);
   const isRequired = (schema: Schema | undefined) => requiredOf(resolveReference(schema, defs)).length > 0;
   const isBodyRequired =
     body !== undefined &&
@@ -56,8 +59,9 @@ function pathSchema(schema: Schema | undefined, names: readonly string[], defs: 
 }
 
 /** `data` and `params.query` may both declare parts of the query. */
-function joinSchemas(parts: readonly Schema[], defs: Defs): Schema | undefined {
-  if (parts.length < 2) return parts[0];
+function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
+  const [only = {}] = parts;
+  if (parts.length < 2) return only;
   const resolved = parts.map((part) => resolveReference(part, defs));
   if (resolved.some(({ properties }) => properties === undefined)) return { allOf: parts };
   const required = [...new Set(resolved.flatMap(requiredOf))];
@@ -72,10 +76,29 @@ function requiredOf(schema: Schema): readonly string[] {
   return (schema.required as string[] | undefined) ?? [];
 }
 
-/** @returns undefined for an operation that takes no body; `{}` where the type of its body is unknown */
-function bodySchema({ method }: InputParts['operation'], contract: OperationContract | undefined): Schema | undefined {
+/**
+ * Returns the schema of the data, and an open one where its type is not known. `_: unknown` of a route of GET is no
+ * query that a model could send.
+ */
+function dataSchema(
+  { method }: InputParts['operation'],
+  contract: OperationContract | undefined,
+  isQuery: boolean,
+): Schema | undefined {
   if (contract?.data !== undefined) return contract.data;
-  return method.length === 0 || (contract !== undefined && contract.unchecked === undefined) ? undefined : {};
+  const takesNone = method.length === 0 || (contract !== undefined && contract.unchecked === undefined);
+  if (takesNone || (isQuery && contract?.unchecked === TYPE_IS_UNKNOWN)) return undefined;
+  return isQuery ? { type: 'object' } : {};
+}
+
+/**
+ * Lets an object have no other fields than it declares. A request drops others in silence; a model that has misspelt a
+ * filter would take the whole list for the filtered one.
+ */
+function closeSchema(schema: Schema, defs: Defs): Schema {
+  const target = resolveReference(schema, defs);
+  const isOpen = OPENING.some((keyword) => keyword in target);
+  return target.properties === undefined || isOpen ? schema : { ...target, additionalProperties: false };
 }
 
 /**
@@ -102,7 +125,7 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/** Adds the named schemas that a schema uses, and those that these use. */
+/** Adds the named schemas that a schema uses, and those that these use; and the type of each `enum` of texts. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const used = new Map<string, Schema>();
   const pending: Schema[] = [schema];
@@ -114,5 +137,12 @@ function withDefs<S extends Schema>(schema: S, defs: Defs): S {
       pending.push(target);
     }
   }
-  return used.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(used) };
+  const whole = used.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(used) };
+  return JSON.parse(JSON.stringify(whole), (_, value) => (isEnumOfTexts(value) ? { type: 'string', ...value } : value));
+}
+
+/** Some providers of models refuse an `enum` without a type. */
+function isEnumOfTexts(value: unknown): boolean {
+  const { enum: literals } = Object(value) as { readonly enum?: unknown };
+  return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');
 }

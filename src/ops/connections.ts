@@ -5,13 +5,13 @@ import { createRecentConnections } from '../base/recent-connections.ts';
 
 export interface ConnectionLimits {
   /** Maximum number of connections. One more ends the connection that was idle for longest. */
-  readonly mostConnections: number;
+  readonly maxConnections: number;
   /** Milliseconds that a client has to read an answer. */
   readonly answerTimeout: number;
 }
 
-export function limitConnections(server: Server, { mostConnections, answerTimeout }: ConnectionLimits): void {
-  const connections = createRecentConnections(mostConnections);
+export function limitConnections(server: Server, { maxConnections, answerTimeout }: ConnectionLimits): void {
+  const connections = createRecentConnections(maxConnections);
   const answering = new WeakSet<object>();
   server.on('connection', connections.add);
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {

@@ -3,7 +3,7 @@
 
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
-import type { GroupLoad } from '../groups/registry.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { ServiceStatus } from './service-status.ts';
 
 /** `service-not-loadable`: every request gets 500, since no good version of the service file has loaded. */

@@ -19,15 +19,15 @@ export const OTHER = '(other)';
 const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', OTHER];
 const VERB_NUMBERS: ReadonlyMap<string, number> = new Map(VERBS.map((verb, i) => [verb, i]));
 const OTHER_VERB = VERBS.length - 1;
-/** The status of the cell that counts the combinations beyond MOST_CELLS. */
+/** The status of the cell that counts the combinations beyond MAX_CELLS. */
 const NO_STATUS = 0;
 
 /** Maximum pairs of page and operation. All further operations are counted as one. */
-export const MOST_OPERATIONS = 500;
+export const MAX_OPERATIONS = 500;
 /** Maximum combinations of page, operation, verb and status, because a controller may answer with any status. */
-export const MOST_CELLS = 5000;
+export const MAX_CELLS = 5000;
 /** Maximum application credentials. All further credentials are counted as one. */
-export const MOST_CREDENTIALS = 1000;
+export const MAX_CREDENTIALS = 1000;
 
 export interface OperationCounts {
   readonly page: string;
@@ -51,7 +51,7 @@ export interface OperationPiece {
 export type CredentialPiece = readonly [id: string, requests: number];
 
 export interface RequestCounts {
-  /** Returns the counts of an operation. Beyond MOST_OPERATIONS the operations share one. */
+  /** Returns the counts of an operation. Beyond MAX_OPERATIONS the operations share one. */
   countsFor(page: string, operation: string): OperationCounts;
   /** @param duration milliseconds */
   count(
@@ -83,7 +83,7 @@ export function createRequestCounts(): RequestCounts {
   }
 
   function addCounts(page: string, operation: string): OperationCounts {
-    if (operationCount >= MOST_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER);
+    if (operationCount >= MAX_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER);
     operationCount++;
     const counts: OperationCounts = {
       page,
@@ -101,7 +101,7 @@ export function createRequestCounts(): RequestCounts {
   function addTo(counts: OperationCounts, cell: number, requests: number): void {
     const present = counts.cells.get(cell);
     if (present !== undefined) counts.cells.set(cell, present + requests);
-    else if (cellCount < MOST_CELLS || cell === cellOf(OTHER_VERB, NO_STATUS)) {
+    else if (cellCount < MAX_CELLS || cell === cellOf(OTHER_VERB, NO_STATUS)) {
       cellCount++;
       counts.cells.set(cell, requests);
     } else addTo(counts, cellOf(OTHER_VERB, NO_STATUS), requests);
@@ -119,7 +119,7 @@ export function createRequestCounts(): RequestCounts {
       observe(counts.seconds, duration / 1000);
     },
     countCredential(id, requests = 1) {
-      const key = credentials.has(id) || credentials.size < MOST_CREDENTIALS ? id : OTHER;
+      const key = credentials.has(id) || credentials.size < MAX_CREDENTIALS ? id : OTHER;
       credentials.set(key, (credentials.get(key) ?? 0) + requests);
     },
     operations,

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
-import { mostSideConnections } from '../base/descriptors.ts';
+import { maxSideConnections } from '../base/descriptors.ts';
 import { envelope, rawRefusal } from '../base/envelope.ts';
 import { isHttpError, refusal } from '../base/errors.ts';
 import { listen } from '../base/listen.ts';
@@ -49,7 +49,7 @@ interface Page {
 
 const JSON_TYPE = 'application/json; charset=UTF-8';
 /** Maximum connections: more than scrapers and probes need. */
-const MOST_CONNECTIONS = 100;
+const MAX_CONNECTIONS = 100;
 /** Milliseconds to send a request. Probes give up sooner. */
 const REQUEST_TIMEOUT = 5000;
 /** Milliseconds to read an answer. */
@@ -123,7 +123,7 @@ export function createOperationsServer({
         requireHostHeader: false,
       });
       limitConnections(server, {
-        mostConnections: mostSideConnections(MOST_CONNECTIONS),
+        maxConnections: maxSideConnections(MAX_CONNECTIONS),
         answerTimeout: ANSWER_TIMEOUT,
       });
       server.on('request', answer);

@@ -13,7 +13,7 @@ import { createRequestCounts } from './request-counts.ts';
 
 /** The fields of an exchange that are counted. */
 export type AnsweredExchange = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'> &
-  Partial<Pick<Exchange, 'isClientsDoing'>>;
+  Partial<Pick<Exchange, 'isClientFault'>>;
 
 /** The parts of a worker whose state is in the report. */
 export interface ReportedParts {
@@ -49,7 +49,7 @@ export function createWorkerMetrics(): WorkerMetrics {
     observer: {
       answered(exchange, status, bytes, duration) {
         const counts = requests.countsFor(servingPage(exchange), exchange.operation);
-        requests.count(counts, exchange.verb, status, bytes, duration, exchange.isClientsDoing);
+        requests.count(counts, exchange.verb, status, bytes, duration, exchange.isClientFault);
         if (exchange.caller !== undefined) requests.countCredential(exchange.credential);
       },
     },

@@ -1,8 +1,10 @@
 // Checks what a service file exports, and turns it into what a worker serves by. Each mistake is an error that names
 // the property and its cure: nothing that was meant to protect is dropped in silence. It knows no request and no file.
+
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
-import { isOnEveryAnswer, isServersOwn } from '../base/server-headers.ts';
+import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
+import { isBoolean, isText } from '../base/values.ts';
 import type { Access } from '../controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
 import { ACCESS_FORM, isAccess, KEY_HEADER_SCHEME, KEY_SCHEME, requiresUser } from './access.ts';
@@ -147,7 +149,7 @@ function readKeyHeader(name: string): string {
   const lower = name.toLowerCase();
   return guarded('keyHeader', () => {
     validateHeaderName(name);
-    if (lower === 'authorization' || lower === 'cookie' || lower === 'host' || isServersOwn(lower))
+    if (lower === 'authorization' || lower === 'cookie' || lower === 'host' || isReservedHeader(lower))
       throw new Error(`${name} has another meaning: choose a header of its own, such as X-Api-Key`);
     return lower;
   });
@@ -161,7 +163,7 @@ const OF_THE_ANSWER: ReadonlySet<string> = new Set(
 function readHeaders(headers: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const lower = name.toLowerCase();
-    if (isServersOwn(lower) || isOnEveryAnswer(lower) || OF_THE_ANSWER.has(lower))
+    if (isReservedHeader(lower) || isOnEveryAnswer(lower) || OF_THE_ANSWER.has(lower))
       throw new DefinitionError(`headers: ${name} belongs to the server or to a single answer`, name);
     if (!isText(value)) throw new DefinitionError(`headers: ${name} must be a text`, name);
     guarded('headers', () => {
@@ -170,14 +172,6 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
     });
     return [name, value as string];
   });
-}
-
-function isBoolean(value: unknown): boolean {
-  return typeof value === 'boolean';
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value !== '';
 }
 
 /** A class, and a generator whose call runs nothing, are no functions to call. */

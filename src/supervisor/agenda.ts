@@ -1,8 +1,8 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
 // new set of workers. Between two steps the agenda alone remembers which generation is wanted, which was rejected, and
 // when to retry.
-import type { GroupLoad } from '../groups/registry.ts';
-import { isGain } from './group-table.ts';
+import { type GroupLoad, loadFacts } from '../groups/group-load.ts';
+import { hasMoreGroups } from './group-table.ts';
 import { createRetries } from './retries.ts';
 import type { Service, StepResult } from './service.ts';
 import type { Rejection, Tally } from './status.ts';
@@ -126,7 +126,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
         retries.forget('replacement');
         if (result.hasNewQuarantine) wanted ??= generationFor('a controller that ends its process');
         break;
-      case 'lossy':
+      case 'groups-lost':
         retries.recordFailure('generation', took);
         reject(step, result.failures);
         break;
@@ -135,19 +135,19 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
         retries.recordFailure('workerStart', took);
         reject(step, [], result.error);
         break;
-      case 'unequal':
+      case 'differs':
         holdReplacement(result, took);
         break;
       case 'outdated':
         if (step.kind === 'generation') wanted ??= step;
         break;
-      case 'gain':
+      case 'more-groups':
         wanted ??= { ...generationFor(RETRY), expected: result.groups };
         return;
     }
     if (step.kind !== 'generation' || step.expected === undefined || result.kind === 'outdated') return;
-    // The groups that the probe loaded would still be a gain: they failed again in this generation.
-    if (isGain(table.current.groups, step.expected)) retries.recordFailureInUse('probe');
+    // The groups that the probe loaded are still missing: they failed again in this generation.
+    if (hasMoreGroups(table.current.groups, step.expected)) retries.recordFailureInUse('probe');
   }
 
   /** Records that the old generation keeps serving, and logs the reason. A retry with the same reason logs nothing. */
@@ -157,14 +157,14 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       cause === RETRY && JSON.stringify(rejection?.failures) === JSON.stringify(failures) && rejection?.error === error;
     const generation = table.newest;
     const effect = `generation ${table.current.number} serves on`;
-    for (const facts of isRepeated ? [] : error === undefined ? failures : [{ error }]) {
+    for (const facts of isRepeated ? [] : error === undefined ? failures.map(loadFacts) : [{ error }]) {
       log.error('generation-rejected', { generation, cause, ...facts, effect });
     }
     rejection = { generation, at: new Date(), failures, error };
     tally.rejected++;
   }
 
-  function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'unequal' }>, took: number): void {
+  function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'differs' }>, took: number): void {
     // Either difference ends soon. The next replacement loads the added group. The change of the folder that removed
     // the group also makes a generation due.
     if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
@@ -174,7 +174,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     if (isReplacementRejectionLogged || difference === 'group-added') return;
     isReplacementRejectionLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
-    log.warn('replacement-rejected', { generation: table.current.number, groups, effect });
+    log.warn('replacement-rejected', { generation: table.current.number, groups: groups.map(loadFacts), effect });
   }
 }
 

@@ -1,9 +1,9 @@
 // The group table: which groups the generation that serves has, and those of the one that is about to take over. The
 // functions below compare what a load found with what serves. Nothing here decides what follows from it.
 import { readdirSync } from 'node:fs';
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { hasFolders, listControllers } from '../groups/naming.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 
 /** Groups by name, including those that did not load. */
 export type Groups = ReadonlyMap<string, GroupLoad>;
@@ -84,7 +84,7 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
 }
 
 /** Whether a group that failed before has loaded, and no group that serves has failed. */
-export function isGain(serving: Groups, loads: readonly GroupLoad[]): boolean {
+export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
   return (
     findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
   );

@@ -18,7 +18,7 @@ type Describe = (pid: number) => Promise<Ancestor | undefined> | Ancestor | unde
 /** Milliseconds between two checks whether the launchers are alive. */
 const CHECK_INTERVAL = 500;
 /** Maximum processes above this one that are examined: npm may run npm, which runs npx, each with a shell. */
-const MOST_LAUNCHERS = 12;
+const MAX_LAUNCHERS = 12;
 const IS_NPM = /(?:^|[\s\\/])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.c?js)?(?:\s|$)/;
 const IS_SCRIPT_SHELL = /^(?:\S*\/)?(?:ba|da|k|z)?sh -c /;
 
@@ -42,7 +42,7 @@ export async function watchLaunchers(onExit: (pid: number) => void, env = proces
 export async function findLaunchers(parent: number, describe: Describe): Promise<number[]> {
   const chain: number[] = [];
   let length = 0;
-  for (let pid = parent; pid > 0 && chain.length < MOST_LAUNCHERS; ) {
+  for (let pid = parent; pid > 0 && chain.length < MAX_LAUNCHERS; ) {
     const ancestor = await describe(pid);
     if (ancestor === undefined) break;
     const isNpm = IS_NPM.test(ancestor.command) && !IS_SCRIPT_SHELL.test(ancestor.command);

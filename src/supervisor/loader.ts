@@ -1,13 +1,14 @@
 // The loader: makes a set of workers load the folder, and returns how that ended. Either all of the workers load it, or
 // all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process is put into
 // the quarantine, and the next try skips it.
+
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
-import type { LoadOrder, WorkerProcess, WorkerState } from './workers/worker-handle.ts';
+import type { FileSelection, WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
 export type LoaderResult =
   | {
@@ -168,13 +169,13 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
  * Loads the folder in all workers. A group that loads in one worker and fails in another may have met a lock that the
  * other held. So the worker that failed ends, and a new one loads alone. If that one fails too, the group fails.
  */
-async function loadOnce(order: LoadOrder, options: GenerationOptions): Promise<TryOutcome> {
-  const outcome = await loadTogether(options.count, order, options);
+async function loadOnce(selection: FileSelection, options: GenerationOptions): Promise<TryOutcome> {
+  const outcome = await loadTogether(options.count, selection, options);
   if (outcome.kind !== 'loaded') return outcome;
   const reports = [...outcome.reports];
   for (const report of reports.filter((report) => lacksGroup(report, reports))) {
     report.worker.quit();
-    const secondTry = await loadTogether(1, order, options);
+    const secondTry = await loadTogether(1, selection, options);
     const newReport = secondTry.kind === 'loaded' ? secondTry.reports[0] : undefined;
     if (newReport === undefined) {
       for (const { worker } of reports) worker.quit();
@@ -195,7 +196,7 @@ function lacksGroup({ groups }: WorkerReport, all: readonly WorkerReport[]): boo
 
 async function loadTogether(
   count: number,
-  order: LoadOrder,
+  selection: FileSelection,
   { generation, takeWorker, signal }: GenerationOptions,
 ): Promise<TryOutcome> {
   const workers: WorkerProcess[] = [];
@@ -215,7 +216,7 @@ async function loadTogether(
       return giveUp(error instanceof Error ? error.message : String(error));
     }
     for (const worker of workers) {
-      void worker.load(generation, order).then((outcome) => {
+      void worker.load(generation, selection).then((outcome) => {
         if (outcome.kind === 'ended') {
           if (outcome.file !== undefined) harmful.set(outcome.file, outcome.reason);
           // The same file would end or hang the other workers, so there is nothing to wait for.

@@ -18,7 +18,7 @@ export async function replace(service: Service, count: number): Promise<StepResu
     const { difference, groups } = compareWithServing(table.current.groups, outcome, watch.hasSameFiles, dir);
     if (difference !== undefined) {
       quitAll(workers);
-      return { kind: 'unequal', difference, groups };
+      return { kind: 'differs', difference, groups };
     }
   }
   const error = await listen(service, workers);

@@ -32,7 +32,7 @@ const RULES = {
 /** The longest pause grows by this factor when an attempt that seemed to succeed has failed in use. */
 const FAILED_IN_USE_FACTOR = 4;
 /** Maximum of the longest pause, in milliseconds. */
-const LONGEST_PAUSE = 3_600_000;
+const MAX_PAUSE = 3_600_000;
 
 export interface Retries {
   /** An attempt begins: the next one is due only after a failure. */
@@ -67,7 +67,7 @@ export function createRetries(freeDeaths: number, now: () => number = () => perf
     recordFailure,
     recordFailureInUse(kind) {
       const state = stateOf(kind);
-      state.longest = Math.min(LONGEST_PAUSE, state.longest * FAILED_IN_USE_FACTOR);
+      state.longest = Math.min(MAX_PAUSE, state.longest * FAILED_IN_USE_FACTOR);
       state.due = now() + state.longest;
     },
     forget: (kind) => states.delete(kind),

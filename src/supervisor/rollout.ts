@@ -1,7 +1,8 @@
 // Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
 // that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
 import { SERVICE } from '../base/page-name.ts';
-import { findLostGroups, findUnseenGroups, isAnyInFolder, isGain, isReadable } from './group-table.ts';
+import { logNotLoadable } from '../groups/group-load.ts';
+import { findLostGroups, findUnseenGroups, hasMoreGroups, isAnyInFolder, isReadable } from './group-table.ts';
 import type { LoaderResult } from './loader.ts';
 import { listen, quitAll, releaseServing, type Service, type StepResult } from './service.ts';
 
@@ -33,7 +34,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (failures.length > 0 && isServing()) {
     quitAll(workers);
     pool.keepReserve(count);
-    return { kind: 'lossy', failures };
+    return { kind: 'groups-lost', failures };
   }
   // The old workers imported a new group after the new ones had listed the folder.
   const unseen = findUnseenGroups(table.current.groups, groups);
@@ -62,8 +63,7 @@ async function takeOver(
   const generation = table.current.number;
   for (const load of groups) {
     if (load.ok || before.get(load.group)?.error === load.error) continue;
-    if (load.group === SERVICE) log.error('service-not-loadable', { ...load });
-    else log.error('group-not-loadable', { ...load });
+    logNotLoadable(log, load);
   }
   const lost = findLostGroups(before, groups).map(({ group }) => group);
   if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });
@@ -85,5 +85,5 @@ export async function probe(service: Service): Promise<StepResult> {
   if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { groups } = outcome;
-  return isGain(table.current.groups, groups) ? { kind: 'gain', groups } : { kind: 'no-change' };
+  return hasMoreGroups(table.current.groups, groups) ? { kind: 'more-groups', groups } : { kind: 'no-change' };
 }

@@ -6,9 +6,9 @@ import { isatty } from 'node:tty';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { modeOf } from '../base/system.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
 import { createLedger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
@@ -190,7 +190,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.info('stopping', { signal });
     void (supervisor?.stop() ?? killEarlyWorkers()).then(async () => {
       await output?.drained();
-      log.info('stopped');
+      log.info('stopped', {});
       flush();
       process.exit(0);
     });

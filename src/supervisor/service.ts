@@ -1,7 +1,7 @@
 // Service: the parts that every step of the supervisor works with. StepResult: how a step ended. A step leaves no other
 // note behind: agenda.ts derives from its result what is done next.
 import type { Log } from '../base/log.ts';
-import type { GroupLoad } from '../groups/registry.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { FolderWatch } from './folder/watch.ts';
 import type { Difference, GroupTable } from './group-table.ts';
@@ -41,15 +41,15 @@ export type StepResult =
   /** Replacements serve. `hasNewQuarantine`: one of them ended at a file that the other workers still serve. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
   /** The new generation would lose groups that serve, so the old one stays. */
-  | { readonly kind: 'lossy'; readonly failures: readonly GroupLoad[] }
+  | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[] }
   /** No new worker can serve, and no controller is to blame. */
   | { readonly kind: 'failed'; readonly error: string }
-  /** A replacement does not equal the workers that serve, so it ended. */
-  | { readonly kind: 'unequal'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
+  /** A replacement differs from the workers that serve, so it ended. */
+  | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
   /** The step did not come to an end, mostly because the folder changed: a generation is due again. */
   | { readonly kind: 'outdated' }
   /** A probe loaded these groups, and more of them than serve. */
-  | { readonly kind: 'gain'; readonly groups: readonly GroupLoad[] }
+  | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
   | { readonly kind: 'no-change' }
   /** The service stops, or something else is due first. */
   | { readonly kind: 'interrupted' };

@@ -1,5 +1,5 @@
 // The supervisor's status, for the operations port and its metrics: facts only.
-import type { GroupLoad } from '../groups/registry.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { Agenda } from './agenda.ts';
 import type { GroupTable } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';

@@ -1,9 +1,9 @@
 // The supervisor: receives what happens to the folder and to the workers, and runs one step at a time. agenda.ts
 // chooses the step; the steps are in rollout.ts and replacement.ts.
 import type { Log } from '../base/log.ts';
+import { type GroupLoad, logNotLoadable } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { parseFileName } from '../groups/naming.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { createAgenda, type Step } from './agenda.ts';
@@ -176,7 +176,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     for (const other of pool.all()) other.send({ kind: 'skip', file, reason });
     const load = { group, file, ok: false, error: reason };
     onImported(worker, load, []);
-    log.error('group-not-loadable', load);
+    logNotLoadable(log, load);
   }
 
   function onFaulty(worker: WorkerProcess): void {

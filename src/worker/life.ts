@@ -4,9 +4,9 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
 import { describeError, type Log } from '../base/log.ts';
+import type { GroupLoad } from '../groups/group-load.ts';
 import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';
@@ -64,13 +64,13 @@ export interface WorkerOptions {
 }
 
 /** Uncaught exceptions that are logged. A timer that throws on every tick must not fill the disk. */
-const MOST_FAULTS_LOGGED = 20;
+const MAX_FAULTS_LOGGED = 20;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
 /** Milliseconds to wait for the last report to be sent. A blocked supervisor does not receive it. */
 const METRICS_GRACE = 500;
 /** Milliseconds after which held requests continue when the supervisor is blocked. It normally waits 2 s at most. */
-const LONGEST_SHARING = 3000;
+const MAX_SHARING_TIME = 3000;
 
 export async function runWorker({
   createParts,
@@ -93,7 +93,7 @@ export async function runWorker({
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   // An unhandled rejection arrives here, too.
   process.on('uncaughtException', (error, origin) => {
-    if (++faults <= MOST_FAULTS_LOGGED) {
+    if (++faults <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);
       log.error('uncaught-exception', { origin, ...placeIn(described.stack), ...described });
     }
@@ -177,7 +177,7 @@ export async function runWorker({
     send({ kind: 'imported', group: load, files: takeUnreported() });
     if (!load.ok || !process.connected) return;
     return new Promise((resolve) => {
-      const timer = setTimeout(release, LONGEST_SHARING);
+      const timer = setTimeout(release, MAX_SHARING_TIME);
       heldGroups.set(load.group, release);
       function release(): void {
         clearTimeout(timer);

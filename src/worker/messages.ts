@@ -3,8 +3,8 @@
 // A generation is a set of workers that have loaded the same state of the folder. A new group is one that was added
 // while workers serve.
 
+import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import type { GroupLoad } from '../groups/registry.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Balance, Spending } from '../limits/rate-limiter.ts';
 

@@ -1,7 +1,7 @@
 // How many connections a process can have with the descriptors that it has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mostConnections, mostSideConnections } from '../../src/base/descriptors.ts';
+import { maxConnections, maxSideConnections } from '../../src/base/descriptors.ts';
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 10_000, 1_048_576, 10_000],
@@ -10,7 +10,7 @@ for (const [name, wanted, limit, most] of [
   ['hardly any', 10_000, 20, 1],
   ['fewer connections wanted', 5, 1024, 5],
 ] as const) {
-  test(`${name}: ${most} of ${wanted} connections`, () => assert.equal(mostConnections(wanted, limit), most));
+  test(`${name}: ${most} of ${wanted} connections`, () => assert.equal(maxConnections(wanted, limit), most));
 }
 
 for (const [name, wanted, limit, most] of [
@@ -21,12 +21,12 @@ for (const [name, wanted, limit, most] of [
   ['fewer connections wanted', 100, 1024, 100],
 ] as const) {
   test(`a port of the supervisor, ${name}: ${most} of ${wanted} connections`, () => {
-    assert.equal(mostSideConnections(wanted, limit), most);
+    assert.equal(maxSideConnections(wanted, limit), most);
   });
 }
 
 test('the limit is that of this process', () => {
-  assert.equal(mostConnections(1), 1);
-  const most = mostConnections(Number.MAX_SAFE_INTEGER);
+  assert.equal(maxConnections(1), 1);
+  const most = maxConnections(Number.MAX_SAFE_INTEGER);
   assert.ok(most > 0 && (process.platform !== 'linux' || most < Number.MAX_SAFE_INTEGER), String(most));
 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createLiveFile, type LiveFile, type LiveFileOptions, readContent } from '../../src/base/live-file.ts';
 
-const MOST_BYTES = 1_000_000;
+const MAX_BYTES = 1_000_000;
 
 function createPath(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-live-file-'));
@@ -28,10 +28,10 @@ function start(t: TestContext, path: string, options: Partial<LiveFileOptions<st
   const failures: string[] = [];
   const file = createLiveFile({
     paths: [path],
-    mostBytes: MOST_BYTES,
+    maxBytes: MAX_BYTES,
     pollMs: 60_000,
     confirmations: 2,
-    liveKey: readContent([path], MOST_BYTES).key,
+    liveKey: readContent([path], MAX_BYTES).key,
     parse(content) {
       if (content.files === undefined && !content.isMissing) throw new Error(content.reason);
       const text = content.files?.join(' + ');
@@ -73,12 +73,12 @@ test('readContent: the key is that of the content, however short, and of nothing
   ];
   const keys = contents.map((text) => {
     put(path, text);
-    const { key } = readContent([path], MOST_BYTES);
-    assert.equal(readContent([path], MOST_BYTES).key, key);
+    const { key } = readContent([path], MAX_BYTES);
+    assert.equal(readContent([path], MAX_BYTES).key, key);
     return key;
   });
   put(path, 'a');
-  keys.push(readContent([path, path], MOST_BYTES).key, readContent([path], 0).key);
+  keys.push(readContent([path, path], MAX_BYTES).key, readContent([path], 0).key);
   assert.equal(new Set(keys).size, contents.length + 2);
 });
 
@@ -140,7 +140,7 @@ test('files that were never there are no failure, and their first content is no 
   put(`${path}.key`, 'b');
   assert.deepEqual(await lookThrice(), [1, 1, 0]);
   assert.deepEqual(live, ['a + b']);
-  put(path, 'x'.repeat(MOST_BYTES + 1));
+  put(path, 'x'.repeat(MAX_BYTES + 1));
   assert.deepEqual(await lookThrice(), [1, 2, 0]);
   assert.equal(failures[1], 'it is larger than 1000000 bytes');
   put(path, 'c');

@@ -2,6 +2,7 @@
 // process that waits for no reader. The pipes are real ones, because only they are torn and only they block.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { pbkdf2 } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,9 +10,12 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { createLog } from '../../src/base/log.ts';
 import { createLogWriter } from '../../src/base/log-writer.ts';
 
+/** The facts that each line of `operation-info` has. Such a line takes others, too. */
+const REQUEST = { request_id: 'r-1', group: 'Test', operation: 'index', message: 'm' };
 const PIPE_BUF = 4096;
 const PIPE_CAPACITY = 65_536;
 
@@ -78,13 +82,13 @@ describe('a log line', () => {
     it(`is cut to what is written in one piece, and is still JSON: ${name}`, (test) => {
       const { fd, read } = openPipe(test);
       const writer = createLogWriter(fd);
-      createLog({ level: 'info', sink: writer }).info('something', fields);
+      createLog({ level: 'info', sink: writer }).info('operation-info', { ...REQUEST, ...fields });
       writer.close();
       const text = read();
       assert.ok(Buffer.byteLength(text) <= PIPE_BUF, `${Buffer.byteLength(text)} bytes`);
       const [line = {}, ...more] = parse(text);
       assert.deepEqual(more, []);
-      assert.equal(line.event, 'something');
+      assert.equal(line.event, 'operation-info');
       assert.equal(line.cut, true);
       for (const [field, value] of Object.entries(keeps)) assert.equal(line[field], value);
     });
@@ -93,10 +97,10 @@ describe('a log line', () => {
   it('that fits is left as it is', (test) => {
     const { fd, read } = openPipe(test);
     const writer = createLogWriter(fd);
-    createLog({ level: 'info', sink: writer }).info('something', { path: 'x'.repeat(3900) });
+    createLog({ level: 'info', sink: writer }).info('operation-info', { ...REQUEST, path: 'x'.repeat(3800) });
     writer.close();
     const [line = {}] = parse(read());
-    assert.equal(String(line.path).length, 3900);
+    assert.equal(String(line.path).length, 3800);
     assert.equal(line.cut, undefined);
   });
 
@@ -265,5 +269,24 @@ describe('the log writer', () => {
     writer.close();
     closeSync(fd);
     assert.equal(parse(readFileSync(path, 'utf8')).length, 5000);
+  });
+
+  it('keeps the batch whose write has not begun when it closes: the threads have other work', async (test) => {
+    const path = join(tempFolder(test), 'log');
+    const fd = openSync(path, 'a');
+    test.after(() => closeSync(fd));
+    const writer = createLogWriter(fd);
+    const others = Array.from({ length: 8 }, () => promisify(pbkdf2)('', '', 200_000, 32, 'sha512'));
+    for (let i = 0; i < 100; i++) writer.write(`{"i":${i},"text":"first"}\n`);
+    writer.flush();
+    for (let i = 100; i < 150; i++) writer.write(`{"i":${i},"text":"second"}\n`);
+    writer.close();
+    await Promise.all(others);
+    for (let lines: unknown[] = []; lines.length < 150; await sleep(1)) lines = parse(readFileSync(path, 'utf8'));
+    const numbers = parse(readFileSync(path, 'utf8')).map(({ i }) => Number(i));
+    assert.deepEqual(
+      numbers.sort((a, b) => a - b),
+      Array.from({ length: 150 }, (_, i) => i),
+    );
   });
 });

@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createLog, describeError } from '../../src/base/log.ts';
 
+/** The facts that each line of `operation-error` has. Such a line takes others, too. */
+const REQUEST = { request_id: 'r-1', group: 'Test', operation: 'index', message: 'm' };
+
 const throwing = (property: string) =>
   Object.defineProperty(new Error('hidden'), property, {
     get() {
@@ -11,6 +14,33 @@ const throwing = (property: string) =>
   });
 const cycle: Record<string, unknown> = {};
 cycle.self = cycle;
+
+describe('a log', () => {
+  it('takes the events of a level alone, each with its own facts: the compiler refuses any other', () => {
+    const log = createLog({ level: 'silent', sink: { write() {}, flush() {} } });
+    const load = { group: 'User', file: 'UserController.ts', error: 'e', at: undefined, column: undefined };
+    log.error('group-not-loadable', load);
+    log.error('group-not-loadable', { ...load, error: undefined });
+    // @ts-expect-error: no such event
+    log.error('group-not-loaded', load);
+    // @ts-expect-error: an event of another level
+    log.warn('group-not-loadable', load);
+    // @ts-expect-error: a fact that is missing
+    log.error('group-not-loadable', { group: 'User' });
+    // @ts-expect-error: a fact of another type
+    log.error('group-not-loadable', { ...load, column: '1' });
+    // @ts-expect-error: a fact that the event does not have
+    log.error('group-not-loadable', { ...load, hung: true });
+    const more = { ...load, hung: true };
+    // @ts-expect-error: the same in a value that has more than the event takes
+    log.error('group-not-loadable', more);
+    // @ts-expect-error: the same in a spread value
+    log.error('group-not-loadable', { ...more, column: 1 });
+    log.error('clock-wrong', { seconds: 1, by: 'x', to_do: 'y' });
+    // @ts-expect-error: facts of two forms of one event, and neither is complete
+    log.error('clock-wrong', { seconds: 1, valid_from: 'x', to_do: 'y' });
+  });
+});
 
 describe('describeError', () => {
   const rows: [name: string, thrown: unknown, error: string][] = [
@@ -88,11 +118,11 @@ describe('createLog', () => {
     it(`writes a line for fields that have no JSON: ${name}`, () => {
       const lines: string[] = [];
       createLog({ level: 'info', sink: { write: (line) => void lines.push(line), flush: () => {} } }).error(
-        'something',
-        fields,
+        'operation-error',
+        { ...REQUEST, ...fields },
       );
       const [line] = lines.map((text) => JSON.parse(text));
-      assert.equal(line.event, 'something');
+      assert.equal(line.event, 'operation-error');
       assert.equal(typeof line.unloggable, 'string');
     });
   }

@@ -105,7 +105,6 @@ describe('prettyLine', () => {
     const failure = {
       group: 'User',
       file: 'UserController.ts',
-      ok: false,
       error: 'SyntaxError: Unexpected token',
       at: join(dir, 'UserController.ts:3'),
     };

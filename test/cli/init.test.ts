@@ -80,11 +80,10 @@ test('the code of AGENTS.md compiles, serves and passes', async (t) => {
           return added;
         },
       };`,
-    'test/book.test.ts': `import assert from 'node:assert/strict';
-      import { after, test } from 'node:test';
-      import { startTest } from 'gatefold/testing';
-      import type BookController from '../controllers/BookController.ts';
-      ${testing.replace(/^const \{ book \}[\s\S]*$/m, (rest) => `test('a book', async () => {${rest}});`)}`,
+    'test/book.test.ts': testing.replace(
+      /^const \{ book \}[\s\S]*$/m,
+      (rest) => `test('a book', async () => {${rest}});`,
+    ),
   });
   assert.equal((await runHere(init, [], { cwd })).code, 0);
   install(cwd);

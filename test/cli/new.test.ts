@@ -1,12 +1,13 @@
 // `gatefold new`: one file that was not there, and it works as it is.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { runGatefold } from '../../src/cli/commands.ts';
 import { startTest } from '../../src/testing.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
+import { GATEFOLD } from '../support/service.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['new', ...argv], io);
 const runRoutes: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['routes', ...argv], io);
@@ -66,6 +67,30 @@ test('new makes the folder when there is none, and answers in JSON', async (t) =
   assert.ok(existsSync(join(cwd, 'api/groups/UserController.ts')));
 });
 
+test('new makes a controller in a folder, and says what lets it serve', async (t) => {
+  const cwd = makeProject(t);
+  const { code, out, err } = await runHere(run, ['v2/order-item'], { cwd });
+  assert.deepEqual([code, err], [0, '']);
+  assert.deepEqual(out.trimEnd().split('\n'), [
+    'Made controllers/v2/Order-itemController.ts',
+    '  GET,HEAD /api/v2/order-item  GET',
+    '  POST /api/v2/order-item  POST',
+    '  GET,HEAD /api/v2/order-item/{id}  GET {id}',
+    'It serves once the service file says so: export default defineService({ folders: true })',
+  ]);
+  writeFileSync(
+    join(cwd, 'controllers/service.ts'),
+    `import { defineService } from '${GATEFOLD}';\nexport default defineService({ folders: true });\n`,
+  );
+  const second = await runHere(run, ['v2/order'], { cwd });
+  assert.doesNotMatch(second.out, /once the service file/);
+  const api = await startTest({ controllers: join(cwd, 'controllers') });
+  t.after(() => api.close());
+  const answer = await api.fetch('/v2/order', { method: 'POST', json: { name: 'Ada' } });
+  assert.deepEqual([answer.status, answer.headers.get('location')], [201, '/api/v2/order/7']);
+  assert.deepEqual(await (await api.fetch('/v2/order-item/7')).json(), { id: 7, name: 'Ada' });
+});
+
 test('new says what an explicit route takes from the group', async (t) => {
   const { code, out } = await runHere(run, ['register'], { cwd: makeProject(t) });
   assert.equal(code, 0);
@@ -73,7 +98,7 @@ test('new says what an explicit route takes from the group', async (t) => {
 });
 
 describe('new refuses', () => {
-  const taken: Record<string, [files: Record<string, string>, message: RegExp]> = {
+  const taken: Record<string, [files: Record<string, string>, message: RegExp, group?: string]> = {
     'a file that is there': [
       { 'controllers/UserController.ts': 'mine' },
       /UserController\.ts already serves that group/,
@@ -83,13 +108,28 @@ describe('new refuses', () => {
       /UserController\.js already serves that group/,
     ],
     'a name that a folder has': [{ 'controllers/UserController.ts/x': 'mine' }, /the file already exists/],
+    'a folder that is a controller': [
+      { 'controllers/V2Controller.ts': 'mine' },
+      /V2Controller\.ts serves the URLs of that folder/,
+      'v2/user',
+    ],
+    'a name that becomes one with another': [
+      { 'controllers/V2_userController.ts': 'mine' },
+      /the operations of V2_userController\.ts have the same ids in the document/,
+      'v2/user',
+    ],
+    'a group of a folder that another file serves': [
+      { 'controllers/v2/UserController.mjs': 'mine' },
+      /v2\/UserController\.mjs already serves that group/,
+      'v2/user',
+    ],
     'a folder that is a file': [{ groups: 'mine' }, /a part of the path is not a folder|the file already exists/],
   };
-  for (const [name, [files, message]] of Object.entries(taken)) {
+  for (const [name, [files, message, group = 'user']] of Object.entries(taken)) {
     test(name, async (t) => {
       const cwd = makeProject(t, files);
       const env = 'groups' in files ? { CONTROLLERS_DIR: 'groups' } : {};
-      const { code, out, err } = await runHere(run, ['user'], { cwd, env });
+      const { code, out, err } = await runHere(run, [group], { cwd, env });
       assert.deepEqual([code, out], [1, '']);
       assert.match(err, /^gatefold new: Cannot make .*UserController\.ts: /);
       assert.match(err, message);
@@ -102,6 +142,11 @@ describe('new refuses', () => {
     ['../user', /cannot name a group/],
     ['1st', /cannot name a group/],
     ['a.b', /cannot name a group/],
+    ['V2/user', /a folder before it, as in v2\/order, is in lower case/],
+    ['a/b/c', /cannot name a group/],
+    ['v2/', /cannot name a group/],
+    ['../v2/user', /cannot name a group/],
+    ['v2/UserController', /v2\/UserController is the name of a class: the group is v2\/user/],
     ['UserController', /UserController is the name of a class: the group is user/],
   ];
   for (const [name, message] of names) {

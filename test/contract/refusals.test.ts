@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createTypeFiles } from '../../src/contract/source/files.ts';
-import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
+import type { GroupLoad } from '../../src/groups/group-load.ts';
+import { createGroups } from '../../src/groups/registry.ts';
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 let dir: string;

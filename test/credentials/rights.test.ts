@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { type Credentials, createCredentials, MOST_WAITING } from '../../src/credentials/credentials.ts';
+import { type Credentials, createCredentials, MAX_WAITING } from '../../src/credentials/credentials.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
@@ -128,7 +128,7 @@ test('a key works on the very next request, also one that a rotation has just re
 
 test('tokens that nobody has: so many wait for a look at the file, and the others are refused at once', async () => {
   const answers = Array.from({ length: 200 }, () => credentials.identify(generateToken().token));
-  assert.equal(answers.filter((answer) => answer instanceof Promise).length, MOST_WAITING);
+  assert.equal(answers.filter((answer) => answer instanceof Promise).length, MAX_WAITING);
   for (const answer of await Promise.all(answers)) assert.equal(answer.kind, 'refused');
   assert.ok(credentials.identify(generateToken().token) instanceof Promise);
 });

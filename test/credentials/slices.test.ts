@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createCredentials, MOST_APPLICATIONS } from '../../src/credentials/credentials.ts';
-import { MOST_BYTES } from '../../src/credentials/table/live-table.ts';
+import { createCredentials, MAX_APPLICATIONS } from '../../src/credentials/credentials.ts';
+import { MAX_BYTES } from '../../src/credentials/table/live-table.ts';
 import { runAtOnce, runInSlices } from '../../src/credentials/table/slices.ts';
 import { compileTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
@@ -54,7 +54,7 @@ test('what is larger than the limit is neither read nor written, and the last go
   const credentials = await createCredentials({ dataDir: folder, sessionKey: undefined, log });
   t.after(() => credentials.close());
   writeFileSync(`${file}.new`, '');
-  truncateSync(`${file}.new`, MOST_BYTES + 1);
+  truncateSync(`${file}.new`, MAX_BYTES + 1);
   renameSync(`${file}.new`, file);
   await until(() => log.lines.some(({ event }) => event === 'credentials-reload-failed'));
   assert.equal((await credentials.identify(one.token)).kind, 'row');
@@ -64,7 +64,7 @@ test('what is larger than the limit is neither read nor written, and the last go
     updateTable(folder, (table) => table.append(row)),
     /it would be larger than 67108864 bytes$/,
   );
-  writeFileSync(file, `{"padding":"${'x'.repeat(MOST_BYTES - 100)}","production":[]}`);
+  writeFileSync(file, `{"padding":"${'x'.repeat(MAX_BYTES - 100)}","production":[]}`);
   await assert.rejects(
     updateTable(folder, (table) => table.append(row)),
     /it would be larger than 67108864 bytes$/,
@@ -74,7 +74,7 @@ test('what is larger than the limit is neither read nor written, and the last go
 test('register: an identity has so many live applications and no more', async (t) => {
   const folder = createFolder(t);
   const owner = { issuer: 'https://id.example', subject: 's' };
-  const rows = Array.from({ length: MOST_APPLICATIONS }, (_, i) => makeRow({ name: `app ${i}`, owner }).row);
+  const rows = Array.from({ length: MAX_APPLICATIONS }, (_, i) => makeRow({ name: `app ${i}`, owner }).row);
   writeTable(folder, ...rows);
   const credentials = await createCredentials({ dataDir: folder, sessionKey: undefined, log: createMemoryLog() });
   t.after(() => credentials.close());

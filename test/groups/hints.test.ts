@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
+import type { GroupLoad } from '../../src/groups/group-load.ts';
 import { createHints } from '../../src/groups/hints.ts';
-import { createGroups, type GroupLoad } from '../../src/groups/registry.ts';
+import { createGroups } from '../../src/groups/registry.ts';
 import { createFolder, write } from '../support/folder.ts';
 
 test('what nearly answers is told with what to rename, once a change', async (t) => {

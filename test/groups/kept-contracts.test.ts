@@ -244,6 +244,18 @@ describe('the file of kept contracts', () => {
     assert.equal(openKeptContracts(file).find('/x'), '{"a":1}');
   });
 
+  test('is written when the folder has loaded, before the worker serves, and once', async (t) => {
+    const file = join(scratch(t), 'contracts');
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const store = openKeptContracts(file, 'build');
+    store.keep('/x', '{"a":1}');
+    store.release();
+    assert.equal(openKeptContracts(file, 'build').find('/x'), '{"a":1}');
+    rmSync(file);
+    t.mock.timers.tick(1000);
+    assert.deepEqual(readdirSync(join(file, '..')), []);
+  });
+
   test('does not count when a byte of it is another one, or is missing', async (t) => {
     const file = join(scratch(t), 'contracts');
     await save(t, file, 'build');

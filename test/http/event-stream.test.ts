@@ -44,7 +44,7 @@ const controllers = {
       badRetry(data) { return eventStream(of(1), { retry: Number(data.retry) }) }
       badItemRetry(data) { return eventStream(of({ data: 1, retry: Number(data.retry) })) }
       badLaterRetry() { return eventStream(of(1, { data: 2, retry: -5 })) }
-      longestRetry() { return eventStream(of({ data: 1, retry: 2147483647 }), { retry: 0 }) }
+      maxRetry() { return eventStream(of({ data: 1, retry: 2147483647 }), { retry: 0 }) }
     }`,
 };
 before(async () => {
@@ -90,7 +90,7 @@ describe('an event stream', () => {
     assert.equal(await (await call('none')).text(), 'retry: 9\n\n: end\n\n'));
 
   test('may have a pause of a timer’s longest', async () =>
-    assert.equal(await (await call('longestRetry')).text(), 'retry: 0\n\nretry: 2147483647\ndata: 1\n\n: end\n\n'));
+    assert.equal(await (await call('maxRetry')).text(), 'retry: 0\n\nretry: 2147483647\ndata: 1\n\n: end\n\n'));
 
   test('in a reply has its headers', async () => {
     const answer = await call('headers');

@@ -190,8 +190,8 @@ describe('body budget', () => {
       const [request, socket] = [fakeStream(), fakeStream()];
       const made = {
         isUploading: false,
-        held: 0,
-        heldBefore: -1,
+        heldBytes: 0,
+        lastHeldBytes: -1,
         request: { ...request, socket },
       } as unknown as Exchange;
       const flow = {
@@ -227,7 +227,7 @@ describe('body budget', () => {
     budget.release(b.made);
     assert.deepEqual(flows(c), [true]);
     for (const { made } of [c, e]) budget.release(made);
-    assert.deepEqual([budget.uploads(), a.made.held, b.made.held, c.made.held], [0, 0, 0, 0]);
+    assert.deepEqual([budget.uploads(), a.made.heldBytes, b.made.heldBytes, c.made.heldBytes], [0, 0, 0, 0]);
   });
 
   test('never stops a small body, nor refuses it', () => {
@@ -301,7 +301,7 @@ describe('body budget', () => {
     assert.equal(last.flow.flowing, true);
     for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
     assert.deepEqual(evicted, []);
-    assert.equal(first.made.held, 0);
+    assert.equal(first.made.heldBytes, 0);
   });
 
   test('lets a slow upload be while there is room for all', (t) => {

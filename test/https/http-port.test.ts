@@ -182,7 +182,7 @@ describe('createHttpPort', () => {
     const most = 100;
     const [crowded = 0] = await freePorts(1);
     const options = { host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 60_000 };
-    const httpPort = createHttpPort({ ...options, port: crowded, mostConnections: most });
+    const httpPort = createHttpPort({ ...options, port: crowded, maxConnections: most });
     await httpPort.listen();
     httpPort.present(challenge);
     const idle: Socket[] = [];

@@ -83,8 +83,8 @@ describe('docs/LIMITS.md', () => {
 
 /** Limits that no client can reach, with the reason. */
 const NOT_OF_CLIENTS = {
-  MOST_REFUSALS: 'one for each limit and each wait in seconds',
-  MOST_DEBT: 'the debt of a caller',
-  MOST_INITIAL_BALANCES: 'sent to a new worker',
-  MOST_VALUES: 'only in development',
+  MAX_REFUSALS: 'one for each limit and each wait in seconds',
+  MAX_DEBT: 'the debt of a caller',
+  MAX_INITIAL_BALANCES: 'sent to a new worker',
+  MAX_VALUES: 'only in development',
 };

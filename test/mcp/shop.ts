@@ -39,6 +39,9 @@ export default class OrderController {
   'GET {id}'(_: unknown, { path: { id } }: One): Order { return { id, title: 'Tea' }; }
   'GET events'(): object { return eventStream((async function* () { yield { data: 1 }; })()); }
   'DELETE {id}'(_: unknown, { path: { id } }: One): TypedReply<204> { return new Reply(204); }
+  'PATCH {id}'({ version }: { version?: Int }, _: One): void {
+    if (version === undefined) throw new HttpError(428, 'VERSION_MISSING', 'Send the version', { details: [{ pointer: '/version', message: 'is missing' }] });
+  }
   'GET slow'(): Promise<void> { return new Promise(() => {}); }
   'POST limited'(): { done: true } { return { done: true }; }
   'GET private'(): { secret: true } { return { secret: true }; }

@@ -1,6 +1,7 @@
 // Tools: which there are, what a model reads about them, and what a file may not say.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { GATEFOLD } from '../support/service.ts';
 import { callTool, listTools, ORDERS, send, startShop, textOf } from './shop.ts';
 
 test('operations say whether they are tools; names, texts, schemas and hints come from their source', async (t) => {
@@ -9,7 +10,15 @@ test('operations say whether they are tools; names, texts, schemas and hints com
   assert.deepEqual(
     tools.map(({ name }) => name),
     [
-      ...['order_index', 'order_created', 'find_order', 'order_GET_slow', 'order_POST_limited', 'order_GET_text'],
+      ...[
+        'order_index',
+        'order_created',
+        'find_order',
+        'order_PATCH_by_id',
+        'order_GET_slow',
+        'order_POST_limited',
+        'order_GET_text',
+      ],
       ...['order_GET_image', 'order_GET_zip', 'order_GET_endless', 'order_GET_late', 'order_POST_fail'],
       'order_POST_mirror',
     ],
@@ -27,6 +36,7 @@ test('operations say whether they are tools; names, texts, schemas and hints com
       query: {
         type: 'object',
         properties: { size: { type: 'integer', maximum: 100 }, tags: { type: 'array', items: { type: 'string' } } },
+        additionalProperties: false,
       },
     },
     additionalProperties: false,
@@ -145,7 +155,18 @@ test('the path of a tool is split nowhere, and reaches no other operation', asyn
 test('the arguments are in the place that the schema says, and a mistake names its place', async (t) => {
   const api = await startShop(t, { 'OrderController.ts': ORDERS }, { expectedErrors: ['request-failed'] });
   const ask = async (name: string, args?: unknown) => textOf(await callTool(api, name, args));
-  assert.match(await ask('order_created', { title: 'Tea' }), /\/title is unknown: the arguments are \{ body \}/);
+  assert.match(
+    await ask('order_created', { title: 'Tea', name: 'Tea' }),
+    /- \/title belongs to body: write \{ "body": \{ "title": … \} \}\n- \/name is unknown: the arguments are body$/,
+  );
+  assert.match(await ask('find_order', { id: 7 }), /- \/id belongs to path: .*\n- \/path\/id is missing$/);
+  // A request would drop these in silence.
+  assert.match(await ask('order_index', { query: { sise: 1 } }), /- \/query\/sise is unknown: query takes size, tags$/);
+  assert.match(
+    await ask('order_created', { body: { title: 'a', constructor: 1 }, path: { id: 1 } }),
+    /- \/path is unknown: the arguments are body\n- \/body\/constructor is unknown: body takes title, copies, parent$/,
+  );
+  assert.match(await ask('find_order', { path: { id: 7, name: 'a' } }), /- \/path\/name is unknown: path takes id$/);
   assert.match(await ask('order_GET_text', { a: 1 }), /\/a is unknown: the tool takes no arguments/);
   assert.match(await ask('order_index', { query: 7 }), /- \/query must be an object/);
   assert.match(await ask('order_index', { query: { size: { a: 1 } } }), /- \/query\/size must be a text, a number/);
@@ -162,7 +183,11 @@ test('the arguments are in the place that the schema says, and a mistake names i
   );
   const wrong = await callTool(api, 'order_POST_fail', { body: { how: 'refuse' } });
   assert.equal(wrong.isError, true);
-  assert.equal(textOf(wrong), 'TAKEN (409): There is such an order.\n- /title is taken\nCall again after 3 seconds.');
+  assert.equal(
+    textOf(wrong),
+    'TAKEN (409): There is such an order.\n- /body/title is taken\nCall again after 3 seconds.',
+  );
+  assert.match(await ask('order_PATCH_by_id', { path: { id: 7 } }), /- \/body\/version is missing$/);
   assert.match(await ask('order_POST_fail', { body: { how: 'throw' } }), /^INTERNAL_ERROR \(500\): (?!.*database)/s);
 });
 
@@ -185,6 +210,37 @@ test('a list comes as items, texts and images as such, and what a model cannot r
     assert.equal(result.isError, true, name);
     assert.match(textOf(result), expected);
   }
+});
+
+test('data that no type describes is open, and an enum of texts has a type', async (t) => {
+  const typed = `import type { ControllerParams } from 'gatefold';
+  import { ifMatch } from '${GATEFOLD}';
+  type Sort = 'title' | 'price';
+  export default class AController {
+    static operations = { '*': { tool: true } };
+    'GET record'(data: Record<string, string>) { return data; }
+    'GET unused'(_: unknown, params: ControllerParams) { return params.path; }
+    'GET sorted'({ sort }: { sort?: Sort }) { return { sort }; }
+    'POST either'(data: { kind: 'a'; a: number } | { kind: 'b'; b: number }) { return data; }
+    'PATCH {id}'(data: { name?: string }, params: ControllerParams) { ifMatch(params, '"1"', { required: true }); return data; }
+  }`;
+  const untyped = `export default class { static operations = { '*': { tool: true } }; index(data) { return data; } created(data) { return data; } 'GET none'() { return {}; } }`;
+  const api = await startShop(t, { 'AController.ts': typed, 'BController.mjs': untyped });
+  const inputs = Object.fromEntries((await listTools(api)).map(({ name, inputSchema }) => [name, inputSchema]));
+  const partsOf = (name: string) => (inputs[name] as { properties: object }).properties;
+  assert.deepEqual(partsOf('b_index'), { query: { type: 'object' } });
+  assert.deepEqual(partsOf('b_created'), { body: {} });
+  assert.deepEqual(partsOf('a_GET_unused'), {});
+  assert.deepEqual(partsOf('b_GET_none'), {});
+  assert.match(JSON.stringify(inputs.a_GET_sorted), /"Sort":\{"type":"string","enum":\["title","price"\]\}/);
+  const query = { any: 'x' };
+  for (const name of ['a_GET_record', 'b_index'])
+    assert.deepEqual((await callTool(api, name, { query })).structuredContent, query);
+  const body = { kind: 'b', b: 1 };
+  for (const name of ['a_POST_either', 'b_created'])
+    assert.deepEqual((await callTool(api, name, { body })).structuredContent, body);
+  const patched = await callTool(api, 'a_PATCH_by_id', { path: { id: 1 }, body: {} });
+  assert.match(textOf(patched), /^PRECONDITION_REQUIRED \(428\): .*\nA tool sends no such header/);
 });
 
 test('where MCP is off there is no such path, and where it is for applications it takes a key', async (t) => {

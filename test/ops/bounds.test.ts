@@ -64,7 +64,7 @@ test('limitConnections ends a connection that does not read its answer, and leav
     response.end(url === '/' ? Buffer.alloc(32 * 1024 * 1024) : 'small'),
   );
   t.after(() => server.close());
-  limitConnections(server, { mostConnections: 10, answerTimeout: 200 });
+  limitConnections(server, { maxConnections: 10, answerTimeout: 200 });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
   const ended = once(server, 'connection').then(([socket]) => once(socket as Socket, 'close'));
@@ -86,7 +86,7 @@ test('limitConnections ends a connection that does not read its answer, and leav
 test('limitConnections ends the connection that was quiet for longest, and not the one that came first', async (t) => {
   const server = createServer((_request, response) => response.end('{}'));
   t.after(() => server.close());
-  limitConnections(server, { mostConnections: 2, answerTimeout: 10_000 });
+  limitConnections(server, { maxConnections: 2, answerTimeout: 10_000 });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
   const scraper = await open(t, port);

@@ -10,9 +10,9 @@ import { DELAY_BOUNDS, type WorkerReport } from '../../src/ops/report.ts';
 import {
   createRequestCounts,
   describeCell,
-  MOST_CELLS,
-  MOST_CREDENTIALS,
-  MOST_OPERATIONS,
+  MAX_CELLS,
+  MAX_CREDENTIALS,
+  MAX_OPERATIONS,
   OTHER,
 } from '../../src/ops/request-counts.ts';
 import { createServiceWatch } from '../../src/ops/service-status.ts';
@@ -49,24 +49,23 @@ describe('createRequestCounts', () => {
 
   test('an operation beyond the cap shares the counts of all others, here and where pieces are added', () => {
     const counts = createRequestCounts();
-    for (let i = 0; i < MOST_OPERATIONS + 50; i++)
-      counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
+    for (let i = 0; i < MAX_OPERATIONS + 50; i++) counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
     const pieces = counts.takeOperations();
-    assert.equal(pieces.length, MOST_OPERATIONS + 1);
+    assert.equal(pieces.length, MAX_OPERATIONS + 1);
     assert.deepEqual(pieces.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
     const other = createRequestCounts();
     other.countsFor('another', 'index');
     for (const piece of pieces) other.add(piece);
-    assert.equal(Array.from(other.operations()).length, MOST_OPERATIONS + 1);
+    assert.equal(Array.from(other.operations()).length, MAX_OPERATIONS + 1);
   });
 
   test('verb and status beyond the cap are one, and no request is missing', () => {
     const counts = createRequestCounts();
-    const asked = MOST_CELLS + 500;
+    const asked = MAX_CELLS + 500;
     for (let i = 0; i < asked; i++)
       counts.count(counts.countsFor(`page${i % 40}`, 'index'), 'GET', 400 + Math.floor(i / 40), 0, 1);
     const cells = Array.from(counts.operations()).flatMap((operation) => [...operation.cells]);
-    assert.ok(cells.length <= MOST_CELLS + 40);
+    assert.ok(cells.length <= MAX_CELLS + 40);
     assert.equal(
       cells.reduce((total, [, requests]) => total + requests, 0),
       asked,
@@ -136,12 +135,12 @@ test('credentials are counted by the id of their row, a refused one never, and b
   t.after(metrics.close);
   const caller = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
   const asked = { group: 'Sdk', page: 'x', operation: 'index', verb: 'GET' };
-  for (let i = 0; i < MOST_CREDENTIALS + 5; i++)
+  for (let i = 0; i < MAX_CREDENTIALS + 5; i++)
     metrics.observer.answered({ ...asked, caller, credential: `id ${i}` }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller, credential: 'id 0' }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller: undefined, credential: 'refused' }, 401, 1, 1);
   const { credentials } = metrics.takeReport(parts());
-  assert.equal(credentials.length, MOST_CREDENTIALS + 1);
+  assert.equal(credentials.length, MAX_CREDENTIALS + 1);
   assert.deepEqual(
     [credentials[0], credentials.at(-1)],
     [

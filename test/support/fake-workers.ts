@@ -1,12 +1,12 @@
 // A supervisor without processes: fake workers and a fake watch do what the test says, and the test moves the clock.
 // Only the folder on disk is real.
 import { mock, type TestContext } from 'node:test';
-import type { GroupLoad } from '../../src/groups/registry.ts';
+import type { GroupLoad } from '../../src/groups/group-load.ts';
 import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
 import { listGroups } from '../../src/supervisor/group-table.ts';
 import { createSupervisor } from '../../src/supervisor/supervisor.ts';
 import type {
-  LoadOrder,
+  FileSelection,
   LoadOutcome,
   WorkerEvents,
   WorkerProcess,
@@ -25,11 +25,11 @@ export interface FakeWorker extends WorkerProcess {
 }
 
 /** The outcome of a load; by default each file loads. */
-export type Load = (order: LoadOrder, worker: FakeWorker) => LoadOutcome | Promise<LoadOutcome>;
+export type Load = (selection: FileSelection, worker: FakeWorker) => LoadOutcome | Promise<LoadOutcome>;
 
-export function loaded(order: LoadOrder, broken: Readonly<Record<string, string>> = {}): LoadOutcome {
-  const groups = order.files.map((file): GroupLoad => {
-    const error = broken[file] ?? order.skip.get(file);
+export function loaded(selection: FileSelection, broken: Readonly<Record<string, string>> = {}): LoadOutcome {
+  const groups = selection.files.map((file): GroupLoad => {
+    const error = broken[file] ?? selection.skip.get(file);
     return {
       group: file.replace(/Controller\.\w+$/, ''),
       file,
@@ -50,7 +50,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   const alive = new Set<FakeWorker>();
   const all: FakeWorker[] = [];
   const made = {
-    load: ((order) => loaded(order)) as Load,
+    load: ((selection) => loaded(selection)) as Load,
     agrees: true,
     isFolderThere: true,
     /** Thrown instead of a snapshot. */
@@ -71,9 +71,9 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       loadingFile: undefined,
       stepAge: 0,
       sent: [],
-      async load(generation, order) {
+      async load(generation, selection) {
         Object.assign(worker, { generation, state: 'loading' });
-        const outcome = await made.load(order, worker);
+        const outcome = await made.load(selection, worker);
         if (outcome.kind === 'ended') gone(worker);
         else if (worker.state === 'loading') worker.state = 'loaded';
         return outcome;

@@ -6,21 +6,34 @@ import { type Book, COLUMNS, etagOf, findBook, type NewBook, type Row, toBook, t
 import { database, ShopController } from '../lib/database.ts';
 
 interface BookQuery {
-  /** @minimum 1 */
+  /** Begins at 1, the default.
+   *  @minimum 1 */
   page?: Int;
-  /** @minimum 1
+  /** Books on a page, 20 by default.
+   *  @minimum 1
    *  @maximum 100 */
   size?: Int;
+  /** A part of the title, in any case. */
+  title?: string;
+  /** A part of the author's name, in any case. */
   author?: string;
   inPrint?: boolean;
-  /** @minimum 0 */
+  /** Compared with the number of the price, whatever its currency.
+   *  @minimum 0 */
   maxPrice?: number;
+  /** By the title, if left out. Prices are compared as numbers, whatever their currency. */
   sort?: 'title' | 'price' | 'publishedOn';
   descending?: boolean;
 }
 
+interface BookChange extends Partial<NewBook> {
+  /** The version that `get_book` returned, on which the change is based. A tool always sends it: it has no If-Match. */
+  version?: Int;
+}
+
 interface NewReview {
-  /** @minimum 1
+  /** 5 is the best.
+   *  @minimum 1
    *  @maximum 5 */
   stars: Int;
   /** @maxLength 1000 */
@@ -34,36 +47,41 @@ interface Review extends NewReview {
 type OneBook = ControllerParams<{ path: { id: Int } }>;
 
 export default class BookController extends ShopController {
+  // With MCP=on, operations that have a tool are tools for agents, too.
   static operations: Operations<BookController> = {
-    POST: { access: { scope: 'books:write' } },
-    'PATCH {id}': { access: { scope: 'books:write' } },
-    'DELETE {id}': { access: { scope: 'books:write' } },
+    GET: { tool: 'find_books' },
+    POST: { access: { scope: 'books:write' }, tool: 'add_book' },
+    'GET {id}': { tool: 'get_book' },
+    'PATCH {id}': { access: { scope: 'books:write' }, tool: 'change_book' },
+    'DELETE {id}': { access: { scope: 'books:write' }, tool: 'delete_book' },
+    'GET {id}/reviews': { tool: 'list_reviews' },
+    'POST {id}/reviews': { tool: 'add_review' },
+    'GET {id}/cover': { tool: 'show_cover' },
     'PUT {id}/cover': { access: { scope: 'books:write' }, accepts: ['image/*'], bodyLimit: 10 * 1024 * 1024 },
   };
 
-  /** The books, page by page. */
-  'GET'({ page = 1, size = 20, author, inPrint, maxPrice, sort = 'title', descending = false }: BookQuery): {
+  /** Finds books, page by page. `total` is the number of all books that fit; without a filter it counts all books. */
+  'GET'({ page = 1, size = 20, title, author, inPrint, maxPrice, sort = 'title', descending = false }: BookQuery): {
     books: Book[];
     page: Int;
     total: Int;
   } {
-    const where = 'WHERE (?1 IS NULL OR author = ?1) AND (?2 IS NULL OR inPrint = ?2) AND (?3 IS NULL OR price <= ?3)';
-    const filter = [author ?? null, inPrint === undefined ? null : Number(inPrint), maxPrice ?? null];
+    const where = `WHERE (?1 IS NULL OR instr(lower(title), lower(?1))) AND (?2 IS NULL OR instr(lower(author), lower(?2)))
+      AND (?3 IS NULL OR inPrint = ?3) AND (?4 IS NULL OR price <= ?4)`;
+    const filter = [title ?? null, author ?? null, inPrint === undefined ? null : Number(inPrint), maxPrice ?? null];
     const { total } = database.prepare(`SELECT count(*) AS total FROM book ${where}`).get(...filter) as {
       total: number;
     };
-    const order = `ORDER BY ${sort} ${descending ? 'DESC' : 'ASC'}, id LIMIT ?4 OFFSET ?5`;
+    const order = `ORDER BY ${sort} ${descending ? 'DESC' : 'ASC'}, id LIMIT ?5 OFFSET ?6`;
     const rows = database.prepare(`SELECT * FROM book ${where} ${order}`).all(...filter, size, (page - 1) * size);
     return { books: rows.map((row) => toBook(row as Row)), page, total };
   }
 
+  /** Adds a book to the shop. The shop has one book of each ISBN. Without tags, send an empty list. */
   'POST'(book: NewBook): Reply<201, Book> {
     const row = toRow(book);
-    const taken = database.prepare('SELECT id FROM book WHERE isbn = ?').get(book.isbn);
-    if (taken !== undefined)
-      throw new HttpError(409, 'ISBN_TAKEN', 'There is a book of this ISBN', {
-        details: [{ pointer: '/isbn', message: 'is taken' }],
-      });
+    const taken = database.prepare('SELECT id FROM book WHERE isbn = ?').get(book.isbn) as { id: number } | undefined;
+    if (taken !== undefined) throw isbnTaken(taken.id);
     const insert = `INSERT INTO book (${COLUMNS.join()}) VALUES (${COLUMNS.map(() => '?').join()})`;
     const { lastInsertRowid } = database.prepare(insert).run(...COLUMNS.map((column) => row[column] ?? null));
     const made = findBook(Number(lastInsertRowid));
@@ -93,30 +111,42 @@ export default class BookController extends ShopController {
     return new Reply(200, Readable.from(csv()), headers);
   }
 
+  /** Gets one book with all its fields, by its id. */
   'GET {id}'(_: unknown, { path: { id } }: OneBook): Reply<200, Book> {
     const book = findBook(id);
     return new Reply(200, book, { ETag: etagOf(book), 'Cache-Control': 'no-cache' });
   }
 
-  /** Only with the ETag that the change is based on. */
-  'PATCH {id}'(change: Partial<NewBook>, params: OneBook): Reply<200, Book> {
+  /** Changes the fields that are sent, and no others, if the book still has the version that is sent. */
+  'PATCH {id}'({ version, ...change }: BookChange, params: OneBook): Reply<200, Book> {
     const before = findBook(params.path.id);
-    ifMatch(params, etagOf(before), { required: true });
+    if (version === undefined && params.request.headers['if-match'] === undefined)
+      throw new HttpError(428, 'VERSION_MISSING', 'Get the book, and send its version with the change', {
+        details: [{ pointer: '/version', message: 'is missing' }],
+      });
+    if (version === undefined) ifMatch(params, etagOf(before));
+    else if (version !== before.version) throw changedMeanwhile();
     const row = toRow(change);
+    const taken = database
+      .prepare('SELECT id FROM book WHERE isbn = ? AND id <> ?')
+      .get(change.isbn ?? null, before.id);
+    if (taken !== undefined) throw isbnTaken((taken as { id: number }).id);
     const sets = [...Object.keys(row).map((column) => `${column} = ?`), 'version = version + 1'];
     const update = `UPDATE book SET ${sets.join()} WHERE id = ? AND version = ?`;
     const { changes } = database.prepare(update).run(...Object.values(row), before.id, before.version);
-    if (changes === 0) throw new HttpError(412, 'PRECONDITION_FAILED', 'Somebody else was faster');
     const book = findBook(before.id);
+    if (changes === 0) throw changedMeanwhile();
     return new Reply(200, book, { ETag: etagOf(book) });
   }
 
+  /** Deletes a book with its reviews, for good. */
   'DELETE {id}'(_: unknown, { path: { id } }: OneBook): Reply<204> {
     findBook(id);
     database.prepare('DELETE FROM book WHERE id = ?').run(id);
     return new Reply(204);
   }
 
+  /** Lists the reviews of a book, the oldest first. */
   'GET {id}/reviews'(_: unknown, { path: { id } }: OneBook): Review[] {
     findBook(id);
     return database
@@ -124,6 +154,7 @@ export default class BookController extends ShopController {
       .all(id) as unknown as Review[];
   }
 
+  /** Adds a review to a book. Nobody can change or delete it. */
   'POST {id}/reviews'(review: NewReview, { path: { id } }: OneBook): Reply<201, Review> {
     findBook(id);
     const { lastInsertRowid } = database
@@ -149,11 +180,31 @@ export default class BookController extends ShopController {
     return new Reply(204);
   }
 
+  /** Shows the cover of a book, as an image. */
   'GET {id}/cover'(_: unknown, { path: { id } }: OneBook): Reply {
     const row = database.prepare('SELECT cover, coverType FROM book WHERE id = ?').get(id) as
       | { cover: Uint8Array | null; coverType: string }
       | undefined;
-    if (row === undefined || row.cover === null) throw new HttpError(404, 'COVER_NOT_FOUND', 'There is no such cover');
+    if (row === undefined || row.cover === null)
+      throw new HttpError(404, 'COVER_NOT_FOUND', `There is no cover of a book with the id ${id}`);
     return new Reply(200, row.cover, { 'Content-Type': row.coverType });
   }
+}
+
+function isbnTaken(id: number): HttpError {
+  return new HttpError(409, 'ISBN_TAKEN', 'There is a book of this ISBN', {
+    details: [{ pointer: '/isbn', message: `is that of the book with the id ${id}` }],
+  });
+}
+
+// The refusal does not say the version of now: who sends that one without a look at the book undoes a change.
+function changedMeanwhile(): HttpError {
+  return new HttpError(
+    412,
+    'PRECONDITION_FAILED',
+    'The book has another version: get it again, and look at it before you change it',
+    {
+      details: [{ pointer: '/version', message: 'is another one' }],
+    },
+  );
 }

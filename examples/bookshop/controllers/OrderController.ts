@@ -1,11 +1,20 @@
 // /api/order: an order is placed; its confirmation goes out after the answer; who wants to watch gets an event for
 // each.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ControllerParams, eventStream, HttpError, type Int, Reply, type ServerEvent } from 'gatefold';
+import {
+  type ControllerParams,
+  eventStream,
+  HttpError,
+  type Int,
+  type Operations,
+  Reply,
+  type ServerEvent,
+} from 'gatefold';
 import { findBook } from '../lib/books.ts';
 import { database, ShopController } from '../lib/database.ts';
 
 interface NewOrder {
+  /** The id of the book. */
   book: Int;
   /** @minimum 1
    *  @maximum 99 */
@@ -20,6 +29,9 @@ interface Order extends NewOrder {
 const toOrder = (row: object): Order => ({ ...(row as Order), paid: (row as { paid: number }).paid === 1 });
 
 export default class OrderController extends ShopController {
+  static operations: Operations<OrderController> = { POST: { tool: 'place_order' }, 'GET {id}': { tool: 'get_order' } };
+
+  /** Orders copies of one book. The confirmation goes out by mail, and a mistaken order cannot be taken back. */
   'POST'(order: NewOrder, { log, waitUntil }: ControllerParams): Reply<201, Order> {
     findBook(order.book);
     const { lastInsertRowid } = database
@@ -38,9 +50,10 @@ export default class OrderController extends ShopController {
     });
   }
 
+  /** Gets an order by its id, and whether it is paid. */
   'GET {id}'(_: unknown, { path: { id } }: ControllerParams<{ path: { id: Int } }>): Order {
     const row = database.prepare('SELECT * FROM purchase WHERE id = ?').get(id);
-    if (row === undefined) throw new HttpError(404, 'ORDER_NOT_FOUND', 'There is no such order');
+    if (row === undefined) throw new HttpError(404, 'ORDER_NOT_FOUND', `There is no order with the id ${id}`);
     return toOrder(row);
   }
 }

@@ -6,18 +6,22 @@ export interface NewBook {
   /** @minLength 1
    *  @maxLength 200 */
   title: string;
-  /** @minLength 1 */
+  /** First name and last name: `Jane Austen`.
+   *  @minLength 1 */
   author: string;
-  /** @pattern ^97[89]\d{10}$ */
+  /** The 13 digits of the ISBN, without dashes.
+   *  @pattern ^97[89]\d{10}$ */
   isbn: string;
   /** @minimum 0 */
   price: number;
   currency: 'EUR' | 'USD' | 'GBP';
   /** @minimum 1 */
   pages: Int;
+  /** The day of the first edition. */
   publishedOn: DateOnly;
   inPrint: boolean;
-  /** @pattern ^[a-z]{2}$ */
+  /** A code of two letters (ISO 639-1), such as `en`.
+   *  @pattern ^[a-z]{2}$ */
   language: string;
   /** @maxItems 10
    *  @uniqueItems */
@@ -26,6 +30,7 @@ export interface NewBook {
 
 export interface Book extends NewBook {
   id: Int;
+  /** One more after each change. */
   version: Int;
 }
 
@@ -59,7 +64,7 @@ export function toRow(book: Partial<NewBook>): Row {
 
 export function findBook(id: number): Book {
   const row = database.prepare('SELECT * FROM book WHERE id = ?').get(id) as Row | undefined;
-  if (row === undefined) throw new HttpError(404, 'BOOK_NOT_FOUND', 'There is no such book');
+  if (row === undefined) throw new HttpError(404, 'BOOK_NOT_FOUND', `There is no book with the id ${id}`);
   return toBook(row);
 }
 

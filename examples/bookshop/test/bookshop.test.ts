@@ -28,7 +28,7 @@ const emma: NewBook = {
 
 describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' }, async () => {
   if (!hasSqlite) return;
-  const api: TestApi = await startTest({ controllers: './controllers' });
+  const api: TestApi = await startTest({ controllers: './controllers', env: { MCP: 'on' } });
   const writer = api.as({ application: { name: 'office', scopes: ['books:write'] } });
   after(() => api.close());
   const add = async (book: Partial<NewBook>): Promise<Book> =>
@@ -57,7 +57,8 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
   });
 
   test('a list that is filtered', async () => {
-    assert.deepEqual(await titles('?author=Austen'), ['Emma', 'Persuasion']);
+    assert.deepEqual(await titles('?author=austen'), ['Emma', 'Persuasion']);
+    assert.deepEqual(await titles('?title=mm'), ['Emma']);
     assert.deepEqual(await titles('?inPrint=false'), ['Persuasion']);
     assert.deepEqual(await titles('?maxPrice=8'), ['Persuasion']);
   });
@@ -109,6 +110,14 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
       [200, '"2"', 9],
     );
     assert.equal((await patch('"1"')).status, 412);
+  });
+
+  test('PATCH with the version in the body, which refuses the ISBN of another book', async () => {
+    const patch = (json: object) => writer.fetch(one, { method: 'PATCH', json });
+    assert.equal((await patch({ price: 8, version: 1 })).status, 412);
+    assert.equal((await patch({ isbn: '9780141439686', version: 2 })).status, 409);
+    const changed = await patch({ isbn: emma.isbn, price: 8.5, version: 2 });
+    assert.deepEqual([changed.status, ((await changed.json()) as Book).version], [200, 3]);
   });
 
   test('DELETE is 204', async () => {
@@ -258,7 +267,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     const taken = await writer.fetch('/book', { method: 'POST', json: emma });
     assert.deepEqual(
       [taken.status, ((await taken.json()) as { errors: unknown }).errors],
-      [409, [{ pointer: '/isbn', message: 'is taken' }]],
+      [409, [{ pointer: '/isbn', message: `is that of the book with the id ${book.id}` }]],
     );
   });
 
@@ -274,6 +283,42 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     const line = api.lines.find(({ event, request_id }) => event === 'operation-info' && request_id === 'order-3');
     assert.deepEqual([line?.message, line?.copies, line?.group, line?.operation], ['order placed', 3, 'Order', 'POST']);
     while (mails() <= before) await new Promise((later) => setTimeout(later, 10));
+  });
+
+  test('tools for agents', async () => {
+    const ask = async (caller: Pick<TestApi, 'fetch'>, method: string, params: object = {}) => {
+      const answer = await caller.fetch('/mcp', {
+        method: 'POST',
+        headers: { 'MCP-Protocol-Version': '2025-11-25' },
+        json: { jsonrpc: '2.0', id: 1, method, params },
+      });
+      const { result } = (await answer.json()) as {
+        result: { tools: { name: string; description: string }[]; content: { text: string }[]; isError?: boolean };
+      };
+      return result;
+    };
+    const { tools } = await ask(writer, 'tools/list');
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      [
+        ...['find_books', 'add_book', 'get_book', 'change_book', 'delete_book', 'list_reviews', 'add_review'],
+        ...['show_cover', 'place_order', 'get_order'],
+      ],
+    );
+    assert.ok(
+      tools.every(({ description }) => !/^[A-Z]+ \//.test(description)),
+      'each tool says what it is for',
+    );
+    assert.equal((await ask(api, 'tools/list')).tools.length, 7, 'nobody sees what the key does not allow');
+    const change = (body: object) =>
+      ask(writer, 'tools/call', { name: 'change_book', arguments: { path: { id: book.id }, body } });
+    const { content, isError } = await change({ price: 9 });
+    assert.equal(isError, true);
+    assert.match(content[0]?.text ?? '', /- \/body\/version is missing$/);
+    const [got] = (await ask(writer, 'tools/call', { name: 'get_book', arguments: { path: { id: book.id } } })).content;
+    const { version } = JSON.parse(got?.text ?? '');
+    assert.equal((await change({ price: 9, version })).isError, undefined);
+    assert.equal((await change({ price: 8, version })).isError, true);
   });
 
   test('the OpenAPI document', async () => {

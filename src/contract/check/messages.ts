@@ -59,21 +59,22 @@ export const KIND_NAMES = {
   file: 'a file',
 } as const;
 
-const MOST_ALTERNATIVES = 10;
+const MAX_ALTERNATIVES = 10;
 /** Number of characters that a message shows of one literal or pattern. */
-const MOST_CHARACTERS = 100;
+const MAX_LITERAL_LENGTH = 100;
 
 /** `"a" or "b"`, `one of "a", "b", "c"`: the literals of an enumeration, at most ten of them. */
 export function listLiterals(literals: readonly unknown[]): string {
-  const shown = literals.slice(0, MOST_ALTERNATIVES).map((literal) => cut(JSON.stringify(literal)));
-  if (literals.length > MOST_ALTERNATIVES) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;
+  const shown = literals.slice(0, MAX_ALTERNATIVES).map((literal) => cut(JSON.stringify(literal)));
+  if (literals.length > MAX_ALTERNATIVES) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;
   return shown.length <= 2 ? shown.join(' or ') : `one of ${shown.join(', ')}`;
 }
 
 /** `a string or null`: the alternatives of a union. */
 export function joinAlternatives(descriptions: readonly string[]): string {
-  if (descriptions.length > MOST_ALTERNATIVES) return `one of ${descriptions.length} kinds of value`;
+  if (descriptions.length > MAX_ALTERNATIVES) return `one of ${descriptions.length} kinds of value`;
   return descriptions.join(' or ') || 'left out';
 }
 
-const cut = (text: string): string => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
+const cut = (text: string): string =>
+  text.length > MAX_LITERAL_LENGTH ? `${text.slice(0, MAX_LITERAL_LENGTH)}…` : text;

@@ -21,9 +21,9 @@ export interface Mistake {
 }
 
 /** Number of characters that a pointer shows of one key. */
-const MOST_OF_KEY = 200;
+const MAX_KEY_LENGTH = 200;
 /** Number of characters that a problem shows of its pointer. */
-const MOST_OF_POINTER = 1000;
+const MAX_POINTER_LENGTH = 1000;
 
 /** The mistakes and the counted costs of checking one part of a request. */
 export class Run {
@@ -62,12 +62,12 @@ export class Run {
  * long key is cut.
  */
 export function stepOf(key: string): string {
-  const shown = key.length > MOST_OF_KEY ? `${key.slice(0, MOST_OF_KEY)}…` : key;
+  const shown = key.length > MAX_KEY_LENGTH ? `${key.slice(0, MAX_KEY_LENGTH)}…` : key;
   return `/${shown.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 export function cutPointer(pointer: string): string {
-  return pointer.length > MOST_OF_POINTER ? `${pointer.slice(0, MOST_OF_POINTER)}…` : pointer;
+  return pointer.length > MAX_POINTER_LENGTH ? `${pointer.slice(0, MAX_POINTER_LENGTH)}…` : pointer;
 }
 
 export interface Compiler {

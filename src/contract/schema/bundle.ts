@@ -1,6 +1,7 @@
 // The JSON Schema of a library may have definitions, and references into itself. This file moves the definitions to
 // those of the group, under names that are free there. Two schemas that bring the same definition under the same name
 // share it. The file knows JSON Schema, and does not know operations.
+import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 
 /** The definitions of a group. */
@@ -33,14 +34,14 @@ export function createBundle({ reserve, define }: Definitions): Bundle {
 
     function rewrite(value: unknown): unknown {
       if (Array.isArray(value)) return value.map(rewrite);
-      if (!isRecord(value)) return value;
+      if (!isObject(value)) return value;
       return Object.fromEntries(Object.entries(value).flatMap(([key, inner]) => rewriteKeyword(key, inner)));
     }
 
     function rewriteKeyword(key: string, value: unknown): [string, unknown][] {
       if (DROPPED.has(key)) return [];
       if (DATA_KEYWORDS.has(key)) return [[key, value]];
-      if (SCHEMA_MAPS.has(key) && isRecord(value))
+      if (SCHEMA_MAPS.has(key) && isObject(value))
         return [[key, Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, rewrite(schema)]))]];
       if (key !== '$ref' || typeof value !== 'string') return [[key, rewrite(value)]];
       const name = moveTarget(value);
@@ -85,7 +86,7 @@ function follow(root: Schema, pointer: string): Schema | boolean | undefined {
         ? (target as Record<string, unknown>)[key]
         : undefined;
   }
-  return isRecord(target) || typeof target === 'boolean' ? target : undefined;
+  return isObject(target) || typeof target === 'boolean' ? target : undefined;
 }
 
 /** Decodes one step of a pointer. The percent-encoding of the URL comes off first (RFC 6901, section 6). */
@@ -113,8 +114,4 @@ function meaningOf(root: Schema, from: string): string {
     for (const [, quoted] of text.matchAll(REF)) queue.push(JSON.parse(quoted as string) as string);
   }
   return JSON.stringify([...textByPointer]);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -28,7 +28,7 @@ export interface SchemaWriter extends Definitions {
 }
 
 /** The limit of named types within named types. `interface G<T> { a?: G<T[]> }` would never end. */
-const MOST_NESTED = 200;
+const MAX_NESTED = 200;
 
 /** The pattern that the document gives for an index by number. The check drops other spellings, like `07`. */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
@@ -147,7 +147,7 @@ export function createSchemaWriter(): SchemaWriter {
     if (definedName !== undefined) return definedName;
     const name = reserve(shape.name);
     names.set(shape.id, name);
-    if (++depth > MOST_NESTED) throw new Unsupported('this type grows without end', '', 0);
+    if (++depth > MAX_NESTED) throw new Unsupported('this type grows without end', '', 0);
     const target = shape.target();
     // A schema cannot express undefined. The property that uses the name is optional instead.
     defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);

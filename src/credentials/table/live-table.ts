@@ -6,7 +6,7 @@ import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type Quarantined } from './table.ts';
 
 /** The size of about 250,000 rows. Larger files are neither read nor written: each worker keeps the table in memory. */
-export const MOST_BYTES = 64 * 1024 * 1024;
+export const MAX_BYTES = 64 * 1024 * 1024;
 /** A change must be in use within a second: two polls confirm a content, and reading it takes the rest. */
 const POLL_MS = 250;
 /** Quarantined rows that get a log line each. One more line counts the others. */
@@ -26,11 +26,11 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'close'> {
 export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
   let table = EMPTY_TABLE;
   let reported: ReadonlySet<string> = new Set();
-  const first = readContent([path], MOST_BYTES);
+  const first = readContent([path], MAX_BYTES);
   onLive(await parse(first), 0);
   const file = createLiveFile({
     paths: [path],
-    mostBytes: MOST_BYTES,
+    maxBytes: MAX_BYTES,
     pollMs,
     confirmations: 2,
     liveKey: first.key,
@@ -76,7 +76,7 @@ type OnRow = Parameters<typeof compileTable>[1];
 
 /** Reads the table synchronously, for the commands. @throws Error one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
-  return runAtOnce(compileContent(path, readContent([path], MOST_BYTES), onRow));
+  return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
 }
 
 /** A missing file is an empty table: an operator removes the file to revoke every token. */

@@ -1,7 +1,9 @@
 // Compiles the text of the credentials table into rows that requests are checked against. An invalid row is
 // quarantined: left out, and reported by name. live-table.ts reads the file, identify.ts compares times.
+
 import { groupNameOf } from '../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
+import { isObject } from '../../base/values.ts';
 import type { CallingApplication } from '../../controller.ts';
 import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
@@ -119,10 +121,10 @@ export function* compileTable(
       row = compiled;
     } catch (error) {
       if (!(error instanceof InvalidRow)) throw error;
-      const id = isRawRow(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
+      const id = isObject(raw) && typeof raw.id === 'string' ? { id: raw.id.slice(0, 100) } : {};
       quarantined.push({ name: nameRow(raw, index), ...id, reason: error.message });
     }
-    if (!isRawRow(raw)) return;
+    if (!isObject(raw)) return;
     const id = row?.id ?? raw.id;
     if (typeof id === 'string') row = claimKey(rows, id, row, 'id');
     if (typeof raw.authorization === 'string')
@@ -153,13 +155,9 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
 /** A row as the file has it. */
 export type RawRow = Readonly<Record<string, unknown>>;
 
-export function isRawRow(value: unknown): value is RawRow {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The name of a row in the log and in `list`: its name or id, or its place. */
 function nameRow(raw: unknown, index: number): string {
-  const names = isRawRow(raw) ? [raw.name, raw.id] : [];
+  const names = isObject(raw) ? [raw.name, raw.id] : [];
   const name = names.find((value): value is string => typeof value === 'string' && value !== '');
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
@@ -170,7 +168,7 @@ export function literalKey(bytes: Buffer): string {
 }
 
 function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRow {
-  if (!isRawRow(raw)) throw new InvalidRow('it is not an object');
+  if (!isObject(raw)) throw new InvalidRow('it is not an object');
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);
@@ -236,7 +234,7 @@ function parseText(value: unknown, field: string): string {
 }
 
 function parseOwner(value: unknown): Owner {
-  if (!isRawRow(value)) throw new InvalidRow('"owner" is not an object');
+  if (!isObject(value)) throw new InvalidRow('"owner" is not an object');
   return Object.freeze({
     issuer: parseText(value.issuer, 'owner.issuer'),
     subject: parseText(value.subject, 'owner.subject'),
@@ -308,7 +306,7 @@ function parseHash(value: unknown): Buffer {
 }
 
 function parsePrevious(value: unknown): CredentialRow['previous'] {
-  if (!Array.isArray(value) || !value.every(isRawRow)) throw new InvalidRow('"previous" is not a list of objects');
+  if (!Array.isArray(value) || !value.every(isObject)) throw new InvalidRow('"previous" is not a list of objects');
   return value.map((item) => ({
     digest: parseHash(item.hash),
     expiresAt: parseInstant(item.expires_at, 'previous.expires_at'),

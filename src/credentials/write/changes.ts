@@ -1,6 +1,7 @@
 // The changes to the table: issues, rotates and revokes rows. Rows have the field names of the file. A new token is
 // returned once, and only its hash is stored. store.ts reads and writes the file.
-import { isRawRow, type Owner, parseTable, type RawRow } from '../table/table.ts';
+import { isObject } from '../../base/values.ts';
+import { type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
 import { ChangeRefused } from './store.ts';
@@ -118,7 +119,7 @@ export function revokeRow(
 function findIndexes(table: EditableTable, id: string): number[] {
   const indexes: number[] = [];
   table.rows.forEach((raw, index) => {
-    if (isRawRow(raw) && raw.id === id) indexes.push(index);
+    if (isObject(raw) && raw.id === id) indexes.push(index);
   });
   return indexes;
 }
@@ -134,7 +135,7 @@ export function countLiveRows(rows: readonly unknown[], owner: Owner, now: numbe
 }
 
 function isLiveRowOf(raw: unknown, owner: Owner, now: number): raw is RawRow {
-  if (!isRawRow(raw) || !isRawRow(raw.owner)) return false;
+  if (!isObject(raw) || !isObject(raw.owner)) return false;
   if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;
   const isRevoked = raw.revoked_at !== undefined && raw.revoked_at !== null;
   return !isRevoked && !(typeof raw.expires_at === 'string' && Date.parse(raw.expires_at) <= now);

@@ -1,6 +1,6 @@
 // Edits the text of the table: parses it, lets a function change the rows, and formats all rows again, one on a line.
 // Unknown rows and fields stay. changes.ts has the changes.
-import { isRawRow } from '../table/table.ts';
+import { isObject } from '../../base/values.ts';
 import { parseTableText } from '../table/text.ts';
 
 export interface EditableTable {
@@ -27,7 +27,7 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
     append: (row) => edited.push(row),
     change(index, fields) {
       const row = edited[index];
-      edited[index] = { ...(isRawRow(row) ? row : {}), ...fields };
+      edited[index] = { ...(isObject(row) ? row : {}), ...fields };
     },
   });
   if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))

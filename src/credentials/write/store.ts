@@ -8,7 +8,7 @@ import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { syncFolder } from '../../base/sync-folder.ts';
 import { replaceFile } from '../../base/system.ts';
-import { MOST_BYTES } from '../table/live-table.ts';
+import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
@@ -79,7 +79,7 @@ async function readOrEmpty(path: string): Promise<Buffer> {
   try {
     const stats = await stat(path);
     if (!stats.isFile()) throw new Error('it is not a regular file');
-    if (stats.size > MOST_BYTES) throw tooLarge();
+    if (stats.size > MAX_BYTES) throw tooLarge();
     return await readFile(path);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return TEXT_WITHOUT_ROWS;
@@ -89,7 +89,7 @@ async function readOrEmpty(path: string): Promise<Buffer> {
 
 /** The error for a table that is larger than workers read. */
 function tooLarge(): Error {
-  return new Error(`it would be larger than ${MOST_BYTES} bytes`);
+  return new Error(`it would be larger than ${MAX_BYTES} bytes`);
 }
 
 function draftPath(path: string, holder: string): string {
@@ -119,7 +119,7 @@ async function isAbandoned(draft: string): Promise<boolean> {
 }
 
 async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
-  if (Buffer.byteLength(text) > MOST_BYTES) throw tooLarge();
+  if (Buffer.byteLength(text) > MAX_BYTES) throw tooLarge();
   const draft = draftPath(path, lock.holder);
   try {
     await writeDraft(draft, text, path);

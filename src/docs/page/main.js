@@ -61,11 +61,11 @@ function groupOperations({ paths, servers: [server], tags = [], security: defaul
 }
 
 /** Number of operations that the list shows at once. A user finds one among more by typing another word. */
-const MOST_LISTED = 200;
+const MAX_LISTED = 200;
 
 function list() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let remaining = MOST_LISTED;
+  let remaining = MAX_LISTED;
   const links = Array.from(groups.values(), ({ name, operations }) => {
     const isCurrent = name === currentPlace().group;
     const hits = operations.filter((one) =>
@@ -83,7 +83,7 @@ function list() {
       ...operationLinks,
     ];
   }).flat();
-  const note = remaining === 0 ? `The first ${MOST_LISTED}. Type another word to find more.` : '';
+  const note = remaining === 0 ? `The first ${MAX_LISTED}. Type another word to find more.` : '';
   nav.replaceChildren(...links, links.length === 0 && groups.size > 0 ? 'No operation has these words.' : note);
 }
 

@@ -91,15 +91,15 @@ async function showEvents(response, body, measure) {
 }
 
 /** Number of characters that the page shows of a body. A longer body also has no colours. */
-const MOST_SHOWN = 200_000;
+const MAX_SHOWN = 200_000;
 const TOKENS = /("(?:[^"\\]|\\.)*":?|\b(?:true|false|null)\b|-?\d[\d.e+-]*)/;
 
 function showText(text, value, body) {
   const pretty = value === undefined ? text : JSON.stringify(value, null, 2);
   const kindOf = (part) => (part.endsWith('":') ? 'key' : part.startsWith('"') ? 'text' : 'value');
-  const hasColours = value !== undefined && pretty.length <= MOST_SHOWN;
-  const parts = hasColours ? pretty.split(TOKENS) : [pretty.slice(0, MOST_SHOWN)];
+  const hasColours = value !== undefined && pretty.length <= MAX_SHOWN;
+  const parts = hasColours ? pretty.split(TOKENS) : [pretty.slice(0, MAX_SHOWN)];
   body.replaceChildren(...parts.map((part, i) => (i % 2 === 0 ? part : h(`span.${kindOf(part)}`, part))));
-  if (pretty.length > MOST_SHOWN) body.append(`\n… ${pretty.length - MOST_SHOWN} characters more`);
+  if (pretty.length > MAX_SHOWN) body.append(`\n… ${pretty.length - MAX_SHOWN} characters more`);
   return value;
 }

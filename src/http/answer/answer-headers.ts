@@ -32,7 +32,7 @@ const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
 /** Headers whose two values the sender fills in. */
 export const COUNTED: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
 /** Maximum header sets that are kept. A client may invent any number of subdomains for a wildcard. */
-const MOST_SETS = 100;
+const MAX_SETS = 100;
 
 /** @param service undefined: the headers of the reference */
 export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
@@ -56,7 +56,7 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
     if (ready !== undefined) return ready;
     if (cors.allows?.(allowed) === false) return other;
     const set = policySet(cors, allowed, headers);
-    if (sets.size >= MOST_SETS) sets.delete(sets.keys().next().value as string);
+    if (sets.size >= MAX_SETS) sets.delete(sets.keys().next().value as string);
     sets.set(allowed, set);
     return set;
   };

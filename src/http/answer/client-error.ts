@@ -34,7 +34,7 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
     if (refused.has(socket) || (isLate && isHeld)) return;
     // The streamed answer has begun, so no error can be sent. It may depend on the rest of the body, which will not
     // come, so the connection is cut. A late body is given more time.
-    if (exchange?.streaming && last === exchange.response && !exchange.request.complete) {
+    if (exchange?.isStreamingAnswer && last === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
     }

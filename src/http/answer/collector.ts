@@ -4,11 +4,11 @@ import { Writable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 
 /** Bytes of the result of a tool: no model reads more. */
-export const MOST_TOOL_BYTES = 1024 * 1024;
+export const MAX_TOOL_BYTES = 1024 * 1024;
 
 /** The refusal of a result that is longer. */
 export function tooLongForTool(): Error {
-  const message = `The result is longer than ${MOST_TOOL_BYTES} bytes, the limit of a tool: ask for less`;
+  const message = `The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less`;
   return refusal('UNENCODABLE_RESULT', message);
 }
 
@@ -18,7 +18,7 @@ export class Collector extends Writable {
 
   override _write(piece: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
     this.#length += piece.length;
-    if (this.#length > MOST_TOOL_BYTES) return done(tooLongForTool());
+    if (this.#length > MAX_TOOL_BYTES) return done(tooLongForTool());
     this.#pieces.push(piece);
     done();
   }

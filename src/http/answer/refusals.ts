@@ -51,7 +51,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
   }
 
   function logCause(exchange: Exchange, error: HttpError, status: number): void {
-    exchange.isClientsDoing = isClientFault(exchange, error);
+    exchange.isClientFault = isClientFault(exchange, error);
     if (error.cause === undefined) return;
     const facts = {
       ...idsOf(exchange),
@@ -61,7 +61,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
       status,
       error_code: error.code,
     };
-    if (status >= 500 && !exchange.isClientsDoing)
+    if (status >= 500 && !exchange.isClientFault)
       log.error('request-failed', { ...facts, ...describeError(error.cause) });
     else log.info('request-refused', { ...facts, reason: describeError(error.cause).error });
   }

@@ -105,7 +105,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     exchange.watchClient();
     const collector = new Collector();
     const stream = sendStream(body.source, collector, {
-      begin: () => !exchange.settled,
+      begin: () => !exchange.isAnswered,
       end: () => send(exchange, status, headers, collector.bytes()),
       left: () => {},
       fail: (error) => fail(exchange, error),
@@ -143,7 +143,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
   function streamEvents(exchange: Exchange, status: number, headers: readonly string[], last: boolean): StreamEvents {
     return {
       begin() {
-        if (exchange.settled) return false;
+        if (exchange.isAnswered) return false;
         try {
           sendHead(exchange, status, headers, last);
           return true;
@@ -179,7 +179,7 @@ function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
 }
 
-function requestFacts(exchange: Exchange): object {
+function requestFacts(exchange: Exchange) {
   return { ...idsOf(exchange), page: exchange.page, operation: exchange.operation };
 }
 

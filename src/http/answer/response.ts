@@ -1,5 +1,5 @@
 // Sends the answers: the head, the body, the error envelope, and then the log line. An exchange has one answer, and is
-// settled when that answer has been handed to Node. replies.ts sends the results that are not plain objects.
+// answered when that answer has been handed to Node. replies.ts sends the results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
@@ -131,11 +131,11 @@ export function createResponder({
     sendHead(exchange, status, headers, last) {
       writeHead(exchange, status, headers, last);
       clearTimeout(exchange.timer);
-      exchange.streaming = true;
+      exchange.isStreamingAnswer = true;
       onStreaming(exchange);
     },
     complete(exchange, status, bytes) {
-      if (!exchange.settled) complete(exchange, status, bytes);
+      if (!exchange.isAnswered) complete(exchange, status, bytes);
     },
     watch,
   });
@@ -153,9 +153,9 @@ export function createResponder({
     exchange.capture?.({ status, headers, body });
   }
 
-  /** Marks the exchange as settled, and reports it now or when the client has the whole answer. */
+  /** Marks the exchange as answered, and reports it now or when the client has the whole answer. */
   function complete(exchange: Exchange, status: number, bytes: number): void {
-    exchange.settled = true;
+    exchange.isAnswered = true;
     if (exchange.timer !== undefined) clearTimeout(exchange.timer);
     onSettled(exchange);
     if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
@@ -188,7 +188,7 @@ export function createResponder({
   }
 
   function result(exchange: Exchange, value: unknown): void {
-    if (exchange.settled || exchange.streaming) return;
+    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
     // Nearly all results are plain objects. This check is the only cost of the other kinds for them.
     if (
       typeof value === 'object' &&
@@ -214,7 +214,7 @@ export function createResponder({
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {
-    if (!exchange.settled) send(exchange, status, JSON.stringify(body), headersOf(exchange).uncached);
+    if (!exchange.isAnswered) send(exchange, status, JSON.stringify(body), headersOf(exchange).uncached);
   }
 
   function preflight(exchange: Exchange): void {
@@ -225,11 +225,11 @@ export function createResponder({
 
   /** Answers anything that is thrown. Reading it may throw, too (a getter, a proxy), and Node may reject a header. */
   function fail(exchange: Exchange, thrown: unknown): void {
-    if (exchange.settled || exchange.streaming) return;
+    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
     try {
       refuse(exchange, isAnswerable(thrown) ? thrown : refusal('INTERNAL_ERROR', undefined, { cause: thrown }), thrown);
     } catch (secondError) {
-      if (exchange.settled) return;
+      if (exchange.isAnswered) return;
       if (!exchange.response.headersSent)
         return refuse(exchange, refusal('INTERNAL_ERROR', undefined, { cause: secondError }), secondError);
       // A head has been sent, so no error can be sent any more.

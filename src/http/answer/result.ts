@@ -1,7 +1,7 @@
 // Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds. Plain
 // objects do not come here, because response.ts sends them directly. This file reads no request and writes to no
 // socket.
-import { isOnEveryAnswer, isServersOwn } from '../../base/server-headers.ts';
+import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
@@ -104,7 +104,7 @@ function readHeaders(entries: readonly (readonly [name: string, value: unknown])
     const lower = name.toLowerCase();
     if (rawValue === undefined || isOnEveryAnswer(lower)) continue;
     const value: unknown = Array.isArray(rawValue) && rawValue.length === 1 ? rawValue[0] : rawValue;
-    if (isServersOwn(lower)) droppedHeaders.push(name);
+    if (isReservedHeader(lower)) droppedHeaders.push(name);
     else if (Array.isArray(value) && lower !== 'content-type')
       for (const line of value) headers.push(name, encodeHeader(name, line));
     else {

@@ -62,7 +62,7 @@ export function readBody<Call>(
   let size = 0;
   request.on('data', (chunk: Buffer) => {
     // After a refusal the rest is read and dropped, so that the client can read the answer.
-    if (exchange.settled) return;
+    if (exchange.isAnswered) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
     // A body that is already complete needs no budget: no other upload waits for its room.
@@ -72,7 +72,7 @@ export function readBody<Call>(
   });
   request.on('end', () => {
     exchange.onLost = undefined;
-    if (exchange.settled) return;
+    if (exchange.isAnswered) return;
     budget.complete(exchange);
     const { received } = exchange;
     // The connection refers to this request until the next one comes, so the body would stay in memory with it.
@@ -83,7 +83,7 @@ export function readBody<Call>(
     if (inflater === undefined) return decode(exchange, kind, bytes, sink, call);
     budget.inflate((done) =>
       inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
-        if (exchange.settled) return done();
+        if (exchange.isAnswered) return done();
         budget.add(exchange, error === null ? inflated.length : 0);
         done();
         if (error !== null) sink.fail(exchange, inflateFailure(error, limit));

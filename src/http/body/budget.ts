@@ -48,20 +48,21 @@ const SLOWEST_UPLOAD = 4 * 1024;
 /** Milliseconds between two checks of the progress. */
 const STALL_INTERVAL = 1000;
 /** Maximum bodies that are inflated at the same time. */
-const MOST_INFLATING = 8;
+const MAX_INFLATING = 8;
 /** Limits the default budget, unless two bodies need more. */
-const MOST_BY_DEFAULT = 256 * 1024 * 1024;
+const MAX_DEFAULT_BUDGET = 256 * 1024 * 1024;
 
 /** The budget in bytes when BODY_BUDGET is not set. Two bodies always fit in it. */
 export function defaultBodyBudget(bodyLimit: number): number {
-  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MOST_BY_DEFAULT));
+  return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MAX_DEFAULT_BUDGET));
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
   /** The part of the limit that is kept for the uploads in `finishing`. */
   const finishingRoom = limit / 4;
-  const mostFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
-  let held = 0;
+  const maxFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
+  /** Bytes that all exchanges hold. */
+  let totalHeld = 0;
   let uploads = 0;
   let inflating = 0;
   const waitingInflations: ((done: () => void) => void)[] = [];
@@ -72,7 +73,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   let timer: NodeJS.Timeout | undefined;
 
   function room(): number {
-    return limit - held - uploads * UPLOAD_COST;
+    return limit - totalHeld - uploads * UPLOAD_COST;
   }
 
   function pause(exchange: Exchange): void {
@@ -86,13 +87,13 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     exchange.request.resume();
     exchange.request.socket.resume();
     // Bytes that came during the pause are delivered within two turns of the event loop.
-    if (exchange.heldBefore === exchange.held) setImmediate(setImmediate, evictSilent, exchange);
-    else exchange.heldBefore = -1;
+    if (exchange.lastHeldBytes === exchange.heldBytes) setImmediate(setImmediate, evictSilent, exchange);
+    else exchange.lastHeldBytes = -1;
   }
 
   /** Adds the upload to `finishing` when there is a place. @returns whether the upload is in it */
   function claimFinishing(exchange: Exchange): boolean {
-    if (finishing.size < mostFinishing) finishing.add(exchange);
+    if (finishing.size < maxFinishing) finishing.add(exchange);
     return finishing.has(exchange);
   }
 
@@ -122,34 +123,35 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     const stalled: Exchange[] = [];
     for (const exchange of exchanges()) {
       if (!exchange.isUploading) continue;
-      const { held, heldBefore } = exchange;
-      if (heldBefore >= 0 && held - heldBefore < SLOWEST_UPLOAD && !paused.has(exchange)) stalled.push(exchange);
-      exchange.heldBefore = held;
+      const { heldBytes, lastHeldBytes } = exchange;
+      if (lastHeldBytes >= 0 && heldBytes - lastHeldBytes < SLOWEST_UPLOAD && !paused.has(exchange))
+        stalled.push(exchange);
+      exchange.lastHeldBytes = heldBytes;
     }
     for (const exchange of stalled) evict(exchange);
   }
 
   /** Ends an upload that has sent nothing during its pause, when the pause was longer than a check interval. */
   function evictSilent(exchange: Exchange): void {
-    if (exchange.isUploading && exchange.held === exchange.heldBefore && !paused.has(exchange)) evict(exchange);
+    if (exchange.isUploading && exchange.heldBytes === exchange.lastHeldBytes && !paused.has(exchange)) evict(exchange);
   }
 
   function add(exchange: Exchange, bytes: number): void {
-    exchange.held += bytes;
-    held += bytes;
+    exchange.heldBytes += bytes;
+    totalHeld += bytes;
   }
 
   function endUpload(exchange: Exchange): void {
     if (!exchange.isUploading) return;
     exchange.isUploading = false;
     uploads--;
-    if (exchange.held <= UPLOAD_COST) return;
+    if (exchange.heldBytes <= UPLOAD_COST) return;
     finishing.delete(exchange);
     paused.delete(exchange);
   }
 
   function runInflations(): void {
-    while (waitingInflations.length > 0 && inflating < MOST_INFLATING && (inflating === 0 || room() > 0)) {
+    while (waitingInflations.length > 0 && inflating < MAX_INFLATING && (inflating === 0 || room() > 0)) {
       inflating++;
       waitingInflations.shift()?.(() => {
         inflating--;
@@ -165,13 +167,13 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       uploads++;
     },
     reserve(exchange, bytes) {
-      const heldBefore = exchange.held;
-      if (heldBefore + bytes > UPLOAD_COST && heldBefore <= UPLOAD_COST && room() < bytes) {
+      const heldBytes = exchange.heldBytes;
+      if (heldBytes + bytes > UPLOAD_COST && heldBytes <= UPLOAD_COST && room() < bytes) {
         startTimer();
         return false;
       }
       add(exchange, bytes);
-      if (exchange.held <= UPLOAD_COST || room() >= finishingRoom) return true;
+      if (exchange.heldBytes <= UPLOAD_COST || room() >= finishingRoom) return true;
       startTimer();
       if (!claimFinishing(exchange)) pause(exchange);
       return true;
@@ -182,10 +184,10 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       if (paused.size > 0) resumePaused();
     },
     release(exchange) {
-      if (!exchange.isUploading && exchange.held === 0) return;
+      if (!exchange.isUploading && exchange.heldBytes === 0) return;
       endUpload(exchange);
-      held -= exchange.held;
-      exchange.held = 0;
+      totalHeld -= exchange.heldBytes;
+      exchange.heldBytes = 0;
       if (paused.size > 0) resumePaused();
       if (waitingInflations.length > 0) runInflations();
     },

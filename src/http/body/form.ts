@@ -8,13 +8,13 @@ import { parseMediaType } from './media-type.ts';
 export type Query = Record<string, string | string[]>;
 
 /** Maximum number of pairs in a query string or an urlencoded form. */
-export const MOST_PAIRS = 10_000;
+export const MAX_PAIRS = 10_000;
 /** Maximum number of parts in a multipart body. Node's parser needs about 10 µs for one. */
-export const MOST_PARTS = 1000;
+export const MAX_PARTS = 1000;
 /** Maximum bytes in the headers of all parts. Node's parser needs about 0.2 µs for a byte. */
-export const MOST_PART_HEADERS = 128 * 1024;
+export const MAX_PART_HEADER_BYTES = 128 * 1024;
 /** Maximum characters of a boundary (RFC 2046, 5.1.1). */
-const LONGEST_BOUNDARY = 70;
+const MAX_BOUNDARY_LENGTH = 70;
 
 /**
  * Parses a query string or an urlencoded form by the URL standard (section 5.1). A repeated key becomes an array. The
@@ -31,7 +31,7 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
     end = text.indexOf('&', start);
     if (end < 0) end = text.length;
     if (end === start) continue;
-    if (++pairs > MOST_PAIRS) throw tooMany('pairs', MOST_PAIRS);
+    if (++pairs > MAX_PAIRS) throw tooMany('pairs', MAX_PAIRS);
     const pair = text.slice(start, end);
     const equals = pair.indexOf('=');
     if (equals < 0) addValue(query, decode(pair), '');
@@ -64,24 +64,24 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
 
 /** Refuses too many parts and too long part headers: Node's parser is slow with them and does not limit them. */
 function checkParts(boundary: string, bytes: Buffer): void {
-  if (boundary === '' || boundary.length > LONGEST_BOUNDARY)
+  if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
     throw refusal(
       'MALFORMED_BODY',
-      `Cannot read the body: send a Content-Type with a boundary of 1 to ${LONGEST_BOUNDARY} characters`,
+      `Cannot read the body: send a Content-Type with a boundary of 1 to ${MAX_BOUNDARY_LENGTH} characters`,
     );
   const delimiter = Buffer.from(`--${boundary}`, 'latin1');
   let parts = 0;
   let headerBytes = 0;
   for (let start = bytes.indexOf(delimiter), next: number; start >= 0; start = next) {
     next = bytes.indexOf(delimiter, start + delimiter.length);
-    if (next >= 0 && ++parts > MOST_PARTS) throw tooMany('parts', MOST_PARTS);
+    if (next >= 0 && ++parts > MAX_PARTS) throw tooMany('parts', MAX_PARTS);
     const part = bytes.subarray(start, next < 0 ? bytes.length : next);
     const headerEnd = part.indexOf('\r\n\r\n');
     headerBytes += headerEnd < 0 ? part.length : headerEnd;
-    if (headerBytes > MOST_PART_HEADERS)
+    if (headerBytes > MAX_PART_HEADER_BYTES)
       throw refusal(
         'TOO_MANY_FIELDS',
-        `Cannot read the body: the headers of its parts have more than ${MOST_PART_HEADERS} bytes`,
+        `Cannot read the body: the headers of its parts have more than ${MAX_PART_HEADER_BYTES} bytes`,
       );
   }
 }

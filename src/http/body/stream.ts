@@ -38,7 +38,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
           });
         source.on('data', (chunk: Buffer) => {
           // After the answer, or when the operation has cancelled the stream, the rest is read and dropped.
-          if (isOver || exchange.settled) return;
+          if (isOver || exchange.isAnswered) return;
           size += chunk.length;
           if (size > limit) return fail(tooLarge(limit));
           controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));

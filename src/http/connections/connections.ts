@@ -179,5 +179,5 @@ export function createConnections({
 }
 
 function isIdle({ exchange, waiting }: Connection): boolean {
-  return waiting === 0 && (exchange === undefined || exchange.settled);
+  return waiting === 0 && (exchange === undefined || exchange.isAnswered);
 }

@@ -20,7 +20,7 @@ export interface SlowReaderLimits {
 export type CutSlowReaders = (writing: readonly TrackedSocket[], sweep: number) => void;
 
 export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits): CutSlowReaders {
-  const mostSweeps = sweepsIn(readTimeout);
+  const maxSweeps = sweepsIn(readTimeout);
 
   /** Cuts a client that has read nothing for too long. Returns whether the client has read since the last sweep. */
   function isReading(socket: TrackedSocket, sweep: number): boolean {
@@ -32,7 +32,7 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
       connection.stalledSince = sweep;
       return true;
     }
-    if (sweep - connection.stalledSince >= mostSweeps) socket.destroy();
+    if (sweep - connection.stalledSince >= maxSweeps) socket.destroy();
     return false;
   }
 

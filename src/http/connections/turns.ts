@@ -11,7 +11,7 @@ import { type Connection, connectionOf, type TrackedSocket } from './connection.
  * Requests that may wait in one process. Each takes about 3 KB. One read of 64 KiB may bring 2,500 before reading
  * stops. A connection that brings more than this is cut.
  */
-export const MOST_WAITING = 10_000;
+export const MAX_WAITING = 10_000;
 
 export interface Turns {
   /** Keeps a request back until the requests before it on its connection have their answers; then calls `start`. */
@@ -27,7 +27,7 @@ export function createTurns(): Turns {
       const socket = response.req.socket as TrackedSocket;
       const connection = connectionOf(socket);
       if (socket.destroyed) return;
-      if (waiting >= MOST_WAITING) return void socket.destroy();
+      if (waiting >= MAX_WAITING) return void socket.destroy();
       if (connection.lastWaiting === undefined) socket.on('resume', pauseWhileWaiting);
       connection.lastWaiting = response;
       connection.waiting++;

@@ -3,7 +3,7 @@
 // listens on PORT itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
-import { mostSideConnections } from '../../base/descriptors.ts';
+import { maxSideConnections } from '../../base/descriptors.ts';
 import { listen } from '../../base/listen.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { HttpPort } from '../serve/http-port.ts';
@@ -31,7 +31,7 @@ export interface ChallengesOptions {
 /** Milliseconds in which even a busy worker receives the published answer. */
 const PUBLISH_MS = 500;
 /** For PORT before the first certificate. A directory checks from a handful of places. */
-const MOST_CONNECTIONS = 100;
+const MAX_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {
   return {
@@ -63,7 +63,7 @@ async function serveAnswer(
       socket.end();
     },
   );
-  server.on('connection', createRecentConnections(mostSideConnections(MOST_CONNECTIONS)).add);
+  server.on('connection', createRecentConnections(maxSideConnections(MAX_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await listen(server, { port, host });
   server.on('error', () => {});

@@ -1,18 +1,12 @@
 // Speaks the ACME protocol (RFC 8555): from an account's key to a certificate by directory, nonces, account, order,
 // challenges, finalization and download. Also reads renewal information (RFC 9773). Files are tls-folder.ts, the time
 // of an order is renewals.ts.
+
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fields, parseObject } from '../../base/values.ts';
 import { createKeyAuthorization, signMessage } from './jws.ts';
-import {
-  AcmeError,
-  type AcmeResponse,
-  parseObject,
-  parseRetryAfter,
-  readError,
-  readProblem,
-  type Send,
-} from './request.ts';
+import { AcmeError, type AcmeResponse, parseRetryAfter, readError, readProblem, type Send } from './request.ts';
 
 export type ChallengeType = 'http-01' | 'tls-alpn-01';
 
@@ -65,14 +59,12 @@ export interface AcmeClientOptions {
   readonly pollInterval?: number;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** A server of several machines may refuse many good nonces in a row. */
 const NONCE_ATTEMPTS = 40;
 const POLL_INTERVAL = 1000;
-const LONGEST_POLL = 15_000;
+const MAX_POLL_INTERVAL = 15_000;
 /** Milliseconds that a validation or a signature may take. */
-const LONGEST_WAIT = 180_000;
+const MAX_WAIT = 180_000;
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   const { send, accountKey, now = Date.now, pollInterval = POLL_INTERVAL } = options;
@@ -171,12 +163,12 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       const object = parseFields(response);
       // An order stays `pending` for a moment after its last authorization, before it is `ready`.
       if (!states.includes(String(object.status))) return object;
-      if (performance.now() - begun > LONGEST_WAIT)
-        throw new AcmeError(`the directory still reports ${String(object.status)} after ${LONGEST_WAIT / 1000} s`);
+      if (performance.now() - begun > MAX_WAIT)
+        throw new AcmeError(`the directory still reports ${String(object.status)} after ${MAX_WAIT / 1000} s`);
       await sleep(
         Math.min(
           parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval,
-          LONGEST_POLL,
+          MAX_POLL_INTERVAL,
           10 * pollInterval,
         ),
       );

@@ -15,14 +15,14 @@ export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefine
  * Milliseconds after which an unseen holder counts as dead: an order takes seconds. A container that was killed during
  * an order finds its own old lock after its restart, and waits as long.
  */
-const LONGEST_ORDER = 5 * 60_000;
+const MAX_ORDER_TIME = 5 * 60_000;
 const SECOND = 1000;
 
 export function createTryLock(acquire: AcquireLock, clock: () => number = () => performance.now()): TryLock {
   let refusedSince: number | undefined;
 
   return async (path) => {
-    const isOverdue = refusedSince !== undefined && clock() - refusedSince > LONGEST_ORDER;
+    const isOverdue = refusedSince !== undefined && clock() - refusedSince > MAX_ORDER_TIME;
     try {
       const lock = await acquire(
         path,

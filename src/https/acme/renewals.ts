@@ -42,7 +42,7 @@ export interface RenewalsOptions {
 /** Milliseconds until the next try when another process holds the lock: it orders the same certificate. */
 const LOCKED_PAUSE = 15_000;
 /** Milliseconds: a clock that is wrong by this much makes certificates look expired, or not valid yet. */
-const MOST_SKEW = 5 * 60_000;
+const MAX_SKEW = 5 * 60_000;
 /** ACME error types after which the next attempt uses the other kind of challenge. */
 const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
   'connection',
@@ -205,7 +205,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   /** Logs an error when this machine's clock differs much from the directory's. */
   function checkClock(): void {
     const skew = client.clockSkew();
-    if (Math.abs(skew) < MOST_SKEW) return;
+    if (Math.abs(skew) < MAX_SKEW) return;
     const seconds = Math.round(skew / 1000);
     log.error('clock-wrong', {
       seconds,

@@ -1,7 +1,9 @@
 // Sends one request to an ACME server, within bounds of time and size, by HTTPS, without redirects. An answer that
 // refuses becomes an AcmeError with the server's own description. The meaning of the requests is client.ts.
+
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
+import { parseObject } from '../../base/values.ts';
 
 export interface AcmeResponse {
   readonly status: number;
@@ -27,7 +29,7 @@ export interface SendOptions {
 
 const TIMEOUT_MS = 30_000;
 /** A long certificate chain has 20 KiB. */
-const MOST_BYTES = 512 * 1024;
+const MAX_BYTES = 512 * 1024;
 
 /** A failure of the network (`type` is undefined), or a refusal by the server (RFC 8555, section 6.7). */
 export class AcmeError extends Error {
@@ -74,7 +76,7 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
           response.on('error', fail);
           response.on('data', (chunk: Buffer) => {
             bytes += chunk.length;
-            if (bytes > MOST_BYTES) response.destroy(new Error(`the answer is longer than ${MOST_BYTES} bytes`));
+            if (bytes > MAX_BYTES) response.destroy(new Error(`the answer is longer than ${MAX_BYTES} bytes`));
             else chunks.push(chunk);
           });
           response.on('end', () =>
@@ -120,17 +122,6 @@ export function readProblem(
     type: type === 'compound' ? first?.split(':').at(-1) : type,
     retryAfter,
   });
-}
-
-export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Milliseconds to wait, from a number of seconds or a date (RFC 9110, section 10.2.3); undefined for anything else. */

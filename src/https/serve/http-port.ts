@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../../base/builtins.ts';
-import { mostSideConnections } from '../../base/descriptors.ts';
+import { maxSideConnections } from '../../base/descriptors.ts';
 import { listen } from '../../base/listen.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { Challenge } from '../acme/client.ts';
@@ -25,7 +25,7 @@ export interface HttpPortOptions {
   readonly isServed: (host: string) => boolean;
   /** Milliseconds in which a request must arrive. */
   readonly timeoutMs?: number;
-  readonly mostConnections?: number;
+  readonly maxConnections?: number;
 }
 
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
@@ -33,7 +33,7 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
 /** A connection ends with its answer, so only clients that send no request stay long. */
-const MOST_CONNECTIONS = 1000;
+const MAX_CONNECTIONS = 1000;
 
 export function createHttpPort({
   port,
@@ -41,7 +41,7 @@ export function createHttpPort({
   httpsPort,
   isServed,
   timeoutMs = TIMEOUT_MS,
-  mostConnections = mostSideConnections(MOST_CONNECTIONS),
+  maxConnections = maxSideConnections(MAX_CONNECTIONS),
 }: HttpPortOptions): HttpPort {
   const answers = new Map<string, string>();
   const server = createServer(
@@ -54,7 +54,7 @@ export function createHttpPort({
     },
     answer,
   );
-  server.on('connection', createRecentConnections(mostConnections).add);
+  server.on('connection', createRecentConnections(maxConnections).add);
   // No body is read, so no client is asked to send one.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);

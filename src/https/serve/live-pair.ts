@@ -23,7 +23,7 @@ export interface LivePairOptions {
 const POLL_MS = 500;
 /** Polls that must read the same invalid pair before it is logged: two files are seldom replaced at the same time. */
 const CONFIRMATIONS = 3;
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error one line, when the files hold no valid pair at the start and it may not come later */
 export function createLivePair({
@@ -36,7 +36,7 @@ export function createLivePair({
 }: LivePairOptions): LivePair {
   let pair: CertificatePair | undefined;
   const paths = [...new Set([certPath, keyPath])];
-  const first = readContent(paths, MOST_BYTES);
+  const first = readContent(paths, MAX_BYTES);
   try {
     onLive(parse(first), 0);
   } catch (error) {
@@ -44,7 +44,7 @@ export function createLivePair({
   }
   const file = createLiveFile({
     paths,
-    mostBytes: MOST_BYTES,
+    maxBytes: MAX_BYTES,
     pollMs,
     confirmations: CONFIRMATIONS,
     liveKey: pair && first.key,

@@ -26,7 +26,7 @@ export interface TlsServerOptions {
 }
 
 /** Handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
-const MOST_HANDSHAKES = 1000;
+const MAX_HANDSHAKES = 1000;
 /** The protocol that ALPN offers (RFC 7301). */
 const HTTP = 'http/1.1';
 /** Seconds in which a client may resume its session. Ticket keys live longer (certificates.ts). */
@@ -45,7 +45,7 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
         listener,
       );
       setTicketKeys(server, decodeTicketKeys(state));
-      limitHandshakes(server, Math.min(maxConnections, MOST_HANDSHAKES));
+      limitHandshakes(server, Math.min(maxConnections, MAX_HANDSHAKES));
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
       offerChallenge(server, state?.challenge);

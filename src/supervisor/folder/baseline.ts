@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { SERVICE } from '../../base/page-name.ts';
+import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import type { GroupLoad } from '../../groups/registry.ts';
 import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
 
 /** One attempt to load the folder, successful or not. */

@@ -3,8 +3,8 @@
 // mounted volumes and network disks. Where events can be trusted, they bring the next poll forward and make polls
 // cheap.
 import type { Log } from '../../base/log.ts';
+import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import type { GroupLoad } from '../../groups/registry.ts';
 import { type Attempt, createBaseline } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { type Places, placesOf, takeOutline } from './outline.ts';
@@ -65,7 +65,7 @@ const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 /** Milliseconds between two polls of a small folder. */
 const SHORTEST_INTERVAL = 100;
 /** Milliseconds between two polls of a large folder, and of one whose events are trusted. */
-const LONGEST_INTERVAL = 400;
+const MAX_INTERVAL = 400;
 /** Without events, the interval is this many times the duration of the last poll: polls take 1/30 of a core. */
 const COST_FACTOR = 30;
 /**
@@ -82,7 +82,7 @@ const STABLE_TIME = 40;
 /** Milliseconds by which a timer may fire too early. */
 const TIMER_TOLERANCE = 2;
 /** Milliseconds after which a folder that is never stable counts as changed all the same. */
-const LONGEST_CHANGE = 1000;
+const MAX_CHANGE_TIME = 1000;
 
 export function createFolderWatch({
   dir,
@@ -130,7 +130,7 @@ export function createFolderWatch({
   function hurry(): void {
     if (state.kind === 'unchanged') state = NOT_CHECKED;
     if (schedule === 'stopped' || schedule === 'hurried') return;
-    schedulePoll('hurried', Math.min(LONGEST_INTERVAL, Math.max(EVENT_DELAY, snapshotCost * EVENT_COST_FACTOR)));
+    schedulePoll('hurried', Math.min(MAX_INTERVAL, Math.max(EVENT_DELAY, snapshotCost * EVENT_COST_FACTOR)));
   }
 
   function schedulePoll(next: Schedule, delay: number): void {
@@ -159,9 +159,9 @@ export function createFolderWatch({
 
   function intervalAfter(hadSnapshot: boolean, cost: number): number {
     if (state.kind === 'changing' || (state.kind === 'missing' && state.polls === 1)) return STABLE_TIME;
-    if (!hadSnapshot) return Math.max(LONGEST_INTERVAL, cost * COST_FACTOR);
-    if (events.isTrusted()) return LONGEST_INTERVAL;
-    return Math.min(LONGEST_INTERVAL, Math.max(SHORTEST_INTERVAL, cost * COST_FACTOR));
+    if (!hadSnapshot) return Math.max(MAX_INTERVAL, cost * COST_FACTOR);
+    if (events.isTrusted()) return MAX_INTERVAL;
+    return Math.min(MAX_INTERVAL, Math.max(SHORTEST_INTERVAL, cost * COST_FACTOR));
   }
 
   function compareSnapshot(begun: number): void {
@@ -194,7 +194,7 @@ export function createFolderWatch({
     const { since } = previous;
     const isSame = firstDifference(previous.snapshot, snapshot, true) === undefined;
     const stableSince = isSame ? previous.stableSince : at;
-    const isStable = at - stableSince >= STABLE_TIME - TIMER_TOLERANCE || at - since >= LONGEST_CHANGE;
+    const isStable = at - stableSince >= STABLE_TIME - TIMER_TOLERANCE || at - since >= MAX_CHANGE_TIME;
     return { kind: isStable ? 'changed' : 'changing', what, snapshot, since, stableSince };
   }
 }

@@ -30,7 +30,7 @@ const PING_INTERVAL = 1000;
 /** Milliseconds in which the new generation has the cores to itself: its requests come before the next change. */
 const RESERVE_DELAY = 250;
 /** Maximum workers in the reserve. Each one takes memory, and only makes the next change live sooner. */
-const LARGEST_RESERVE = 8;
+const MAX_RESERVE = 8;
 /**
  * Milliseconds that the pool waits for workers after their time to drain. A worker is killed 7 s after that time, so
  * only a process that hangs in the kernel survives.
@@ -85,7 +85,7 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   function keepReserve(count: number): void {
     clearTimeout(fillTimer);
     clearTimeout(releaseTimer);
-    fillTimer = setTimeout(fillReserve, RESERVE_DELAY, Math.min(count, LARGEST_RESERVE));
+    fillTimer = setTimeout(fillReserve, RESERVE_DELAY, Math.min(count, MAX_RESERVE));
     releaseTimer = setTimeout(releaseReserve, RESERVE_LIFETIME);
   }
 

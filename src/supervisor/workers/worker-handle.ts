@@ -3,8 +3,8 @@
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { BoundSocket } from '../../base/node-internals.ts';
+import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import type { GroupLoad } from '../../groups/registry.ts';
 import type { Spending } from '../../limits/rate-limiter.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
@@ -12,7 +12,7 @@ import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './wo
 /** docs/LIVE.md draws the way from one state to the next. A faulty worker is `serving` until its replacement serves. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
-export interface LoadOrder {
+export interface FileSelection {
   /** Names of the controllers in the folder. */
   readonly files: readonly string[];
   /** File name → reason: the files among them that the worker must not import. */
@@ -66,7 +66,7 @@ export interface WorkerProcess {
   /** Milliseconds since the worker began to boot, or to import that file. */
   readonly stepAge: number;
   /** Loads the folder; called once in the life of a worker. */
-  load(generation: number, order: LoadOrder): Promise<LoadOutcome>;
+  load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
   /** Accepts connections on the socket that all workers share. */
   listen(socket: BoundSocket): Promise<ListenOutcome>;
   /** Imports a new group. Resolves when the worker has imported it, has failed to, is gone, or took too long. */
@@ -94,7 +94,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   let unansweredPings = 0;
   let endOrder: 'drain' | 'quit' | undefined;
   let killReason: string | undefined;
-  let pendingLoad: { order: LoadOrder; resolve: (outcome: LoadOutcome) => void } | undefined;
+  let pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
   const pendingImports = new Map<string, () => void>();
   /** Kills the worker when its time limit is over. */
@@ -146,11 +146,11 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     get stepAge() {
       return performance.now() - stepBegan;
     },
-    load(number, order) {
+    load(number, selection) {
       self.generation = number;
       return new Promise((resolve) => {
-        pendingLoad = { order, resolve };
-        if (self.state === 'standby') startLoading(order);
+        pendingLoad = { selection, resolve };
+        if (self.state === 'standby') startLoading(selection);
         else if (self.state === 'gone') handleEnd();
       });
     },
@@ -215,7 +215,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     limitTimer = setTimeout(kill, time, `${failure} within ${time / 1000} s`);
   }
 
-  function startLoading({ files, skip }: LoadOrder): void {
+  function startLoading({ files, skip }: FileSelection): void {
     self.state = 'loading';
     stepBegan = performance.now();
     killAfter(LIMITS.step, 'it did not begin to load');
@@ -230,7 +230,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         if (self.state !== 'booting') return;
         self.state = 'standby';
         clearTimeout(limitTimer);
-        if (pendingLoad !== undefined) startLoading(pendingLoad.order);
+        if (pendingLoad !== undefined) startLoading(pendingLoad.selection);
         return;
       case 'loading':
         if (self.state !== 'loading') return void importing.add(message.file);
@@ -260,7 +260,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         return pendingImports.get(message.group.group)?.();
       case 'files-read':
         return events.filesRead(self, message.files);
-      // After a successful import this finds nothing: `imported` has resolved the order already.
+      // After a successful import this finds nothing: `imported` has resolved the load already.
       case 'import-finished':
         return pendingImports.get(message.group)?.();
       case 'faulty':

@@ -11,7 +11,7 @@ export interface WorkerOutput {
 }
 
 /** Maximum UTF-16 units of a line without an end. A longer line is relayed in parts. */
-const LONGEST_LINE = 65_536;
+const MAX_LINE_LENGTH = 65_536;
 /** Maximum bytes that wait for a slow reader of standard output. Further output is dropped. */
 const MAX_WAITING = 1024 * 1024;
 /** Maximum wait for output when the service ends, in milliseconds: a controller's process may hold the output open. */
@@ -34,7 +34,7 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
     open.add(stream);
     stream.setEncoding('utf8').on('data', (text: string) => {
       rest += text;
-      const end = rest.length > LONGEST_LINE ? rest.length : rest.lastIndexOf('\n') + 1;
+      const end = rest.length > MAX_LINE_LENGTH ? rest.length : rest.lastIndexOf('\n') + 1;
       if (end > 0) write(rest.slice(0, end));
       rest = rest.slice(end);
     });

@@ -1,0 +1,204 @@
+// Every log event with its facts, by level. docs/OPERATING.md explains each row, and a test compares the two. The table
+// is for the compiler alone: a call of the log with another name, level or fact is a type error.
+
+/** The name of any event. */
+export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
+
+/** The facts of a thrown value, as `describeError` returns them. */
+export interface ErrorFacts {
+  error: string;
+  error_name?: string;
+  error_cause_code?: string;
+  stack?: string;
+  cause?: string;
+}
+
+/** The file of a group, or the service file, that did not load. */
+export interface LoadFacts {
+  group: string;
+  file: string;
+  /** The reason, in one line. */
+  error: string | undefined;
+  /** The place of the mistake, `file:line`. */
+  at: string | undefined;
+  column: number | undefined;
+}
+
+export interface OperationFacts {
+  request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
+  group: string;
+  operation: string;
+}
+
+/** The facts of a request whose group may not exist. `page` is the group that the path names. */
+interface RequestFacts {
+  request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
+  page: string;
+  operation: string;
+}
+
+interface RefusalFacts extends RequestFacts {
+  credential?: string;
+  status: number;
+  error_code: string;
+}
+
+/** A line of `params.log`. The controller adds fields of its own. */
+interface MessageFacts extends OperationFacts {
+  message: string;
+  [field: string]: unknown;
+}
+
+interface SignInFacts {
+  request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
+  provider: string;
+  application: string;
+}
+
+/** The number of a process; undefined: it did not start. */
+type Pid = number | undefined;
+
+interface ExitFacts {
+  worker: Pid;
+  generation: number;
+  reason: string;
+  /** The file that the worker was importing. */
+  file: string | undefined;
+}
+
+interface OrderFacts {
+  domains: readonly string[];
+  directory: string;
+  challenge: string | undefined;
+}
+
+interface ExpiryFacts {
+  names: readonly string[];
+  expires: string;
+  days_left: number;
+  to_do: string;
+}
+
+export interface LogEvents {
+  debug: {
+    'certificate-ordered-elsewhere': { domains: readonly string[] };
+    'folder-unreadable': ErrorFacts;
+    'identity-key-unusable': { provider: string; reason: string };
+    'identity-keys-loaded': { provider: string; keys: number };
+    'operation-finished-late': OperationFacts;
+    'renewal-information-failed': { error: string };
+  };
+
+  info: {
+    'certificate-loaded': { file: string; names: readonly string[]; issuer: string; expires: string; reloads: number };
+    'certificate-obtained': { domains: readonly string[]; issuer: string; expires: string };
+    'certificate-ordered': OrderFacts & { reason: string };
+    'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
+    'docs-served': { document: string; page: string; access: string; setting: string };
+    'generation-serving': { generation: number; cause: string; groups: number; took_ms: number };
+    'identity-providers-changed': { providers: readonly string[]; refused: number };
+    'identity-registered': SignInFacts;
+    'identity-signed-in': SignInFacts;
+    'launcher-exited': { launcher: number };
+    'operation-info': MessageFacts;
+    'operations-port-opened': { host: string; port: number };
+    'probe-worker-exited': ExitFacts;
+    /** http/access-log.ts writes this line by hand, because each request has one. */
+    request: RequestFacts & {
+      method: string;
+      path: string;
+      status: number;
+      duration_ms: number;
+      bytes: number;
+      credential?: string;
+      user?: string;
+      tool?: string;
+    };
+    'request-refused': RefusalFacts & { reason: string };
+    stopped: object;
+    stopping: { signal: string };
+    'stream-ended-early': RequestFacts & ErrorFacts;
+    'trace-export-restored': { spans_dropped: number };
+    'traces-disabled': { reason: string };
+    'traces-on': { endpoint: string; sampler: string };
+    'worker-replaced': { generation: number; workers: readonly Pid[] };
+  };
+
+  warn: {
+    'background-work-given-up': OperationFacts;
+    'cache-refused': ErrorFacts;
+    'certificate-awaited': { domains: readonly string[]; directory: string; challenge: string; effect: string };
+    'certificate-expires-soon': ExpiryFacts;
+    'controller-not-disposed': ErrorFacts & { group: string };
+    'credentials-literal-rows': { count: number; names: readonly string[] };
+    'credentials-row-quarantined': { name: string; reason: string } | { more: number };
+    'file-ignored': { file: string; reason: string };
+    'folder-restored': { folder: string };
+    'group-shadowed': { group: string; path: string; effect: string };
+    'header-dropped': { header: string; reason: string } & (RequestFacts | { error_code: string });
+    'identity-keys-unavailable': ErrorFacts & { provider: string; serving_kept_keys: boolean };
+    'identity-provider-refused': { provider: string; reason: string };
+    'identity-providers-unreadable': { error: string; keeping: number };
+    /** base/log-writer.ts writes this line by hand: it is not dropped, too. */
+    'log-lines-dropped': { lines: number };
+    'method-ignored': { file: string; hint: string };
+    'operation-failed-late': OperationFacts & ErrorFacts;
+    'operation-unchecked': { file: string; reason: string };
+    'operation-warning': MessageFacts;
+    'package-version-differs': { folder: string; version: string; running: string };
+    'replacement-rejected': { generation: number; groups: readonly LoadFacts[]; effect: string };
+    'result-type-mismatched': { group: string; operation: string; pointer: string; message: string };
+    'secret-on-command-line': { flag: string };
+    'service-file-removed': { generation: number; effect: string };
+    'service-not-closed': ErrorFacts;
+    'stop-forced': { signal: string };
+    'tools-absent': { reason: string };
+    'trace-export-failed': { reason: string; spans_dropped: number };
+    'trace-spans-lost': { spans_dropped: number };
+    'trace-variable-ignored': { variable: string; reason: string };
+    'traces-off': { reason: string };
+    'variable-ignored': { variable: string; setting: string };
+    'worker-faulty': { worker: Pid; effect: string };
+    'writable-by-everyone': { path: string; effect: string };
+  };
+
+  error: {
+    'background-work-failed': OperationFacts & ErrorFacts;
+    'certificate-expired': ExpiryFacts;
+    'certificate-order-failed': OrderFacts & { error: string; type?: string; to_do: string; next_attempt: string };
+    'certificate-reload-failed': { error: string; effect: string };
+    'clock-wrong': { to_do: string } & (
+      | { names: readonly string[]; valid_from: string }
+      | { seconds: number; by: string }
+    );
+    'credentials-reload-failed': { error: string; rows_still_live: number };
+    'error-format-failed': ErrorFacts & {
+      request_id: string;
+      trace_id?: string | undefined;
+      span_id?: string | undefined;
+      error_code: string;
+    };
+    'folder-missing': { folder: string; effect: string };
+    'generation-degraded': { generation: number; groups: readonly string[] };
+    'generation-rejected': { generation: number; cause: string; effect: string } & (LoadFacts | { error: string });
+    'group-not-loadable': LoadFacts;
+    'operation-error': MessageFacts;
+    'operations-answer-failed': ErrorFacts;
+    'operations-port-failed': ErrorFacts;
+    'request-failed': RefusalFacts & ErrorFacts;
+    'service-not-loadable': LoadFacts;
+    'session-key-unusable': { error: string };
+    'stream-failed': RequestFacts & ErrorFacts;
+    'supervisor-exception': ErrorFacts;
+    'supervisor-step-failed': { error: string };
+    'uncaught-exception': ErrorFacts & { origin: string; at?: string };
+    'worker-died': ExitFacts;
+    'workers-still-running': { workers: readonly Pid[] };
+  };
+}

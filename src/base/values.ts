@@ -1,0 +1,30 @@
+// Checks of values whose type is not known: parsed JSON, and what controllers, service files and libraries export.
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether the value is what JSON calls an object. */
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
+export function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}
+
+/** Returns undefined where the text is not JSON, and where it is JSON of another kind. */
+export function parseObject(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

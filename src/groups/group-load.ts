@@ -1,0 +1,39 @@
+// The outcome of loading one controller file or the service file, and the log lines of one that does not load.
+import type { LoadFacts } from '../base/events.ts';
+import type { Log } from '../base/log.ts';
+import { SERVICE } from '../base/page-name.ts';
+
+export interface GroupLoad {
+  readonly group: string;
+  /** The name of the file, relative to the folder. */
+  readonly file: string;
+  readonly ok: boolean;
+  /** The reason why the file did not load, in one line. */
+  readonly error?: string;
+  /** The place of the mistake, `file:line`, where it is known. */
+  readonly at?: string;
+  /** The column in that line, from 1. */
+  readonly column?: number | undefined;
+  /** The names of the operations, where `GroupsOptions.reportsOperations` is set. */
+  readonly operationNames?: readonly string[];
+  /** Methods that look like operations and are none, each with its cure: `find_all: rename it to findAll`. */
+  readonly hints?: readonly string[];
+  /** Operations whose types check nothing, each with the reason: `created: its source is not followed`. */
+  readonly unchecked?: readonly string[];
+  /** The number of its tools, where it has any. */
+  readonly tools?: number;
+  /** Whether the load did not end within its time. */
+  readonly hung?: boolean;
+  /** Whether folders hold groups, where this is the load of the service file. */
+  readonly folders?: boolean;
+}
+
+export function logNotLoadable(log: Log, load: GroupLoad): void {
+  if (load.group === SERVICE) log.error('service-not-loadable', loadFacts(load));
+  else log.error('group-not-loadable', loadFacts(load));
+}
+
+/** Returns what a log line says of a failed load. */
+export function loadFacts({ group, file, error, at, column }: GroupLoad): LoadFacts {
+  return { group, file, error, at, column };
+}

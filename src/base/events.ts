@@ -26,6 +26,8 @@ export interface LoadFacts {
 
 export interface OperationFacts {
   request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
   group: string;
   operation: string;
 }
@@ -33,6 +35,8 @@ export interface OperationFacts {
 /** The facts of a request whose group may not exist. `page` is the group that the path names. */
 interface RequestFacts {
   request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
   page: string;
   operation: string;
 }
@@ -51,6 +55,8 @@ interface MessageFacts extends OperationFacts {
 
 interface SignInFacts {
   request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
   provider: string;
   application: string;
 }
@@ -118,6 +124,9 @@ export interface LogEvents {
     stopped: object;
     stopping: { signal: string };
     'stream-ended-early': RequestFacts & ErrorFacts;
+    'trace-export-restored': { spans_dropped: number };
+    'traces-disabled': { reason: string };
+    'traces-on': { endpoint: string; sampler: string };
     'worker-replaced': { generation: number; workers: readonly Pid[] };
   };
 
@@ -151,6 +160,10 @@ export interface LogEvents {
     'service-not-closed': ErrorFacts;
     'stop-forced': { signal: string };
     'tools-absent': { reason: string };
+    'trace-export-failed': { reason: string; spans_dropped: number };
+    'trace-spans-lost': { spans_dropped: number };
+    'trace-variable-ignored': { variable: string; reason: string };
+    'traces-off': { reason: string };
     'variable-ignored': { variable: string; setting: string };
     'worker-faulty': { worker: Pid; effect: string };
     'writable-by-everyone': { path: string; effect: string };
@@ -166,7 +179,12 @@ export interface LogEvents {
       | { seconds: number; by: string }
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
-    'error-format-failed': ErrorFacts & { request_id: string; error_code: string };
+    'error-format-failed': ErrorFacts & {
+      request_id: string;
+      trace_id?: string | undefined;
+      span_id?: string | undefined;
+      error_code: string;
+    };
     'folder-missing': { folder: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };
     'generation-rejected': { generation: number; cause: string; effect: string } & (LoadFacts | { error: string });

@@ -3,10 +3,14 @@
 // command has a file, and sets the exit code.
 import { INSPECTION } from './cli/command.ts';
 import { runGatefold } from './cli/commands.ts';
+import { ON_MACHINE } from './cli/deploy/order.ts';
 
 if (process.argv[2] === INSPECTION && process.send !== undefined) {
   const { runInspection } = await import('./cli/inspection-process.ts');
   runInspection();
+} else if (process.argv[2] === ON_MACHINE) {
+  const { runOnMachine } = await import('./cli/deploy/machine.ts');
+  await runOnMachine(process.argv[3] ?? '');
 } else {
   process.exitCode = await runGatefold(process.argv.slice(2), {
     env: process.env,

@@ -1,6 +1,7 @@
 // The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
 // Its values are the errors and results of operations. It loads nothing of the server.
 import type { IncomingMessage } from 'node:http';
+import type { Trace } from './controller/trace.ts';
 
 export { type ErrorDetail, HttpError, type HttpErrorOptions } from './base/errors.ts';
 export { type EventStream, type EventStreamOptions, eventStream, type ServerEvent } from './controller/event-stream.ts';
@@ -26,6 +27,13 @@ export {
   type ServiceOptions,
   type ServiceUser,
 } from './controller/service.ts';
+export type {
+  BackgroundEvent,
+  RequestEvent,
+  SpanAttribute,
+  SpanOptions,
+  Trace,
+} from './controller/trace.ts';
 
 /** Writes to the service's log. `fields` must be JSON-safe, and must not contain secrets. */
 export interface OperationLog {
@@ -83,6 +91,8 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly bytes: Uint8Array;
   /** The service's log. Each line has the request id, the group and the operation. */
   readonly log: OperationLog;
+  /** The trace of the request, and `span` for a part of it. */
+  readonly trace: Trace;
   /** The client's IP address. Behind `TRUSTED_PROXIES`, the address that these proxies report. */
   readonly address: string;
   /**

@@ -4,6 +4,7 @@ import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure } from './base/settings.ts';
+import { asksForTraces } from './base/trace-switch.ts';
 import { findOtherPackage } from './groups/own-package.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { OperationsServer } from './ops/server.ts';
@@ -22,6 +23,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   const other = findOtherPackage(settings.controllersDir);
   if (other !== undefined) log.warn('package-version-differs', { ...other, running: version() });
+  if (asksForTraces(process.env)) (await import('./trace/tracing.ts')).announceTracing(process.env, version(), log);
   const output = sink.isShared ? relayOutput(sink) : undefined;
   const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');

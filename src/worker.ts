@@ -2,15 +2,20 @@
 // imports are static where each worker needs them, because a later import would delay its first answer.
 import cluster from 'node:cluster';
 import { maxConnections } from './base/descriptors.ts';
+import type { Log } from './base/log.ts';
 import { keepTickShape } from './base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
+import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
+import { readServiceInfo } from './docs/service-info.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
+import { version } from './own-files.ts';
+import type { Tracing } from './trace/tracing.ts';
 import { runWorker } from './worker/life.ts';
 import { createWorkerParts } from './worker/parts.ts';
 
@@ -24,6 +29,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
   return runWorker({
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
+      const tracing = await createTracing(settings, log);
       const bounded = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
       const parts = await createWorkerParts({
         settings: bounded,
@@ -36,9 +42,11 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         ...events,
       });
       app = parts.app;
-      return metrics === undefined
-        ? parts
-        : { ...parts, takeMetrics: () => metrics.takeReport({ ...parts, logWriter: sink }) };
+      return {
+        ...parts,
+        ...(tracing && { finish: tracing.close }),
+        ...(metrics && { takeMetrics: () => metrics.takeReport({ ...parts, tracing, logWriter: sink }) }),
+      };
     },
     prepare: () => prepareFor(settings.controllersDir),
     onSecure: (state) => transport?.use(state),
@@ -84,6 +92,14 @@ async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics
   if (opsPort === undefined) return undefined;
   const { createWorkerMetrics } = await import('./ops/worker-metrics.ts');
   return createWorkerMetrics();
+}
+
+/** @returns undefined when no variable asks for traces, or when tracing is off for another reason */
+async function createTracing(settings: Settings, log: Log): Promise<Tracing | undefined> {
+  if (!asksForTraces(process.env)) return undefined;
+  const { startTracing } = await import('./trace/tracing.ts');
+  const service = readServiceInfo(settings.controllersDir);
+  return startTracing({ settings, env: process.env, service, version: version(), log });
 }
 
 function refuseDirectStart(): undefined {

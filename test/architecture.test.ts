@@ -13,7 +13,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['own-files'],
   ['base'],
   ['controller', 'client'],
-  ['contract', 'credentials', 'https', 'identity', 'limits', 'service'],
+  ['contract', 'credentials', 'https', 'identity', 'limits', 'service', 'trace'],
   ['groups', 'ops', 'store'],
   ['docs', 'http'],
   ['mcp'],

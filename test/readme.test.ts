@@ -75,6 +75,8 @@ describe('README: every block', {
       // What installs and builds is run by .ci/package and by test/build.test.ts; here it would pull dist from under
       // other tests.
       else if (/^npm ci && npm (start|test|run build) ?/.test(first)) continue;
+      // It is run by test/slow/deploy.slow.ts.
+      else if (first.startsWith('npx gatefold deploy ')) continue;
       else if (first.startsWith('node dist/cli.js init ')) project = await reader.serve(first);
       else if (first.includes('DOMAINS=')) assert.deepEqual(settingsOf(first).domains, ['api.example.com']);
       else if (kind === 'ts') assert.deepEqual(reader.compile(text), squigglesIn(text));

@@ -13,6 +13,7 @@ const require = createRequire(import.meta.url);
 const http: typeof Http = require('node:http');
 
 export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHeaderName, validateHeaderValue } = http;
+export const { Agent, request: sendRequest } = http;
 
 let loadedCrypto: typeof Crypto | undefined;
 

@@ -26,6 +26,8 @@ export interface LoadFacts {
 
 export interface OperationFacts {
   request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
   group: string;
   operation: string;
 }
@@ -33,6 +35,8 @@ export interface OperationFacts {
 /** The facts of a request whose group may not exist. `page` is the group that the path names. */
 interface RequestFacts {
   request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
   page: string;
   operation: string;
 }
@@ -51,6 +55,8 @@ interface MessageFacts extends OperationFacts {
 
 interface SignInFacts {
   request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
   provider: string;
   application: string;
 }
@@ -119,6 +125,9 @@ export interface LogEvents {
     stopping: { signal: string };
     'store-back': { away_seconds: number };
     'stream-ended-early': RequestFacts & ErrorFacts;
+    'trace-export-restored': { spans_dropped: number };
+    'traces-disabled': { reason: string };
+    'traces-on': { endpoint: string; sampler: string };
     'worker-replaced': { generation: number; workers: readonly Pid[] };
   };
 
@@ -132,6 +141,7 @@ export interface LogEvents {
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
     'file-ignored': { file: string; reason: string };
     'folder-restored': { folder: string };
+    'generation-file-not-written': { file: string; reason: string };
     'group-shadowed': { group: string; path: string; effect: string };
     'header-dropped': { header: string; reason: string } & (RequestFacts | { error_code: string });
     'identity-keys-unavailable': ErrorFacts & { provider: string; serving_kept_keys: boolean };
@@ -158,6 +168,10 @@ export interface LogEvents {
     'store-rows-missing': { count: number; names: readonly string[] };
     'store-unencrypted': { effect: string };
     'tools-absent': { reason: string };
+    'trace-export-failed': { reason: string; spans_dropped: number };
+    'trace-spans-lost': { spans_dropped: number };
+    'trace-variable-ignored': { variable: string; reason: string };
+    'traces-off': { reason: string };
     'variable-ignored': { variable: string; setting: string };
     'worker-faulty': { worker: Pid; effect: string };
     'writable-by-everyone': { path: string; effect: string };
@@ -173,7 +187,12 @@ export interface LogEvents {
       | { seconds: number; by: string }
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
-    'error-format-failed': ErrorFacts & { request_id: string; error_code: string };
+    'error-format-failed': ErrorFacts & {
+      request_id: string;
+      trace_id?: string | undefined;
+      span_id?: string | undefined;
+      error_code: string;
+    };
     'folder-missing': { folder: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };
     'generation-rejected': { generation: number; cause: string; effect: string } & (LoadFacts | { error: string });

@@ -11,7 +11,7 @@ const CHARACTERS_PER_ITEM = 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
 /** The fields that identify a line and its request. A line keeps these if all tries fail. */
-const IDENTIFYING = ['time', 'level', 'event', 'pid', 'request_id'];
+const IDENTIFYING = ['time', 'level', 'event', 'pid', 'request_id', 'trace_id', 'span_id'];
 
 /**
  * Returns the line, shortened to `maxBytes` and marked with `"cut":true`.

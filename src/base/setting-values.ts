@@ -86,6 +86,30 @@ export function hostNames(text: string): readonly string[] {
   return [...new Set(names)];
 }
 
+/** A name or an address, or the names below a name: `*.internal`. */
+const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
+
+/** Parses the hosts that a header may be sent to: `all`, `off`, or a list. */
+export function hostPatterns(text: string): readonly string[] | 'all' {
+  if (text === 'all') return 'all';
+  if (text === 'off') return [];
+  const list = listOf(text.toLowerCase()).map((host) => host.replace(/^\[(.*)\]$/, '$1'));
+  if (list.length === 0 || !list.every((host) => HOST_PATTERN.test(host) || isIP(host) !== 0))
+    throw new InvalidValue('all, off or a list of hosts such as api.example.com,*.internal, without ports');
+  return list;
+}
+
+/** Headers whose values are secrets. */
+const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
+
+/** Parses the values of a request that leave the service with its span. */
+export function capturedValues(text: string): readonly string[] {
+  const list = listOf(text.toLowerCase());
+  if (!list.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && !SECRET_HEADERS.includes(name)))
+    throw new InvalidValue(`query or names of headers, with commas, and none of ${SECRET_HEADERS.join(', ')}`);
+  return list;
+}
+
 export function addresses(text: string): readonly string[] {
   const list = listOf(text).map((address) => address.replace(/^mailto:/i, ''));
   if (!list.every((address) => /^[^\s@,?]+@[^\s@,?]+$/.test(address)))

@@ -4,11 +4,13 @@ import { LOG_LEVELS } from './log.ts';
 import {
   addresses,
   basePath,
+  capturedValues,
   duration,
   file,
   folder,
   hostName,
   hostNames,
+  hostPatterns,
   httpsUrl,
   networks,
   oneOf,
@@ -142,6 +144,19 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'off',
       oneOf(['on', 'application', 'off']),
       'Tools for agents at /api/mcp: on, application (for a credential alone) or off',
+    ),
+    /** Hosts, in lower case; `*.example.com` covers the names below it. `'all'`: every host. */
+    tracePropagate: row(
+      'TRACE_PROPAGATE',
+      'all',
+      hostPatterns,
+      'Hosts that get the trace with the requests of controllers: all, off, or a list such as api.example.com,*.internal',
+    ),
+    traceCapture: row(
+      'TRACE_CAPTURE',
+      '',
+      capturedValues,
+      'Values of a request that its span gets, with commas: query, and names of headers such as user-agent',
     ),
     logLevel: row('LOG_LEVEL', 'info', oneOf(LOG_LEVELS), 'debug, info (a line a request), warn, error or silent'),
     logFormat: row(

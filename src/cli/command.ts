@@ -49,7 +49,7 @@ export interface Command {
   readonly help: readonly string[];
   /** Its flags, in addition to `--json`, `--help` and every setting of the server. */
   readonly options: FlagOptions;
-  /** The names of its operands. The last one is optional if it is written `[NAME]`. */
+  /** The names of its operands. The last one is optional if it is written `[NAME]`, and may be repeated if `NAME…`. */
   readonly operands: readonly string[];
   /** The settings that it reads. An invalid one of these is refused. Absent: all settings. */
   readonly reads?: readonly (keyof Settings)[];
@@ -174,7 +174,8 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
 }
 
 function checkOperands({ operands }: Command, values: readonly string[]): void {
-  if (values.length > operands.length) throw new UsageError('too many arguments');
+  if (values.length > operands.length && operands.at(-1)?.endsWith('…') !== true)
+    throw new UsageError('too many arguments');
   const missing = operands.slice(values.length).filter((name) => !name.startsWith('['));
   if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`);
 }

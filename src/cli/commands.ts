@@ -16,6 +16,7 @@ const COMMANDS: readonly Entry[] = [
   { name: 'doctor', about: 'Find what is wrong with this installation', load: () => import('./doctor.ts') },
   { name: 'init', about: 'Make a project of your own', load: () => import('./init.ts') },
   { name: 'new', about: 'Make a controller to edit', load: () => import('./new.ts') },
+  { name: 'deploy', about: 'Bring this project to machines, by ssh', load: () => import('./deploy/deploy.ts') },
   {
     name: 'credentials',
     about: 'Issue, list, rotate, revoke and check application credentials',

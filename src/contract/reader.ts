@@ -2,6 +2,7 @@
 // compiles their checks, once to refuse what does not compile, and again for the first request. A worker imports this
 // file, and so the parser, with its first controller.
 
+import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { isDataGiven, queryAsData } from './check/library.ts';
 import {
   type Compilers,
@@ -14,7 +15,6 @@ import {
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { type KeepingReader, type KeptGroups, readOrRecall } from './kept-group.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
@@ -42,19 +42,19 @@ export interface Reader {
   release(): void;
 }
 
-/** @param kept the contracts that earlier processes have read; undefined: each contract is read anew */
-export function createReader(sources: ImportedFiles, kept?: KeptGroups): Reader {
+/** @param cache the contracts that earlier processes have read; undefined: each contract is read anew */
+export function createReader(sources: ImportedFiles, cache?: ContractCache): Reader {
   const files = createTypeFiles(sources);
   return {
     group(source) {
-      const reader: GroupReader & Partial<KeepingReader> =
-        kept === undefined ? readGroup(source, files, sources) : readOrRecall(source, files, sources, kept);
+      const reader: GroupReader & Partial<CachingReader> =
+        cache === undefined ? readGroup(source, files, sources) : createCachingReader(source, files, sources, cache);
       return {
         isHidden: reader.isHidden,
         contract(operations) {
           const contract = reader.contract(operations);
-          const read = addChecks(contract, operations, source.path, reader.wasKept?.() === true);
-          if (reader.wasKept?.() === false) reader.keep?.();
+          const read = addChecks(contract, operations, source.path, reader.wasCached?.() === true);
+          if (reader.wasCached?.() === false) reader.cache?.();
           return read;
         },
       };

@@ -1,6 +1,7 @@
 // Creates the second argument of an operation for a test. The entry `gatefold/testing` exports it. This file loads
 // nothing of the server.
 import type { ControllerParams } from '../controller.ts';
+import { NO_TRACE } from './trace.ts';
 
 /** The enumerable fields of the params. A result that contains the params sends only these. */
 const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
@@ -29,7 +30,7 @@ export function createParams<
       lastEventId: undefined,
     },
     ...{ request: {}, signal: new AbortController().signal, bytes: new Uint8Array(), address: '127.0.0.1' },
-    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {}, cookies: {}, user: undefined },
+    ...{ log: { info() {}, warn() {}, error() {} }, waitUntil() {}, trace: NO_TRACE, cookies: {}, user: undefined },
   };
   const fields = Object.entries({ ...defaults, ...given }).map(([name, value]) => [
     name,

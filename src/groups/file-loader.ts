@@ -6,8 +6,8 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Reader } from '../contract/reader.ts';
+import type { FolderCache } from './contract-cache.ts';
 import type { GroupLoad } from './group-load.ts';
-import type { KeptContracts } from './kept-contracts.ts';
 import { describeLoadError } from './load-error.ts';
 import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
 import { HungLoad, isTransient } from './passing-failures.ts';
@@ -30,7 +30,7 @@ export interface FileLoader {
   brokenReason(file: string): string | undefined;
   /** Keeps a file from being loaded until it changes. */
   skip(file: string, reason: string): void;
-  /** Opens what earlier processes have kept of a folder, before its first file is loaded. */
+  /** Opens the caches of a folder, before its first file is loaded. */
   openCaches(count: number): Promise<void>;
   /** The folder has loaded: frees what only its load needed. */
   release(): Promise<void>;
@@ -56,11 +56,11 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
   const broken = new Map<string, { readonly reason: string; readonly state: string }>();
   /** By real path, how often a file was imported. */
   const attempts = new Map<string, number>();
-  let kept: KeptContracts | undefined;
+  let cache: FolderCache | undefined;
   let reader: Promise<Reader> | undefined;
   /** Loads the parser of types with the first controller. */
   const loadReader = () =>
-    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules, kept)));
+    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules, cache)));
 
   async function importFile<T>(path: string, use: (module: Module, reader: Reader) => T): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -88,7 +88,9 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
         broken.delete(file);
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {
-        const { reason, dueTo, ...place } = await describeLoadError(error, real);
+        const { reason, dueTo, ...place } = await describeLoadError(error, real, () =>
+          modules.closure().map(({ path }) => path),
+        );
         if (dueTo !== undefined) modules.remember(dueTo);
         // A lack of descriptors or memory says nothing about the file, so the next request tries the file again.
         if (!isTransient(error)) broken.set(file, { reason, state });
@@ -105,15 +107,15 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
     },
     async openCaches(count) {
       if (!usesCaches || count < FEWEST_CACHED) return;
-      const { openCaches } = await import('./kept-contracts.ts');
+      const { openCaches } = await import('./contract-cache.ts');
       try {
-        kept = openCaches(dir);
+        cache = openCaches(dir);
       } catch (error) {
         log.warn('cache-refused', describeError(error));
       }
     },
     async release() {
-      kept?.release();
+      cache?.release();
       (await reader)?.release();
     },
     closure: modules.closure,

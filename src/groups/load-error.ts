@@ -18,24 +18,29 @@ export interface LoadError {
   readonly dueTo?: string;
 }
 
-export async function describeLoadError(error: unknown, file: string): Promise<LoadError> {
-  const described = await describeSafely(error, file);
+/** @param filesRead returns the files that the import of `file` has read, in their order */
+export async function describeLoadError(
+  error: unknown,
+  file: string,
+  filesRead: () => readonly string[] = () => [],
+): Promise<LoadError> {
+  const described = await describeSafely(error, file, filesRead);
   const place = described.at?.replace(/:\d+$/, '') ?? file;
   const explained = explainPackageType(described.reason, place);
   if (explained !== undefined) return { ...described, ...explained };
   return { ...described, reason: withAdvice(described.reason, place) };
 }
 
-async function describeSafely(error: unknown, file: string): Promise<LoadError> {
+async function describeSafely(error: unknown, file: string, filesRead: () => readonly string[]): Promise<LoadError> {
   try {
-    return await describe(error, file);
+    return await describe(error, file, filesRead);
   } catch {
     // The name of the error is a symbol, or one of its fields is a getter that throws.
     return { reason: 'it threw an error that cannot be described while loading' };
   }
 }
 
-async function describe(error: unknown, file: string): Promise<LoadError> {
+async function describe(error: unknown, file: string, filesRead: () => readonly string[]): Promise<LoadError> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
   if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at, column: error.column };
   const stack = typeof error.stack === 'string' ? error.stack : '';
@@ -55,7 +60,7 @@ async function describe(error: unknown, file: string): Promise<LoadError> {
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
-    return { reason, ...(await locateSyntaxError(file)) };
+    return { reason, ...(await locateSyntaxError([file, ...latestScripts(filesRead(), file)])) };
   }
   const imported = /'([^']+)' imported from (.+)$/m.exec(text);
   if (imported !== null) return { reason, ...placeOfImport(imported[1] as string, (imported[2] as string).trim()) };
@@ -139,10 +144,25 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
     : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
 }
 
-/**
- * Returns the place of a syntax error; nothing when the file itself is sound, and the mistake is in an import of it.
- */
-function locateSyntaxError(file: string): Promise<Omit<LoadError, 'reason'>> {
+/** Files that are checked for a syntax error, at most. Each check is a process. */
+const MOST_CHECKED = 16;
+
+/** Returns the author's scripts among the files of an import, the latest first: a mistake ends the import. */
+function latestScripts(paths: readonly string[], file: string): string[] {
+  const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
+  return paths.filter(isScript).reverse().slice(0, MOST_CHECKED);
+}
+
+/** Returns the place of the first syntax error; nothing when each of the files is sound. */
+async function locateSyntaxError(files: readonly string[]): Promise<Omit<LoadError, 'reason'>> {
+  for (const file of files) {
+    const place = await checkSyntax(file);
+    if (place.at !== undefined) return place;
+  }
+  return {};
+}
+
+function checkSyntax(file: string): Promise<Omit<LoadError, 'reason'>> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
       // Further lines have places inside of Node.

@@ -2,11 +2,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { AccessParams } from '../controller/service.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';
+import { addressOf } from './address.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { cookiesOf } from './cookies.ts';
 import type { Exchange } from './exchange.ts';
 import { createOperationLog } from './operation-log.ts';
-import { addressOf, type ParamsParts } from './params.ts';
+import type { ParamsParts } from './params.ts';
 
 export class RequestAccess implements AccessParams {
   readonly page: string;

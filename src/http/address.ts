@@ -1,12 +1,16 @@
 // The address of a client. Behind trusted proxies it is the right-most address of X-Forwarded-For that is no trusted
 // proxy: any client can make up the addresses to the left of it.
+import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
 /** A BlockList that is only read. */
 export type TrustedProxies = Pick<BlockList, 'check'>;
 
+const NOBODY: TrustedProxies = { check: () => false };
+
 /** @param entries addresses and CIDR blocks; the setting has checked them */
 export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
+  if (entries.length === 0) return NOBODY;
   const list = new BlockList();
   for (const entry of entries) {
     const [address = '', bits] = entry.split('/');
@@ -14,6 +18,15 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
     list.addSubnet(address, Number(bits ?? (family === 4 ? 32 : 128)), familyName(family));
   }
   return list;
+}
+
+/** The address of the client of a request, by its connection or by trusted proxies. */
+export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
+  const peer = plainAddress(request.socket.remoteAddress ?? '');
+  // Node makes the object of all headers for its first reader, so nobody reads them for a peer that is no proxy.
+  if (!isTrusted(peer, proxies)) return peer;
+  const forwarded = request.headers['x-forwarded-for'];
+  return clientAddress(peer, Array.isArray(forwarded) ? forwarded.join(',') : forwarded, proxies);
 }
 
 /** The most proxies in a row that are believed. A longer row is a header that a client has made up. */

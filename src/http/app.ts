@@ -22,6 +22,7 @@ import { createCurrentExchange } from './current-exchange.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
 import { checkHead, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
+import { type EventParts, serveFollowed } from './request-event.ts';
 import { createRequestIds } from './request-id.ts';
 import { createRouter, firstFit, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
@@ -117,6 +118,7 @@ export function createApp({
   const background = createBackgroundWork(log);
   const proxies = parseTrustedProxies(settings.trustedProxies);
   const requestIds = createRequestIds();
+  const events: EventParts = { proxies, base: basePath };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
@@ -135,6 +137,8 @@ export function createApp({
    */
   function serve(exchange: Exchange): void {
     try {
+      const { broken } = exchange.request;
+      if (broken !== undefined) throw refusal(broken); // 400, 408, 417
       if (isBroken) throw refusal('SERVICE_NOT_LOADABLE'); // 500
       checkHead(exchange.request, exchange.head); // 400, 501, 505
       if (isServerWide(exchange)) return respond.preflight(exchange);
@@ -156,18 +160,22 @@ export function createApp({
     return new Promise((resolve) => {
       const exchange = createCallExchange(outer, call, tools as ToolServer, isMeasured ? performance.now() : 0);
       exchange.capture = resolve;
-      try {
-        readTarget(exchange);
-        const row = findRow(exchange);
-        if (row.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
-        exchange.page = row.page;
-        exchange.slugs = row.slugs;
-        exchange.steps = rows['mcp.call'];
-      } catch (error) {
-        return respond.fail(exchange, error);
-      }
-      advance(exchange);
+      serveFollowed(exchange, outer.event, events, serveCall);
     });
+  }
+
+  function serveCall(exchange: Exchange): void {
+    try {
+      readTarget(exchange);
+      const row = findRow(exchange);
+      if (row.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
+      exchange.page = row.page;
+      exchange.slugs = row.slugs;
+      exchange.steps = rows['mcp.call'];
+    } catch (error) {
+      return respond.fail(exchange, error);
+    }
+    advance(exchange);
   }
 
   let rows = createRows(undefined);
@@ -220,9 +228,8 @@ export function createApp({
     exchange.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that have come behind such a request.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
-    if (request.broken !== undefined) respond.fail(exchange, refusal(request.broken));
-    else if (expectation === 'unknown') respond.fail(exchange, refusal('EXPECTATION_FAILED'));
-    else serve(exchange);
+    if (expectation === 'unknown') request.broken ??= 'EXPECTATION_FAILED';
+    serveFollowed(exchange, undefined, events, serve);
   }
 
   /** An upload counts as a request when it is complete. Until then it costs bytes, which the budget counts. */

@@ -2,6 +2,7 @@
 import type { OperationFacts } from '../base/events.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
+import { followBackground, idsOf } from './request-event.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
@@ -14,8 +15,9 @@ export interface BackgroundWork {
 export function createBackgroundWork(log: Log): BackgroundWork {
   const pending = new Set<OperationFacts>();
   return {
-    add({ requestId: request_id, group, operation }, work) {
-      const facts = { request_id, group, operation };
+    add(exchange, work) {
+      const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
+      followBackground(exchange, work);
       pending.add(facts);
       Promise.resolve(work).then(
         () => pending.delete(facts),

@@ -76,7 +76,7 @@ export function createCheckCaller(
 
   /** Calls a function so that a throw in a callback of it is a 500 of this request. */
   function call(exchange: Exchange, method: (params: RequestAccess) => unknown, params: RequestAccess): unknown {
-    if (current.isAsynchronous(method)) return current.run(exchange, () => method(params));
+    if (current.isNeeded(exchange, method)) return current.run(exchange, method, () => method(params));
     const result = method(params);
     if (isThenable(result)) current.markAsynchronous(method);
     return result;

@@ -3,17 +3,21 @@
 // so only operations that work asynchronously get one.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Exchange } from './exchange.ts';
+import { runFollowed } from './request-event.ts';
 
 /** An operation, or a function of the service file. */
 type Work = (...args: never[]) => unknown;
 
 export interface CurrentExchange {
-  /** Whether the operation may work after its call: its source looks so, or it has returned a promise before. */
-  isAsynchronous(operation: Work): boolean;
-  /** Marks an operation that has returned a promise. */
-  markAsynchronous(operation: Work): void;
-  /** Calls `work` in the context of the exchange. */
-  run<T>(exchange: Exchange, work: () => T): T;
+  /**
+   * Whether a call takes place in a context: the method may work after its call. Where a tool follows the request, each
+   * method does until it has returned a value once. A context for each plain operation would cost too much.
+   */
+  isNeeded(exchange: Exchange, method: Work): boolean;
+  /** Marks a method that has returned a promise. */
+  markAsynchronous(method: Work): void;
+  /** Calls `work` in the context of the exchange, and of the tools that follow it. */
+  run<T>(exchange: Exchange, method: Work, work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   get(): Exchange | undefined;
 }
@@ -22,20 +26,44 @@ export interface CurrentExchange {
 const ASYNCHRONOUS =
   /\basync\b|\bawait\b|\bPromise\b|\.then\b|\bset(?:Timeout|Interval|Immediate)\b|\bnextTick\b|\bqueueMicrotask\b|\.on(?:ce)?\(/;
 
+/** More source text, of functions that a tool follows into what they start. */
+const STARTS_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bspan\b|\bget\(/;
+
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange>();
   const asynchronous = new WeakMap<Work, boolean>();
+  /** Methods that have returned a value, and whose source starts nothing that a tool would follow. */
+  const plain = new WeakSet<Work>();
+
+  /** Whether a method may work after its call: its source looks so, or it has returned a promise before. */
+  function isAsynchronous(method: Work): boolean {
+    let isMarked = asynchronous.get(method);
+    if (isMarked === undefined) {
+      isMarked = ASYNCHRONOUS.test(sourceOf(method));
+      asynchronous.set(method, isMarked);
+    }
+    return isMarked;
+  }
+
   return {
-    isAsynchronous(operation) {
-      let isMarked = asynchronous.get(operation);
-      if (isMarked === undefined) {
-        isMarked = ASYNCHRONOUS.test(Function.prototype.toString.call(operation));
-        asynchronous.set(operation, isMarked);
-      }
-      return isMarked;
+    isNeeded: ({ event }, method) => isAsynchronous(method) || (event !== undefined && !plain.has(method)),
+    markAsynchronous: (method) => void asynchronous.set(method, true),
+    run(exchange, method, work) {
+      const { event } = exchange;
+      if (event === undefined) return storage.run(exchange, work);
+      const result = storage.run(exchange, () => runFollowed(event, work));
+      const isPlain = !isAsynchronous(method) && !isThenable(result) && !STARTS_WORK.test(sourceOf(method));
+      if (isPlain) plain.add(method);
+      return result;
     },
-    markAsynchronous: (operation) => void asynchronous.set(operation, true),
-    run: (exchange, work) => storage.run(exchange, work),
     get: () => storage.getStore(),
   };
+}
+
+function sourceOf(method: Work): string {
+  return Function.prototype.toString.call(method);
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

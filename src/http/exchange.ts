@@ -3,12 +3,14 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
+import type { Trace } from '../controller/trace.ts';
 import type { CallingApplication } from '../controller.ts';
 import type { FormatError } from './answer/error-body.ts';
 import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
+import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
 
 /** One step of a request. A step that refuses throws an `HttpError`. A step that sends the answer ends the request. */
@@ -129,6 +131,12 @@ export class Exchange {
   tool: ToolCall | undefined;
   /** Receives the answer of a call by a tool, in the place of the connection. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
+  /** The message of the public channels; undefined: no tool follows requests. */
+  event: ExchangeEvent | undefined;
+  /** The synchronous part of a followed request is over, and its answer was not out. */
+  hasReturned = false;
+  /** The trace that the request belongs to; undefined: none is known. */
+  trace: Trace | undefined;
   /** The form of its refusals, in the place of `formatError` of the service file. */
   formatRefusal: FormatError | undefined;
   #isWatched = false;

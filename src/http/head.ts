@@ -21,6 +21,8 @@ export interface RequestHead {
   readonly requestId: string | undefined;
   readonly expect: string | undefined;
   readonly origin: string | undefined;
+  /** Empty where two lines have it: then neither counts. */
+  readonly traceparent: string | undefined;
   /** The client asks for another protocol. */
   readonly hasUpgrade: boolean;
 }
@@ -44,6 +46,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
   let requestId: string | undefined;
   let expect: string | undefined;
   let origin: string | undefined;
+  let traceparent: string | undefined;
   let hasUpgrade = false;
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
@@ -61,6 +64,9 @@ export function scanHead(raw: readonly string[]): RequestHead {
         break;
       case 7:
         if (isName(name, 'Upgrade', 'upgrade')) hasUpgrade = true;
+        break;
+      case 11:
+        if (isName(name, 'Traceparent', 'traceparent')) traceparent = traceparent === undefined ? value : '';
         break;
       case 12:
         if (isName(name, 'Content-Type', 'content-type')) contentType ??= value;
@@ -95,6 +101,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
     requestId,
     expect,
     origin,
+    traceparent,
     hasUpgrade,
   };
 }

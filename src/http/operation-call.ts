@@ -14,6 +14,7 @@ import type { Query } from './body/form.ts';
 import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import { Params, type ParamsParts } from './params.ts';
+import { idsOf } from './request-event.ts';
 
 export interface CallOptions {
   readonly fail: Responder['fail'];
@@ -68,8 +69,8 @@ export function createCallSteps({
       // The operation decides how long its data lives.
       exchange.input = undefined;
       const params = new Params(exchange, query as Query, paramsParts, bytes);
-      const result = currentExchange.isAsynchronous(operation.method)
-        ? currentExchange.run(exchange, () => perform(operation, data, params, exchange))
+      const result = currentExchange.isNeeded(exchange, operation.method)
+        ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
         : perform(operation, data, params, exchange);
       if (isThenable(result)) {
         currentExchange.markAsynchronous(operation.method);
@@ -136,9 +137,10 @@ export function createCallSteps({
   }
 
   /** The request already has its answer. */
-  function logLateEnd({ requestId: request_id, group, operation }: Exchange, error?: unknown): undefined {
-    if (error === undefined) log.debug('operation-finished-late', { request_id, group, operation });
-    else log.warn('operation-failed-late', { request_id, group, operation, ...describeError(error) });
+  function logLateEnd(exchange: Exchange, error?: unknown): undefined {
+    const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
+    if (error === undefined) log.debug('operation-finished-late', facts);
+    else log.warn('operation-failed-late', { ...facts, ...describeError(error) });
   }
 
   return { timed, checkTypes, callOperation };

@@ -2,6 +2,7 @@
 import type { Log, LogFields } from '../base/log.ts';
 import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
+import { idsOf } from './request-event.ts';
 
 /** The fields of a line that only the service sets. */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -11,14 +12,17 @@ const RESERVED: ReadonlySet<string> = new Set([
   'pid',
   'message',
   'request_id',
+  'trace_id',
+  'span_id',
   'group',
   'operation',
 ]);
 
-export function createOperationLog(log: Log, { requestId: request_id, group, operation }: Exchange): OperationLog {
+export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
+  const { group, operation } = exchange;
   const line = (message: string, fields: LogFields | undefined) => ({
     message: messageText(message),
-    request_id,
+    ...idsOf(exchange),
     group,
     operation,
     ...safeFields(fields),

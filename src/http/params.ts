@@ -3,8 +3,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { ServiceUser } from '../controller/service.ts';
+import { NO_TRACE, type Trace } from '../controller/trace.ts';
 import type { CallingApplication, ControllerParams, OperationLog } from '../controller.ts';
-import { clientAddress, type TrustedProxies } from './address.ts';
+import { addressOf, type TrustedProxies } from './address.ts';
 import type { BackgroundWork } from './background.ts';
 import type { Query } from './body/form.ts';
 import { cookiesOf } from './cookies.ts';
@@ -60,6 +61,10 @@ export class Params implements ControllerParams {
     return addressOf(this.#exchange, this.#parts.proxies);
   }
 
+  get trace(): Trace {
+    return this.#exchange.trace ?? NO_TRACE;
+  }
+
   get waitUntil(): (work: PromiseLike<unknown>) => void {
     return (work) => this.#parts.background.add(this.#exchange, work);
   }
@@ -98,14 +103,4 @@ export class Params implements ControllerParams {
 function decodeUtf8(header: string): string {
   const text = Buffer.from(header, 'latin1').toString();
   return text.includes('\ufffd') ? header : text;
-}
-
-/** The address of the client, by the connection or by trusted proxies. */
-export function addressOf({ request }: Exchange, proxies: TrustedProxies): string {
-  const forwarded = request.headers['x-forwarded-for'];
-  return clientAddress(
-    request.socket.remoteAddress,
-    Array.isArray(forwarded) ? forwarded.join(',') : forwarded,
-    proxies,
-  );
 }

@@ -2,9 +2,8 @@
 // limiter in limits/ does.
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
-import { networkOf, type TrustedProxies } from './address.ts';
+import { addressOf, networkOf, type TrustedProxies } from './address.ts';
 import type { Exchange, Step } from './exchange.ts';
-import { addressOf } from './params.ts';
 
 export interface RateOptions {
   readonly limiter: Pick<RateLimiter, 'check'>;

@@ -91,7 +91,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application with this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
     log.info('identity-signed-in', {
-      request_id: params.requestId,
+      ...idsOf(params),
       provider: provider.name,
       application: row.application.id,
     });
@@ -116,7 +116,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
       description === undefined ? { owner, name } : { owner, name, description },
     );
     log.info('identity-registered', {
-      request_id: params.requestId,
+      ...idsOf(params),
       provider: provider.name,
       application: row.application.id,
     });
@@ -186,4 +186,10 @@ function describeUser({
 }: VerifiedToken['identity']): Record<string, unknown> {
   // JSON.stringify leaves out claims that the token does not have.
   return { issuer, subject, email, email_verified: emailVerified, name, picture };
+}
+
+function idsOf({ requestId, trace }: ControllerParams): { request_id: string; trace_id?: string; span_id?: string } {
+  const { traceId, spanId } = trace;
+  if (traceId === undefined || spanId === undefined) return { request_id: requestId };
+  return { request_id: requestId, trace_id: traceId, span_id: spanId };
 }

@@ -1,12 +1,12 @@
 // The table of metrics: name, type, help and samples of each. docs/OPERATING.md documents each row, and a test compares
 // the two. exposition.ts renders the metrics. The workers and the supervisor count them.
 import type { CertificateStatus } from '../https/certificates.ts';
-import type { StoreStatus } from '../store/link.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';
 import type { Family, Sample } from './exposition.ts';
 import { readinessOf } from './readiness.ts';
 import { describeCell, type OperationCounts } from './request-counts.ts';
 import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
+import { STORE_METRICS } from './store-metrics.ts';
 
 export interface MetricRow extends Omit<Family, 'samples'> {
   readonly samples: (service: ServiceStatus, supervisorProcess: ProcessFacts) => Iterable<Sample>;
@@ -205,24 +205,7 @@ export const METRICS: readonly MetricRow[] = [
     ],
   ),
 
-  row('gatefold_store_up', 'gauge', '1 while the store answers', (service) =>
-    storeSample(service, ({ state }) => Number(state.away === null)),
-  ),
-  row('gatefold_store_age_seconds', 'gauge', 'Seconds since the credentials table was proven complete', (service) =>
-    storeSample(service, ({ ageSeconds }) => ageSeconds ?? Number.POSITIVE_INFINITY),
-  ),
-  row('gatefold_store_full_reads_total', 'counter', 'Times that all rows were read from the store', (service) =>
-    storeSample(service, ({ state }) => state.fullReads),
-  ),
-  row(
-    'gatefold_store_missed_bells_total',
-    'counter',
-    'Changes of the store that no notification announced',
-    (service) => storeSample(service, ({ state }) => state.missedBells),
-  ),
-  row('gatefold_machines', 'gauge', 'Machines that share the store and have reported lately', (service) =>
-    storeSample(service, ({ state }) => state.machines),
-  ),
+  ...STORE_METRICS,
 
   row(
     'gatefold_certificate_expiry_timestamp_seconds',
@@ -251,11 +234,6 @@ function row(name: string, type: Family['type'], help: string, samples: MetricRo
 
 function single(value = 0): Sample[] {
   return [{ value }];
-}
-
-/** Returns no sample without STORE. */
-function storeSample({ supervisor }: ServiceStatus, measure: (store: StoreStatus) => number): Sample[] {
-  return supervisor?.store === undefined ? [] : single(measure(supervisor.store));
 }
 
 /** Returns no sample without HTTPS. The value 0 would mean that the certificate expired in 1970. */

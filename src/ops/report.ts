@@ -20,6 +20,8 @@ export interface WorkerReport {
   readonly keyFailures: number;
   readonly rateLimited: Readonly<Record<LimitKind, number>>;
   readonly logLinesDropped: number;
+  readonly spansExported: number;
+  readonly spansDropped: number;
   // The current state:
   readonly inFlight: number;
   /** The number of callers whose requests are counted against a rate limit. */

@@ -43,6 +43,8 @@ export interface Totals {
   keyFailures: number;
   readonly rateLimited: Record<LimitKind, number>;
   logLinesDropped: number;
+  spansExported: number;
+  spansDropped: number;
 }
 
 export interface ServiceStatus {
@@ -80,6 +82,8 @@ export function createServiceWatch(
     keyFailures: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
     logLinesDropped: 0,
+    spansExported: 0,
+    spansDropped: 0,
   };
   let latest: WorkerReport | undefined;
   let isStopping = false;
@@ -126,6 +130,8 @@ export function createServiceWatch(
     for (const [kind, refusals] of Object.entries(report.rateLimited))
       totals.rateLimited[kind as LimitKind] += refusals;
     totals.logLinesDropped += report.logLinesDropped;
+    totals.spansExported += report.spansExported;
+    totals.spansDropped += report.spansDropped;
   }
 
   function freeSlot(): number {

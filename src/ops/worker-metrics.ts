@@ -22,6 +22,8 @@ export interface ReportedParts {
   readonly identity: Pick<Identity, 'status'>;
   readonly limiter: Pick<RateLimiter, 'status'>;
   readonly logWriter: { droppedLines(): number };
+  /** Undefined: no request is traced. */
+  readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
 }
 
 export interface WorkerMetrics {
@@ -51,12 +53,13 @@ export function createWorkerMetrics(): WorkerMetrics {
         if (exchange.caller !== undefined) requests.countCredential(exchange.credential);
       },
     },
-    takeReport({ app, credentials, identity, limiter, logWriter }) {
+    takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {
       delay ??= createLoopDelay();
       const table = credentials.status();
       const providers = identity.status();
       const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
+      const spans = tracing?.status() ?? { exported: 0, dropped: 0 };
       return {
         requests: requests.takeOperations(),
         credentials: requests.takeCredentials(),
@@ -72,6 +75,8 @@ export function createWorkerMetrics(): WorkerMetrics {
           operation: growth('limited by operation', refused.operation),
         },
         logLinesDropped: growth('log lines dropped', logWriter.droppedLines()),
+        spansExported: growth('spans exported', spans.exported),
+        spansDropped: growth('spans dropped', spans.dropped),
         inFlight: app.inFlight(),
         limitedCallers: callers,
         memoryBytes: memoryBytes(),

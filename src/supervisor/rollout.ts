@@ -14,13 +14,14 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   const begun = now();
   const begunAt = Date.now();
   const before = watch.takeSnapshot() ?? new Map<string, string>();
+  const release = before.get('folder') ?? dir;
   // The folder is away. Its return is a change, and a change leads to the next generation.
   if (before.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
   watch.beginAttempt(before);
   const outcome = await loader.load(table.beginGeneration(), count, before);
   if (stopping.aborted) return { kind: 'interrupted' };
-  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
+  if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
@@ -34,7 +35,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (failures.length > 0 && isServing()) {
     quitAll(workers);
     pool.keepReserve(count);
-    return { kind: 'groups-lost', failures };
+    return { kind: 'groups-lost', failures, release };
   }
   // The old workers imported a new group after the new ones had listed the folder.
   const unseen = findUnseenGroups(table.current.groups, groups);
@@ -42,14 +43,14 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
     quitAll(workers);
     return { kind: 'outdated' };
   }
-  return takeOver(service, outcome, { cause, begun });
+  return takeOver(service, outcome, { cause, begun, release });
 }
 
 /** Lets the new workers accept connections, and drains the old ones after that. */
 async function takeOver(
   service: Service,
   { workers, groups }: Loaded,
-  { cause, begun }: { readonly cause: string; readonly begun: number },
+  { cause, begun, release }: { readonly cause: string; readonly begun: number; readonly release: string },
 ): Promise<StepResult> {
   const { log, pool, table, stopping } = service;
   const old = pool.serving();
@@ -58,7 +59,7 @@ async function takeOver(
   const error = await listen(service, workers);
   if (stopping.aborted) return { kind: 'interrupted' };
   table.conclude(error === undefined);
-  if (error !== undefined) return { kind: 'failed', error };
+  if (error !== undefined) return { kind: 'failed', error, release };
   for (const worker of old) worker.drain(service.drainTimeout);
   const generation = table.current.number;
   for (const load of groups) {
@@ -75,7 +76,7 @@ async function takeOver(
   log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
   if (generation > 1 && old.length > 0) pool.keepReserve(service.workers);
-  return { kind: 'serving' };
+  return { kind: 'serving', release };
 }
 
 /** Finds out whether broken groups would load now: a database may be back, or an imported file may be corrected. */

@@ -12,8 +12,10 @@ import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
 import { createLedger, type Ledger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
+import { packagePath } from '../own-files.ts';
 import type { SharedStore, StoreStatus } from '../store/link.ts';
 import { createFolderWatch } from './folder/watch.ts';
+import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLaunchers } from './launcher.ts';
 import type { SupervisorStatus } from './status.ts';
@@ -70,6 +72,8 @@ export interface Announcer {
 /** Serves until a signal ends the process. */
 export async function serve(options: ServeOptions): Promise<void> {
   const { settings, early, log, flush, output, operations, certificates, store, announcer, onServing } = options;
+  const { controllersDir, dataDir } = settings;
+  const generationFile = createGenerationFile({ dataDir, folder: controllersDir, runtime: packagePath(), log });
   let supervisor: Supervisor | undefined;
   let isServing = false;
   /** When the first signal to stop came. */
@@ -125,6 +129,8 @@ export async function serve(options: ServeOptions): Promise<void> {
           announcer?.updateGroups(groups);
           hints.report(groups);
         },
+        onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
+        onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
       },
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
@@ -148,6 +154,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await killEarlyWorkers();
     await output?.drained();
     const isKnown = error instanceof StartError;
+    generationFile.stop(String(error instanceof Error ? error.message : error));
     if (!isKnown) log.error('supervisor-exception', describeError(error));
     flush();
     process.stderr.write(`gatefold: ${isKnown ? error.message : `Cannot start: ${String(error)}`}\n`, () =>
@@ -211,6 +218,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.info('stopping', { signal });
     void (supervisor?.stop() ?? killEarlyWorkers()).then(async () => {
       store?.close();
+      generationFile.stop();
       await output?.drained();
       log.info('stopped', {});
       flush();

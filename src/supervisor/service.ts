@@ -35,15 +35,16 @@ export interface Service {
   readonly now: () => number;
 }
 
+/** `release`: the real path of the controllers folder that a generation has loaded. */
 export type StepResult =
   /** A new generation serves. */
-  | { readonly kind: 'serving' }
+  | { readonly kind: 'serving'; readonly release: string }
   /** Replacements serve. `hasNewQuarantine`: one of them ended at a file that the other workers still serve. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
   /** The new generation would lose groups that serve, so the old one stays. */
-  | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[] }
+  | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
   /** No new worker can serve, and no controller is to blame. */
-  | { readonly kind: 'failed'; readonly error: string }
+  | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
   /** A replacement differs from the workers that serve, so it ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
   /** The step did not come to an end, mostly because the folder changed: a generation is due again. */

@@ -36,6 +36,10 @@ export interface SupervisorOptions {
   readonly secureState?: (() => SecureState) | undefined;
   /** Receives the groups that serve from now on, also after a new one was imported. */
   readonly onGroups?: ((groups: Iterable<GroupLoad>) => void) | undefined;
+  /** A step has ended. */
+  readonly onResult?: ((result: StepResult) => void) | undefined;
+  /** A worker is gone, or has loaded a new group. */
+  readonly onWorkers?: (() => void) | undefined;
   /** Callers with a rate limit have called a worker. */
   readonly onSpent?: (worker: WorkerProcess, spendings: readonly Spending[]) => void;
   /** A worker reports its counters. */
@@ -71,7 +75,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const pool = options.createPool({
     disconnected: onWorkerLost,
     died: onDied,
-    gone: runNextStep,
+    gone: onGone,
     faulty: onFaulty,
     imported: onImported,
     // A worker of an older generation may have read files that are out of date.
@@ -102,6 +106,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       const result = await perform(step);
       if (result.kind === 'failed') throw new StartError(result.error);
       agenda.applyResult(step, result, 0);
+      options.onResult?.(result);
       current = undefined;
       if (stopping.signal.aborted) return;
       watch.start();
@@ -152,6 +157,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     runNextStep();
   }
 
+  function onGone(): void {
+    options.onWorkers?.();
+    runNextStep();
+  }
+
   function onDied(worker: WorkerProcess, { reason, during, importing }: Death): void {
     if (stopping.signal.aborted) return;
     const facts = {
@@ -194,6 +204,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       watch.addGroup(load, files);
       table.addGroup(worker.generation, load);
       options.onGroups?.(table.current.groups.values());
+      options.onWorkers?.();
     }
     if (load.ok) newGroups.imported(worker, load.group);
     else runNextStep();
@@ -225,7 +236,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     current = step;
     const begun = now();
     try {
-      agenda.applyResult(step, await perform(step), now() - begun);
+      const result = await perform(step);
+      agenda.applyResult(step, result, now() - begun);
+      options.onResult?.(result);
     } catch (error) {
       agenda.applyResult(step, { kind: 'outdated' }, now() - begun);
       return retryAfter(error);

@@ -36,6 +36,8 @@ export interface RunningParts {
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
   /** Takes the counts since the last call, for the supervisor. Absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
+  /** Sends what the process holds for others, while the controllers are disposed of. Never rejects. */
+  finish?(): Promise<void>;
 }
 
 export interface WorkerOptions {
@@ -229,7 +231,7 @@ export async function runWorker({
   /** Ends the process. The supervisor kills a worker that is still there after the time that it allows. */
   function disposeAndExit(): void {
     if (parts === undefined) exit();
-    else void parts.groups.dispose().then(exit);
+    else void Promise.all([parts.groups.dispose(), parts.finish?.()]).then(exit);
   }
 
   function exit(): void {

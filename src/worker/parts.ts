@@ -36,7 +36,7 @@ export interface WorkerPartsOptions {
   readonly onSpent?: (spendings: readonly Spending[]) => void;
   /** The store that this machine shares with others. */
   readonly shared?: SharedTable | undefined;
-  /** Whether a large folder may be loaded from the caches of earlier processes (groups/kept-contracts.ts). */
+  /** Whether a large folder may be loaded from the caches of earlier processes (groups/contract-cache.ts). */
   readonly usesCaches?: boolean | undefined;
   /** Adds callers to those of the table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;

@@ -26,6 +26,8 @@ test('parseSettings gives the decided defaults', () => {
     drainTimeout: 30_000,
     maxInFlight: 1000,
     maxConnections: 10_000,
+    traceCapture: [],
+    tracePropagate: 'all',
     trustedProxies: [],
     bodyBudget: undefined,
     rateLimit: undefined,

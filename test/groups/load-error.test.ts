@@ -73,4 +73,15 @@ describe('a file that does not load', () => {
       );
     });
   }
+
+  it('has the place of a syntax error in a script that it imports', async (test) => {
+    const dir = createFolder(test, {
+      'UserController.mjs': "import './lib/sound.js';\nimport './lib/broken.js';\nexport default class {}\n",
+      'lib/sound.js': 'export {};\n',
+      'lib/broken.js': '\nexport const value = ;\n',
+    });
+    const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+    const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.equal({ at: undefined, ...user }.at, join(dir, 'lib/broken.js:2'));
+  });
 });

@@ -97,7 +97,8 @@ describe('docs/OPERATING.md', () => {
     let line = '';
     const accessLog = createAccessLog({ write: (text) => (line = text), flush() {} });
     const exchange = { verb: 'GET', operation: 'index', group: 'Test', credential: 'id', userId: 'u', requestId: 'r' };
-    accessLog.write({ ...exchange, tool: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
+    const trace = { traceId: 't', spanId: 's' };
+    accessLog.write({ ...exchange, trace, tool: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
     const facts = Object.keys(JSON.parse(line)).filter((name) => !['time', 'level', 'event', 'pid'].includes(name));
     const row = eventsInCode().find(({ event }) => event === 'request');
     assert.deepEqual(facts.sort(), row?.facts.split(', ').sort());
@@ -149,6 +150,8 @@ function service(): ServiceStatus {
     keyFetches: 0,
     keyFailures: 0,
     logLinesDropped: 0,
+    spansExported: 0,
+    spansDropped: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
   };
   const report = { inFlight: 0, memoryBytes: 0 } as WorkerReport;

@@ -38,6 +38,8 @@ function totals() {
     keyFailures: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
     logLinesDropped: 0,
+    spansExported: 0,
+    spansDropped: 0,
   };
 }
 

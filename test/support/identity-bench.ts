@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { refusal } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
+import { NO_TRACE } from '../../src/controller/trace.ts';
 import type { ControllerParams } from '../../src/controller.ts';
 import type { Accounts, OwnedRow, Owner } from '../../src/identity/handler.ts';
 
@@ -44,6 +45,7 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
     path: {},
     bytes: new Uint8Array(),
     log: { info() {}, warn() {}, error() {} },
+    trace: NO_TRACE,
     address: '127.0.0.1',
     waitUntil() {},
     lastEventId: undefined,

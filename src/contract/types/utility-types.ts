@@ -55,7 +55,7 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
-  `page method verb slugs requestId application base bytes log address waitUntil lastEventId request signal cookies`.split(
+  `page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies`.split(
     ' ',
   );
 const NO_DATA = failingShape(

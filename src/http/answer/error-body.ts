@@ -6,6 +6,7 @@ import { describeError, type Log } from '../../base/log.ts';
 import { isErrorReply, type Refusal, type ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
 import { ownedHeaders } from '../headers.ts';
+import { idsOf } from '../request-event.ts';
 
 export interface ErrorBody {
   readonly status: number;
@@ -35,7 +36,11 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
       const { status } = error;
       return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), status, error, log);
     } catch (failure) {
-      log.error('error-format-failed', { request_id: requestId, error_code: error.code, ...describeError(failure) });
+      log.error('error-format-failed', {
+        ...idsOf(exchange ?? { requestId, trace: undefined }),
+        error_code: error.code,
+        ...describeError(failure),
+      });
       return undefined;
     }
   };

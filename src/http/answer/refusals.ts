@@ -7,6 +7,7 @@ import { servingPage } from '../../base/page-name.ts';
 import type { ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
 import { NO_STORE, ownedHeaders } from '../headers.ts';
+import { failEvent, idsOf } from '../request-event.ts';
 import { type HeaderSet, JSON_TYPE } from './answer-headers.ts';
 import { createErrorFormat, type FormatError } from './error-body.ts';
 
@@ -44,6 +45,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
       formatted === undefined
         ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: own }
         : { ...formatted, headers: formatted.headers.length === 0 ? own : [...formatted.headers, ...own] };
+    if (content.status >= 500) failEvent(exchange, thrown);
     logCause(exchange, error, content.status);
     return content;
   }
@@ -52,7 +54,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
     exchange.isClientFault = isClientFault(exchange, error);
     if (error.cause === undefined) return;
     const facts = {
-      request_id: exchange.requestId,
+      ...idsOf(exchange),
       page: servingPage(exchange),
       operation: exchange.operation,
       ...(exchange.credential !== '' && { credential: exchange.credential }),

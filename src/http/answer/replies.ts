@@ -6,6 +6,7 @@ import { resetOnClose } from '../../base/node-internals.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
+import { idsOf } from '../request-event.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
@@ -178,8 +179,8 @@ function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
 }
 
-function requestFacts({ requestId, page, operation }: Exchange) {
-  return { request_id: requestId, page, operation };
+function requestFacts(exchange: Exchange) {
+  return { ...idsOf(exchange), page: exchange.page, operation: exchange.operation };
 }
 
 /** Only an answer to GET or HEAD with status 200 can become a 304 (RFC 9110, 13.2.1). */

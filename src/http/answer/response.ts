@@ -10,6 +10,7 @@ import { unsentBytes } from '../connections/slow-readers.ts';
 import type { Exchange } from '../exchange.ts';
 import { NO_STORE } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
+import { endEvent } from '../request-event.ts';
 import { COUNTED, createHeaderSets, type HeaderSet } from './answer-headers.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable } from './refusals.ts';
@@ -157,7 +158,7 @@ export function createResponder({
     exchange.isAnswered = true;
     if (exchange.timer !== undefined) clearTimeout(exchange.timer);
     onSettled(exchange);
-    if (accessLog === undefined && observer === undefined) return;
+    if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
     const { response } = exchange;
     // The client has left: the log says 499, like nginx.
     if (response.destroyed) return report(exchange, 499, bytes);
@@ -178,9 +179,12 @@ export function createResponder({
 
   /** Logs and counts an answer whose last byte is out, or whose client has left. */
   function report(exchange: Exchange, status: number, bytes: number): void {
-    const now = performance.now();
-    accessLog?.write(exchange, status, bytes, now);
-    observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+    if (accessLog !== undefined || observer !== undefined) {
+      const now = performance.now();
+      accessLog?.write(exchange, status, bytes, now);
+      observer?.answered(exchange, status, bytes, now - exchange.startedAt);
+    }
+    endEvent(exchange, status, bytes);
   }
 
   function result(exchange: Exchange, value: unknown): void {

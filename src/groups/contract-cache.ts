@@ -1,12 +1,13 @@
-// The contracts that earlier processes have read from the controllers of a large folder, in one file on disk. Whether a
-// contract still counts, contract/kept-group.ts decides. The file counts only for the same build of Gatefold and Node.
+// The contracts that earlier processes have read from the controllers of a large folder, in one file on disk.
+// contract/cached-contract.ts decides whether a contract is still valid. The file is valid for one build of Gatefold
+// and Node.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { openCacheFolder } from '../base/cache-folder.ts';
 import { fingerprint } from '../base/fingerprint.ts';
-import type { KeptGroups } from '../contract/kept-group.ts';
+import type { ContractCache } from '../contract/cached-contract.ts';
 import { entryPath, version } from '../own-files.ts';
 
 /** Milliseconds from the contract of a group that is imported while the worker serves until the file is written. */
@@ -18,28 +19,28 @@ const SAVE_DELAY = 1000;
 const FLUSH_AFTER = 50;
 
 /**
- * Opens the caches of a folder: Node's cache of compiled code, and the kept contracts.
+ * Opens the caches of a folder: Node's cache of compiled code, and the cache of contracts.
  *
  * @returns undefined where no cache can be written
  * @throws Error that names the place which another user can write to
  */
-export function openCaches(dir: string): KeptContracts | undefined {
+export function openCaches(dir: string): FolderCache | undefined {
   const folder = openCacheFolder(digest(realpathSync(dir)));
   if (folder === undefined) return undefined;
   module.enableCompileCache?.(join(folder, 'code'));
-  return openKeptContracts(join(folder, 'contracts'));
+  return openContractCache(join(folder, 'contracts'));
 }
 
-export interface KeptContracts extends KeptGroups {
+export interface FolderCache extends ContractCache {
   /** The folder has loaded: writes what is new of it, and frees the memory of the rest. */
   release(): void;
 }
 
 /** The file begins with the build and the digest of the rest. Each contract has two lines: its path, and its text. */
-export function openKeptContracts(file: string, build = ownBuild()): KeptContracts {
+export function openContractCache(file: string, build = ownBuild()): FolderCache {
   let readState = fingerprint(file);
   /** Undefined after the load. */
-  let kept: ReadonlyMap<string, string> | undefined = readKept(file, build);
+  let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
   const used = new Set<string>();
   const added = new Map<string, string>();
   let timer: NodeJS.Timeout | undefined;
@@ -50,7 +51,7 @@ export function openKeptContracts(file: string, build = ownBuild()): KeptContrac
     module.flushCompileCache?.();
     // Another worker of the generation has saved the same contracts.
     if (fingerprint(file) !== readState) return;
-    const all = Array.from(kept ?? readKept(file, build)).filter(([path]) => used.has(path) && !added.has(path));
+    const all = Array.from(cached ?? readCache(file, build)).filter(([path]) => used.has(path) && !added.has(path));
     const text = [...all, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
     const draft = `${file}.${process.pid}`;
     try {
@@ -68,22 +69,22 @@ export function openKeptContracts(file: string, build = ownBuild()): KeptContrac
     digest,
     find(path) {
       used.add(path);
-      return kept?.get(path);
+      return cached?.get(path);
     },
-    keep(path, contract) {
+    add(path, contract) {
       added.set(path, contract);
       if (added.size % FLUSH_AFTER === 0) module.flushCompileCache?.();
       timer ??= setTimeout(save, SAVE_DELAY).unref();
     },
     release() {
       if (timer !== undefined) save();
-      kept = undefined;
+      cached = undefined;
     },
   };
 }
 
 /** Path → contract. Empty for a file of another build, and for one that is not as it was written. */
-function readKept(file: string, build: string): ReadonlyMap<string, string> {
+function readCache(file: string, build: string): ReadonlyMap<string, string> {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -94,9 +95,9 @@ function readKept(file: string, build: string): ReadonlyMap<string, string> {
   const rest = text.slice(end + 1);
   if (text.slice(0, end) !== `${build} ${digest(rest)}`) return new Map();
   const lines = rest.split('\n');
-  const kept = new Map<string, string>();
-  for (let i = 0; i + 1 < lines.length; i += 2) kept.set(JSON.parse(lines[i] as string), lines[i + 1] as string);
-  return kept;
+  const cached = new Map<string, string>();
+  for (let i = 0; i + 1 < lines.length; i += 2) cached.set(JSON.parse(lines[i] as string), lines[i + 1] as string);
+  return cached;
 }
 
 /** The versions of Gatefold and Node, and the state of every own file: a checkout changes without a new version. */

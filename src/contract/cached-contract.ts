@@ -1,6 +1,6 @@
-// Keeps the contract of a group as one text, together with everything that it was read from: the loaded class, the
-// texts of files, and where each import led. The contract is used again while all of these are the same. This file does
-// not know where the texts are kept.
+// Caches the contract of a group as one text, with everything that it was read from: the loaded class, the texts of
+// files, and where each import led. A cached contract is valid while all of these are unchanged. The caller provides
+// the place of the texts.
 import type { GroupContract, OperationContract } from './contract.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -8,54 +8,55 @@ import { IS_DATE, IS_FILE } from './schema/schema.ts';
 import type { ImportedFiles, TypeFiles } from './source/files.ts';
 import type { Module } from './source/syntax.ts';
 
-/** The kept texts of a folder. */
-export interface KeptGroups {
+/** The cached contracts of a folder, as texts. */
+export interface ContractCache {
   /** A cryptographic hash, so that no two sources have the same. */
   digest(text: string): string;
   /** @param path the real path of a controller */
   find(path: string): string | undefined;
-  keep(path: string, text: string): void;
+  add(path: string, text: string): void;
 }
 
+/** Where an import led. Null: to no file. */
 type LookUp = readonly [from: string, specifier: string, found: string | null];
 
-interface KeptGroup {
+interface CachedContract {
   /** The group, the export that was read, and the names of its classes. */
   readonly identity: string;
   readonly reads: readonly (readonly [file: string, digest: string])[];
   readonly lookUps: readonly LookUp[];
-  /** The depth in the chain of classes and the name of a method → whether the source declares it `private`. */
+  /** `0 find`, the level of a class above the controller and a method → whether the source makes it `private`. */
   readonly hidden: Readonly<Record<string, boolean>>;
-  /** The loaded operations that the contract describes. */
-  readonly operations: string;
+  /** A text that identifies the loaded operations which the contract describes. */
+  readonly operationsKey: string;
   readonly contract: unknown;
 }
 
-/** Reads a group, or takes over what was kept of it. */
-export interface KeepingReader extends GroupReader {
-  /** Whether `contract` returned a kept contract, whose schemas have compiled before. */
-  wasKept(): boolean;
-  /** Keeps the contract that was read. The caller has compiled its schemas. */
-  keep(): void;
+/** Reads a group, or reuses its cached contract. */
+export interface CachingReader extends GroupReader {
+  /** Whether `contract` returned a cached contract, whose schemas have compiled before. */
+  wasCached(): boolean;
+  /** Adds the contract that was read to the cache. The caller has compiled its schemas. */
+  cache(): void;
 }
 
-export function readOrRecall(
+export function createCachingReader(
   source: GroupSource,
   files: TypeFiles,
-  sources: ImportedFiles,
-  store: KeptGroups,
-): KeepingReader {
+  importedFiles: ImportedFiles,
+  cache: ContractCache,
+): CachingReader {
   const { path, group, exportName, classNames } = source;
   const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
-  const recalled = recall(store.find(path), identity, files, store);
-  const record = { identity, hidden: {} as Record<string, boolean>, operations: '', contract: {} };
-  const recorder = createRecorder(files, sources);
-  let isKept = false;
+  const recalled = recall(cache.find(path), identity, files, cache);
+  const record = { identity, hidden: {} as Record<string, boolean>, operationsKey: '', contract: {} };
+  const recorder = createRecorder(files, importedFiles);
+  let isCached = false;
   let reader = recalled === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
     Object.assign(record.hidden, recalled?.hidden);
-    return readGroup(source, recorder.files, recorder.sources);
+    return readGroup(source, recorder.files, recorder.importedFiles);
   }
 
   return {
@@ -69,26 +70,29 @@ export function readOrRecall(
       return isHidden;
     },
     contract(operations) {
-      const described = describeOperations(operations);
-      isKept = reader === undefined && described !== undefined && recalled?.operations === described;
-      if (isKept) return decodeContract(recalled?.contract as EncodedContract);
+      const operationsKey = describeOperations(operations);
+      isCached = reader === undefined && operationsKey !== undefined && recalled?.operationsKey === operationsKey;
+      if (isCached) return decodeContract(recalled?.contract as EncodedContract);
       reader ??= startReading();
       const contract = reader.contract(operations);
-      if (described === undefined) recorder.fail();
-      Object.assign(record, { operations: described, contract });
+      if (operationsKey === undefined) recorder.fail();
+      Object.assign(record, { operationsKey, contract });
       return contract;
     },
-    wasKept: () => isKept,
-    keep() {
-      const read = recorder.result(store.digest);
-      const text = read && encode({ ...record, ...read });
-      if (text !== undefined) store.keep(path, text);
+    wasCached: () => isCached,
+    cache() {
+      const recorded = recorder.result(cache.digest);
+      const text = recorded && encode({ ...record, ...recorded });
+      if (text !== undefined) cache.add(path, text);
     },
   };
 }
 
-/** Records which files are read, and where imports lead. The record fails when the contract needs more than that. */
-function createRecorder(files: TypeFiles, sources: ImportedFiles) {
+/**
+ * Records which files are read, and where imports lead. The recorder fails when the contract depends on anything else:
+ * then the contract is not cached.
+ */
+function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   const modules = new Map<string, Module>();
   const lookUps = new Map<string, LookUp>();
   let hasFailed = false;
@@ -96,12 +100,14 @@ function createRecorder(files: TypeFiles, sources: ImportedFiles) {
     hasFailed = true;
   };
 
-  /** Makes the record fail for a file that cannot be read, and for one that changes while the group is read. */
-  function orFail<T>(read: () => T, isSame: (result: T) => boolean): T {
+  /**
+   * Reads, and fails if reading throws or if `record` returns false: the same file was read before, with another text.
+   */
+  function readAndRecord<T>(read: () => T, record: (result: T) => boolean): T {
     let isRecorded = false;
     try {
       const result = read();
-      isRecorded = isSame(result);
+      isRecorded = record(result);
       return result;
     } finally {
       if (!isRecorded) fail();
@@ -109,62 +115,65 @@ function createRecorder(files: TypeFiles, sources: ImportedFiles) {
   }
 
   const read: TypeFiles['read'] = (file) =>
-    orFail(
+    readAndRecord(
       () => files.read(file),
-      (module) => remembered(modules, file, module).source === module.source,
+      (module) => getOrSet(modules, file, module).source === module.source,
     );
   const load: TypeFiles['load'] = (from, specifier) => {
-    const found = orFail(
+    const found = readAndRecord(
       () => files.locate(from, specifier),
-      (found) => remembered(lookUps, `${from}\n${specifier}`, [from, specifier, found ?? null])[2] === (found ?? null),
+      (found) => getOrSet(lookUps, `${from}\n${specifier}`, [from, specifier, found ?? null])[2] === (found ?? null),
     );
     return found === undefined || found === 'package' ? found : { path: found, module: read(found) };
   };
-  // A reader that looks through all imported files reads more than the record has.
+  // The list of all imported files is not recorded, so a contract that depends on it is not cached.
   const imported = () => {
     fail();
-    return sources.imported();
+    return importedFiles.imported();
   };
   return {
     files: { ...files, read, load },
-    sources: { ...sources, imported },
+    importedFiles: { ...importedFiles, imported },
     fail,
-    result(digest: KeptGroups['digest']): Pick<KeptGroup, 'reads' | 'lookUps'> | undefined {
+    result(digest: ContractCache['digest']): Pick<CachedContract, 'reads' | 'lookUps'> | undefined {
       const reads = Array.from(modules, ([file, { source }]): [string, string] => [file, digest(source)]);
       return hasFailed ? undefined : { reads, lookUps: [...lookUps.values()] };
     },
   };
 }
 
-/** Adds the value under a key that has none, and returns the value that it has. */
-function remembered<T>(map: Map<string, T>, key: string, value: T): T {
-  const known = map.get(key) ?? value;
-  map.set(key, known);
-  return known;
+/** Sets the value of a key that has none. Returns the value of the key. */
+function getOrSet<T>(map: Map<string, T>, key: string, value: T): T {
+  const first = map.get(key) ?? value;
+  map.set(key, first);
+  return first;
 }
 
-/** Returns what was kept if everything that it was read from is the same. */
+/** Returns the cached contract if everything that it was read from is unchanged. */
 function recall(
   text: string | undefined,
   identity: string,
   files: TypeFiles,
-  store: KeptGroups,
-): KeptGroup | undefined {
+  cache: ContractCache,
+): CachedContract | undefined {
   if (text === undefined) return undefined;
   try {
-    const kept = decode(text);
+    const cached = decode(text);
     const isSame =
-      kept.identity === identity &&
-      kept.reads.every(([file, digest]) => store.digest(files.textOf(file)) === digest) &&
-      kept.lookUps.every(([from, specifier, found]) => (files.locate(from, specifier) ?? null) === found);
-    return isSame ? kept : undefined;
+      cached.identity === identity &&
+      cached.reads.every(([file, digest]) => cache.digest(files.textOf(file)) === digest) &&
+      cached.lookUps.every(([from, specifier, found]) => (files.locate(from, specifier) ?? null) === found);
+    return isSame ? cached : undefined;
   } catch {
     // A file that cannot be read now. Reading the group reports it.
     return undefined;
   }
 }
 
-/** Writes what the contract takes from code. Undefined: a schema of a library is a function, which has no text. */
+/**
+ * Writes what the contract takes from loaded code. Returns undefined for a schema of a validation library: it is a
+ * function, which cannot be compared as a text.
+ */
 function describeOperations(operations: readonly RunTimeOperation[]): string | undefined {
   const hasLibrarySchema = operations.some(({ given: { body, query, result } }) =>
     [body === 'stream' ? undefined : body, query, result].some((schema) => schema !== undefined),
@@ -189,8 +198,8 @@ const MARKS = new Map([
   ['\0file', IS_FILE],
 ]);
 
-/** Writes a record as JSON. Undefined: JSON cannot express the contract. */
-function encode(record: KeptGroup): string | undefined {
+/** Writes a record as JSON. Returns undefined where JSON cannot express the contract. */
+function encode(record: CachedContract): string | undefined {
   const { operations, ...contract } = record.contract as GroupContract;
   let isExact = true;
   const text = JSON.stringify(
@@ -206,9 +215,9 @@ function encode(record: KeptGroup): string | undefined {
   return isExact ? text : undefined;
 }
 
-function decode(text: string): KeptGroup {
+function decode(text: string): CachedContract {
   const hasMark = text.includes('\\u0000');
-  return JSON.parse(text, hasMark ? (_, value: unknown) => withSymbols(value) : undefined) as KeptGroup;
+  return JSON.parse(text, hasMark ? (_, value: unknown) => withSymbols(value) : undefined) as CachedContract;
 }
 
 function withSymbols(value: unknown): unknown {
@@ -221,7 +230,7 @@ function withSymbols(value: unknown): unknown {
   return value;
 }
 
-/** Adds the fields whose value is undefined. JSON leaves them out. */
+/** Restores the fields whose value is undefined, which JSON drops. */
 function decodeContract({ operations, defs, ...contract }: EncodedContract): GroupContract {
   const absent = {
     ...{ summary: undefined, description: undefined, data: undefined, query: undefined, path: undefined },

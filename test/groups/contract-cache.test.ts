@@ -18,10 +18,10 @@ import { describe, type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { openCacheFolder } from '../../src/base/cache-folder.ts';
 import { createLog } from '../../src/base/log.ts';
-import type { KeptGroups } from '../../src/contract/kept-group.ts';
+import type { ContractCache } from '../../src/contract/cached-contract.ts';
 import { createReader } from '../../src/contract/reader.ts';
+import { openContractCache } from '../../src/groups/contract-cache.ts';
 import { withContract } from '../../src/groups/group-contract.ts';
-import { openKeptContracts } from '../../src/groups/kept-contracts.ts';
 import { createModuleLoader } from '../../src/groups/module-loader.ts';
 import { createGroup, type Group, instantiate } from '../../src/groups/operations.ts';
 import { createFolder, write } from '../support/folder.ts';
@@ -43,7 +43,7 @@ export default class XController extends Base {
 
 /** Loads X in a process of its own kind: with a new reader, and with a URL that Node has not imported. */
 let loads = 0;
-async function load(dir: string, store: KeptGroups): Promise<Group> {
+async function load(dir: string, store: ContractCache): Promise<Group> {
   const modules = createModuleLoader();
   const path = join(dir, 'XController.ts');
   const exported = instantiate('X', await modules.load(path, ++loads));
@@ -54,25 +54,25 @@ async function load(dir: string, store: KeptGroups): Promise<Group> {
 }
 
 /** Counts the contracts that are read anew. */
-function counting(store: KeptGroups): KeptGroups & { kept: number } {
+function counting(store: ContractCache): ContractCache & { kept: number } {
   const counted = {
     ...store,
     kept: 0,
-    keep(path: string, text: string) {
+    add(path: string, text: string) {
       counted.kept++;
-      store.keep(path, text);
+      store.add(path, text);
     },
   };
   return counted;
 }
 
 /** Kept in memory. */
-function memory(): KeptGroups & { kept: number } {
+function memory(): ContractCache & { kept: number } {
   const texts = new Map<string, string>();
   return counting({
     digest: (text) => text,
     find: (path) => texts.get(path),
-    keep: (path, text) => texts.set(path, text),
+    add: (path, text) => texts.set(path, text),
   });
 }
 
@@ -229,7 +229,7 @@ function scratch(t: TestContext): string {
 /** Saves one text, as a process does a second after it has read a contract. */
 async function save(t: TestContext, file: string, build?: string): Promise<void> {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  openKeptContracts(file, build).keep('/x', '{"a":1}');
+  openContractCache(file, build).add('/x', '{"a":1}');
   t.mock.timers.tick(1000);
   t.mock.timers.reset();
 }
@@ -238,19 +238,19 @@ describe('the file of kept contracts', () => {
   test('has what was kept, for this build alone', async (t) => {
     const file = join(scratch(t), 'contracts');
     await save(t, file, 'build');
-    assert.equal(openKeptContracts(file, 'build').find('/x'), '{"a":1}');
-    assert.equal(openKeptContracts(file, 'other').find('/x'), undefined);
+    assert.equal(openContractCache(file, 'build').find('/x'), '{"a":1}');
+    assert.equal(openContractCache(file, 'other').find('/x'), undefined);
     await save(t, file);
-    assert.equal(openKeptContracts(file).find('/x'), '{"a":1}');
+    assert.equal(openContractCache(file).find('/x'), '{"a":1}');
   });
 
   test('is written when the folder has loaded, before the worker serves, and once', async (t) => {
     const file = join(scratch(t), 'contracts');
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const store = openKeptContracts(file, 'build');
-    store.keep('/x', '{"a":1}');
+    const store = openContractCache(file, 'build');
+    store.add('/x', '{"a":1}');
     store.release();
-    assert.equal(openKeptContracts(file, 'build').find('/x'), '{"a":1}');
+    assert.equal(openContractCache(file, 'build').find('/x'), '{"a":1}');
     rmSync(file);
     t.mock.timers.tick(1000);
     assert.deepEqual(readdirSync(join(file, '..')), []);
@@ -262,7 +262,7 @@ describe('the file of kept contracts', () => {
     const whole = readFileSync(file, 'utf8');
     for (const text of [whole.replace('"a":1', '"a":2'), whole.slice(0, -3), whole.slice(3), '', '\n', `${whole}\n`]) {
       writeFileSync(file, text);
-      assert.equal(openKeptContracts(file, 'build').find('/x'), undefined, text);
+      assert.equal(openContractCache(file, 'build').find('/x'), undefined, text);
     }
   });
 
@@ -271,17 +271,17 @@ describe('the file of kept contracts', () => {
     writeFileSync(file, 'damaged');
     await save(t, file, 'build');
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const store = openKeptContracts(file, 'build');
+    const store = openContractCache(file, 'build');
     assert.equal(store.find('/x'), '{"a":1}');
     store.release();
-    store.keep('/y', '{}');
+    store.add('/y', '{}');
     t.mock.timers.tick(1000);
-    const next = openKeptContracts(file, 'build');
+    const next = openContractCache(file, 'build');
     assert.deepEqual([next.find('/x'), next.find('/y')], ['{"a":1}', '{}']);
-    next.keep('/z', '{}');
+    next.add('/z', '{}');
     rmSync(file);
     t.mock.timers.tick(1000);
-    assert.equal(openKeptContracts(file, 'build').find('/z'), undefined);
+    assert.equal(openContractCache(file, 'build').find('/z'), undefined);
     assert.deepEqual(readdirSync(join(file, '..')), []);
   });
 });

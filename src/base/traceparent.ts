@@ -1,0 +1,33 @@
+// Reads and writes the header `traceparent` of W3C Trace Context, in the version 00 and in later ones.
+
+/** The span of the caller, as its header names it. */
+export interface TraceContext {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string;
+  /** 16 hexadecimal digits. */
+  readonly spanId: string;
+  /** SAMPLED and RANDOM_ID. */
+  readonly flags: number;
+}
+
+/** The caller may have recorded its span. */
+export const SAMPLED = 1;
+/** The last 7 bytes of the trace id are random (Trace Context Level 2). */
+export const RANDOM_ID = 2;
+
+/** No version is ff, and no id is all zeros. Version 00 ends with its flags, and a later one may have more fields. */
+const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-|$)/;
+const LENGTH = 55;
+
+/** @returns undefined for a header that is malformed: the request then begins a new trace */
+export function parseTraceparent(text: string): TraceContext | undefined {
+  const [, version, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  if (version === '00' && text.length > LENGTH) return undefined;
+  // All other flags are reserved, and a sender sets them to zero.
+  return { traceId, spanId, flags: Number.parseInt(flags, 16) & (SAMPLED | RANDOM_ID) };
+}
+
+export function formatTraceparent({ traceId, spanId, flags }: TraceContext): string {
+  return `00-${traceId}-${spanId}-0${flags}`;
+}

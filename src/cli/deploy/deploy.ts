@@ -1,0 +1,182 @@
+// `gatefold deploy HOST[:DIR]…`: brings the project to machines, one after the other, and waits until each one serves
+// it. docs/DEPLOYING.md is its manual. machine.ts is the part that runs on the machine.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, sep } from 'node:path';
+import { plain } from '../../base/ink.ts';
+import { packagePath, version } from '../../own-files.ts';
+import { type Answer, type Call, type Command, print, Refused, UsageError } from '../command.ts';
+import { releaseName } from './folders.ts';
+import type { Order, Result } from './order.ts';
+import { type Project, planProject } from './project.ts';
+import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
+import { type Files, runRemote } from './ssh.ts';
+import { parseTarget, type Target } from './target.ts';
+
+export const command: Command = {
+  name: 'deploy',
+  usage: 'HOST[:DIR]…',
+  about: 'Bring this project to machines by ssh, one after the other, and wait until each one serves it',
+  help: [
+    '--setup                The first time: make DIR, its data folder, and with systemd a unit',
+    '--back                 Go back to the release before',
+    '--keep COUNT           How many releases stay; default: 5',
+  ],
+  options: { setup: { type: 'boolean' }, back: { type: 'boolean' }, keep: { type: 'string' } },
+  operands: ['HOST[:DIR]…'],
+  reads: ['controllersDir', 'dataDir', 'tlsCert', 'tlsKey'],
+  run,
+};
+
+interface Outcome {
+  readonly host: string;
+  readonly dir: string;
+  readonly result?: Result;
+  /** Why nothing has changed there. */
+  readonly error?: string;
+}
+
+async function run({ operands, flags, options, settings, io, now }: Call): Promise<Answer> {
+  const project = planProject(io.cwd, settings);
+  const targets = operands.map((operand) => parseTarget(operand, project.name));
+  if (flags.has('back') && flags.has('setup')) throw new UsageError('--back and --setup exclude each other');
+  const plan: Plan = {
+    project,
+    order: {
+      action: flags.has('back') ? 'back' : 'release',
+      name: project.name,
+      release: releaseName(now),
+      files: project.files.length,
+      bytes: project.bytes,
+      controllers: project.controllers,
+      typescript: project.typescript,
+      runtime: runtimeName(),
+      keep: parseKeep(options.keep),
+      setup: flags.has('setup'),
+    },
+  };
+  const outcomes: Outcome[] = [];
+  const tell = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
+  for (const path of project.leftOut) await tell(`left out: ${path}`);
+  for (const target of targets) {
+    const outcome = await deployTo(target, plan, (step) => tell(`${target.name}: ${step}`));
+    outcomes.push(outcome);
+    if (outcome.result?.state !== 'serving' && !(flags.has('setup') && outcome.result?.state === 'unstarted')) break;
+  }
+  const untouched = targets.slice(outcomes.length).map(({ name }) => name);
+  const isDone = outcomes.every(
+    ({ result }) => result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted'),
+  );
+  return {
+    json: { ok: isDone, machines: outcomes, untouched },
+    text: [
+      ...outcomes.flatMap(describeOutcome),
+      ...(untouched.length === 0 ? [] : [`Untouched: ${untouched.join(', ')}`]),
+    ]
+      .map(plain)
+      .join('\n'),
+    exitCode: isDone ? 0 : 1,
+  };
+}
+
+interface Plan {
+  readonly project: Project;
+  readonly order: Omit<Order, 'dir'>;
+}
+
+async function deployTo(
+  target: Target,
+  { project, order }: Plan,
+  tell: (step: string) => Promise<unknown>,
+): Promise<Outcome> {
+  const { host, name } = target;
+  let { dir } = target;
+  try {
+    const machine = await probe(target, order);
+    dir = machine.dir;
+    if (!machine.hasRuntime) {
+      await tell(`Gatefold ${order.runtime}`);
+      const to = `${dir}/runtime/${order.runtime}`;
+      await runRemote({ host, command: receiveCommand(to), files: ownFiles(), onLine() {} });
+    }
+    const files = order.action === 'back' ? undefined : { root: project.root, paths: project.files };
+    if (files !== undefined) await tell(`${project.files.length} files, ${project.bytes} bytes`);
+    let result: Result | undefined;
+    const onLine = (reply: unknown) => {
+      const { step, result: last } = reply as { readonly step?: string; readonly result?: Result };
+      if (step !== undefined) void tell(step);
+      result ??= last;
+    };
+    await runRemote({ host, command: orderCommand({ ...order, dir }), files, onLine });
+    if (result === undefined) throw new Refused(`${name}: the answer is incomplete`);
+    return { host, dir, result };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { host, dir, error: error.message };
+  }
+}
+
+/** @throws Refused with one line that says how to get what is missing */
+async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order, 'dir'>): Promise<Machine> {
+  let machine: Machine | undefined;
+  const onLine = (value: unknown) => {
+    machine = value as Machine;
+  };
+  await runRemote({ host, command: probeCommand({ dir, runtime, setup }), onLine });
+  if (machine === undefined) throw new Refused(`${name}: no POSIX shell answers there`);
+  if (machine.node === null)
+    throw new Refused(
+      `${name} has no node in the PATH of ssh: install Node 22.18 or later (nodejs.org/en/download), or link it into /usr/local/bin`,
+    );
+  if (Number.parseInt(machine.node, 10) < 20)
+    throw new Refused(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
+  if (machine.refusal !== undefined)
+    throw new Refused(
+      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} '${machine.dir}'; or deploy as root`,
+    );
+  if (!machine.isSetUp && !setup)
+    throw new Refused(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
+  return machine;
+}
+
+/** Returns the files that run on the machine. package.json is the last one, as remote.ts needs it. */
+function ownFiles(): Files {
+  const root = packagePath();
+  const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(?:js|html)$/.test(entry.name))
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(root.length + 1)
+        .split(sep)
+        .join('/'),
+    )
+    .sort();
+  return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
+}
+
+/** Returns the folder of this Gatefold: its version. A checkout can change without one, so its hash is added. */
+function runtimeName(): string {
+  if (basename(dirname(packagePath())) === 'node_modules') return version();
+  const hash = createHash('sha256');
+  const { root, paths } = ownFiles();
+  for (const path of paths) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
+  return `${version()}+${hash.digest('hex').slice(0, 8)}`;
+}
+
+function parseKeep(text = '5'): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new UsageError('--keep takes a whole number from 1 to 9999');
+  return Number(text);
+}
+
+function describeOutcome({ host, dir, result, error }: Outcome): string[] {
+  if (result === undefined) return [`${host}: not deployed. ${error}`];
+  const { state, release, current, before, errors, notes } = result;
+  const lines = notes.map((note) => `${host}: ${note}`);
+  if (state === 'serving') return [...lines, `${host}: ${dir} serves ${release}, before it ${before ?? 'nothing'}`];
+  if (state === 'unstarted') return [...lines, `${host}: ${dir} has ${release}, and nothing serves it yet`];
+  return [
+    ...errors.map((line) => `${host}: ${line}`),
+    ...lines,
+    `${host}: ${release} does not serve. ${dir}/current leads to ${current ?? 'nothing'}`,
+  ];
+}

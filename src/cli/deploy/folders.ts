@@ -1,0 +1,127 @@
+// The folder of a project on the machine that it is deployed to:
+//
+//   current -> releases/20261122T213500123Z     swapped by a rename, so it is never missing
+//   releases/                                   a folder each; a name with a dot is not complete
+//   files/                                      a second name for each file of a release (shareFiles)
+//   runtime/current -> 0.1.0                    Gatefold itself
+//   data/ env run restart                       tables and keys; settings; how the service starts, and starts again
+import {
+  linkSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { errorCode } from '../../base/failure.ts';
+import { NOTE } from './project.ts';
+
+/** The note in each release. */
+export interface Note {
+  /** The release that served before it. */
+  readonly before: string | null;
+  /** The folder of Gatefold in `runtime` that it was deployed with. */
+  readonly runtime: string;
+  /** The Node and the way in which its packages were installed. */
+  readonly packages: string;
+}
+
+const RELEASE = /^\d{8}T\d{9}Z$/;
+
+/** Returns a name for a release that is made now. Names sort by time, in every time zone. */
+export function releaseName(now: number): string {
+  return new Date(now).toISOString().replaceAll(/[-:.]/g, '');
+}
+
+export function releasePath(dir: string, release: string): string {
+  return join(dir, 'releases', release);
+}
+
+/** Returns the target's name of the link `current`; undefined where there is none. */
+export function readCurrent(folder: string): string | undefined {
+  try {
+    return basename(readlinkSync(join(folder, 'current')));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    if (errorCode(error) === 'EINVAL') throw new Error(`${join(folder, 'current')} is not a link: move it away`);
+    throw error;
+  }
+}
+
+/** Swaps the link `current` in one step. */
+export function setCurrent(folder: string, target: string): void {
+  const draft = join(folder, '.current.new');
+  rmSync(draft, { force: true });
+  symlinkSync(target, draft);
+  renameSync(draft, join(folder, 'current'));
+}
+
+export function readNote(dir: string, release: string): Note | undefined {
+  try {
+    return JSON.parse(readFileSync(join(releasePath(dir, release), NOTE), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the releases, the newest first. The clock of this machine decides, because each deployer has its own. */
+export function listReleases(dir: string): string[] {
+  const made = (name: string): number =>
+    statSync(join(releasePath(dir, name), NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return readdirSync(join(dir, 'releases'))
+    .filter((name) => RELEASE.test(name))
+    .map((name) => ({ name, at: made(name) }))
+    .sort((a, b) => b.at - a.at)
+    .map(({ name }) => name);
+}
+
+/** Removes a release. An interruption leaves a name with a dot, which the next deployment removes. */
+export function removeRelease(dir: string, release: string): void {
+  const path = releasePath(dir, release);
+  const gone = join(dirname(path), `.${release}.gone`);
+  renameSync(path, gone);
+  rmSync(gone, { recursive: true, force: true });
+}
+
+/** Removes what an interrupted deployment has left. Only the holder of the lock may call it. */
+export function removeLeftovers(dir: string): void {
+  const releases = join(dir, 'releases');
+  for (const name of readdirSync(releases))
+    if (name.startsWith('.')) rmSync(join(releases, name), { recursive: true, force: true });
+}
+
+/**
+ * Gives each new file of a release a second name, by its inode. A release that comes shares the files that have not
+ * changed, and one that goes leaves them to others. Files with several names from their first day on do not look
+ * changed to the service when that happens (base/fingerprint.ts).
+ */
+export function shareFiles(dir: string, files: Iterable<{ readonly path: string; readonly stat: Stats }>): void {
+  for (const { path, stat } of files) {
+    if (!stat.isFile() || stat.nlink > 1) continue;
+    try {
+      linkSync(path, join(dir, 'files', String(stat.ino)));
+    } catch {
+      // The file system has no links. No file is shared then.
+      return;
+    }
+  }
+}
+
+/** Removes the second names of files that no release has any more. */
+function removeUnshared(dir: string): void {
+  for (const name of readdirSync(join(dir, 'files'))) {
+    const path = join(dir, 'files', name);
+    if (lstatSync(path).nlink === 1) rmSync(path);
+  }
+}
+
+/** Keeps the `keep` newest releases, and each one that is in `inUse`. */
+export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): void {
+  for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
+  removeUnshared(dir);
+}

@@ -1,0 +1,161 @@
+// The deployment as it runs on the machine that is deployed to, in a process of its own: it makes a release, swaps the
+// link, waits for the service, and swaps the link back when the release does not serve. Once the link is swapped, it
+// comes to its end also when nobody listens any more.
+import { mkdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeFailure } from '../../base/failure.ts';
+import { acquireLock } from '../../credentials/write/lock.ts';
+import { listReleases, prune, readCurrent, readNote, removeLeftovers, removeRelease, setCurrent } from './folders.ts';
+import type { Order, Reply, Result } from './order.ts';
+import { makeRelease } from './release.ts';
+import { canRestart, isInRelease, isRunning, readEnvironment, readRecord, restart, waitForRelease } from './serving.ts';
+import { setUp } from './setup.ts';
+import { MARK } from './ssh.ts';
+
+/** Milliseconds for which another deployment may hold the lock before this one gives up. */
+const LOCK_WAIT = 3000;
+/** A holder that this process cannot see is from before a start of the machine, so it is dead. */
+const UNSEEN_HOLDER = 1000;
+
+/** Runs an order, and reports to the machine that gave it. */
+export async function runOnMachine(text: string): Promise<void> {
+  process.umask(0o022);
+  // A reader that is gone is an error of the write that meets it.
+  process.stdout.on('error', () => {});
+  process.on('SIGHUP', () => {});
+  try {
+    const result = await runOrder(JSON.parse(text), process.stdin, send);
+    await send({ result }).catch(() => {});
+  } catch (error) {
+    process.exitCode = 1;
+    process.stderr.write(`${lineOf(error)}\n`);
+  }
+  // Standard input may still hold a stream that nobody reads.
+  process.exit();
+}
+
+/** @throws Error when nobody reads it */
+function send(reply: Reply): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(`${MARK}${JSON.stringify(reply)}\n`, (error) =>
+      error ? reject(new Error('The connection is lost, and nothing has changed')) : resolve(),
+    );
+  });
+}
+
+export async function runOrder(
+  order: Order,
+  input: NodeJS.ReadStream,
+  reply: (reply: Reply) => Promise<void>,
+): Promise<Result> {
+  const { dir } = order;
+  const notes = order.setup ? setUp(order) : [];
+  for (const name of ['releases', 'files', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
+  const lock = await acquireLock(join(dir, 'deploy.lock'), { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER }).catch(
+    (error: Error) => {
+      throw new Error(
+        error.message.startsWith('Cannot lock')
+          ? `Another deployment to ${dir} is under way. ${error.message}`
+          : `Cannot write to ${dir}: ${describeFailure(error)}`,
+      );
+    },
+  );
+  try {
+    removeLeftovers(dir);
+    const result = await deploy(order, input, (step) => reply({ step }));
+    return { ...result, notes: [...notes, ...result.notes] };
+  } finally {
+    await lock.release();
+  }
+}
+
+type Report = (step: string) => Promise<void>;
+
+async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): Promise<Result> {
+  const { dir, keep } = order;
+  const env = readEnvironment(dir);
+  const dataDir = env.DATA_DIR || join(dir, 'data');
+  const record = readRecord(dataDir);
+  const current = readCurrent(dir);
+  if (isRunning(record) && !isInRelease(record.folder, dir))
+    throw new Error(
+      `The service at process ${record.pid} serves ${record.folder}, and no release of ${dir}: start it by ${join(dir, 'run')}`,
+    );
+  // An interrupted deployment may have left the link at a release that does not serve.
+  const served = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
+  const before = served ?? current;
+  const target = order.action === 'back' ? releaseBefore(dir, current) : order.release;
+  if (order.action === 'release') await makeRelease({ order, input, before, env, report });
+  const runtime = (order.action === 'back' ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
+  await report(`swap to ${target}`);
+  const outcome = await activate({ dir, dataDir, release: target, runtime });
+  const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
+  if (outcome.state !== 'failed') {
+    const served = readRecord(dataDir);
+    const inUse = new Set([target, before ?? '', readNote(dir, target)?.before ?? '']);
+    for (const release of listReleases(dir))
+      if (served?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
+    prune(dir, keep, inUse);
+    return { ...result, state: outcome.state };
+  }
+  const failed = { ...result, state: 'failed', errors: outcome.errors } as const;
+  if (before === undefined || before === target)
+    return { ...failed, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
+  await report(`swap back to ${before}`).catch(() => {});
+  const oldRuntime = readNote(dir, before)?.runtime ?? runtime;
+  const back = await activate({ dir, dataDir, release: before, runtime: oldRuntime });
+  const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, target));
+  if (order.action === 'release' && back.state === 'serving' && !isDraining) removeRelease(dir, target);
+  const backNotes = back.state === 'serving' ? [] : [`${before} does not serve: ${back.errors.join('; ')}`];
+  return { ...failed, current: before, notes: [...outcome.notes, ...backNotes] };
+}
+
+function releaseBefore(dir: string, current: string | undefined): string {
+  const before = current === undefined ? undefined : readNote(dir, current)?.before;
+  if (!before || !listReleases(dir).includes(before))
+    throw new Error(`There is no release before ${current ?? 'the first one'} in ${dir}`);
+  return before;
+}
+
+interface Activation {
+  readonly state: Result['state'];
+  readonly errors: readonly string[];
+  readonly notes: readonly string[];
+}
+
+interface Way {
+  readonly dir: string;
+  readonly dataDir: string;
+  readonly release: string;
+  /** The folder of Gatefold in `DIR/runtime`. */
+  readonly runtime: string;
+}
+
+/** Swaps the links to a release and to its Gatefold, and waits for the service. Never rejects. */
+async function activate({ dir, dataDir, release, runtime }: Way): Promise<Activation> {
+  try {
+    const record = readRecord(dataDir);
+    const runs = isRunning(record);
+    const isOtherRuntime = runs && record.runtime !== realpathSync(join(dir, 'runtime', runtime));
+    setCurrent(join(dir, 'runtime'), runtime);
+    setCurrent(dir, join('releases', release));
+    const notes: string[] = [];
+    const mustStart = !runs || isOtherRuntime;
+    if (mustStart && canRestart(dir)) {
+      if (runs) notes.push(`The service was started again, because it now runs Gatefold ${runtime}`);
+      restart(dir);
+    } else if (!runs)
+      return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
+    else if (isOtherRuntime)
+      notes.push(`Start the service again: it runs another Gatefold than ${runtime}, which is there now`);
+    const notFrom = mustStart && canRestart(dir) ? record?.pid : undefined;
+    const errors = await waitForRelease({ dir, dataDir, release, notFrom });
+    return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
+  } catch (error) {
+    return { state: 'failed', errors: [lineOf(error)], notes: [] };
+  }
+}
+
+function lineOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ');
+}

@@ -1,0 +1,188 @@
+// The project as a deployment sends it: which files go, which are left out, and what would not work on another machine.
+// It asks no machine.
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { describeFailure } from '../../base/failure.ts';
+import type { Settings } from '../../base/settings.ts';
+import { readSource } from '../../base/source-file.ts';
+import { listControllers } from '../../groups/naming.ts';
+import { Refused } from '../command.ts';
+
+export interface Project {
+  readonly root: string;
+  readonly name: string;
+  /** The controllers folder, relative to the root, with slashes. */
+  readonly controllers: string;
+  /** Relative to the root, with slashes. */
+  readonly files: readonly string[];
+  /** The sizes of all files, links left out. */
+  readonly bytes: number;
+  /** Files that were left out and might be missed. */
+  readonly leftOut: readonly string[];
+  /** Whether a controller is TypeScript. */
+  readonly typescript: boolean;
+}
+
+/** The note that a deployment leaves in each release. */
+export const NOTE = '.gatefold-release.json';
+const SKIPPED = new Set(['.git', '.hg', '.svn', 'node_modules', NOTE, '.DS_Store']);
+/** Folders at the top of a project with keys, tables and certificates. `gatefold init` makes git ignore them, too. */
+const SECRET_FOLDERS = ['data', 'tls'];
+const SECRET_FILE = /^\.env(?:\..*)?$|\.(?:pem|key|p12|pfx|jks)$|^id_(?:rsa|dsa|ecdsa|ed25519)$/i;
+const LOCKS = ['npm-shrinkwrap.json', 'package-lock.json'];
+
+type Places = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
+
+/** @throws Refused when the project cannot work on another machine */
+export function planProject(root: string, settings: Places): Project {
+  const manifest = readManifest(root);
+  const controllers = relative(root, settings.controllersDir);
+  if (isOutside(controllers) || controllers === '')
+    throw new Refused(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
+  const secret = [
+    settings.dataDir,
+    settings.tlsCert,
+    settings.tlsKey,
+    ...SECRET_FOLDERS.map((name) => join(root, name)),
+  ];
+  const plan = { files: [] as string[], leftOut: [] as string[], bytes: 0 };
+  collect(root, '', new Set(secret.filter((path) => path !== undefined)), plan);
+  checkPackages(root, manifest);
+  return {
+    root,
+    name: nameOf(manifest),
+    controllers: slashed(controllers),
+    typescript: [...listOf(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
+    ...plan,
+  };
+}
+
+function collect(root: string, folder: string, secret: ReadonlySet<string>, plan: Plan): void {
+  for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    const full = join(root, path);
+    if (SKIPPED.has(entry.name) || secret.has(full)) continue;
+    if (SECRET_FILE.test(entry.name)) plan.leftOut.push(slashed(path));
+    else if (/\p{Cc}/u.test(entry.name)) throw new Refused(`Cannot deploy ${full}: its name has a control character`);
+    else if (entry.isDirectory()) collect(root, path, secret, plan);
+    else if (entry.isSymbolicLink()) (isUsableLink(root, full) ? plan.files : plan.leftOut).push(slashed(path));
+    else if (entry.isFile()) {
+      plan.files.push(slashed(path));
+      plan.bytes += lstatSync(full).size;
+    } else plan.leftOut.push(slashed(path));
+  }
+}
+
+interface Plan {
+  readonly files: string[];
+  readonly leftOut: string[];
+  bytes: number;
+}
+
+/**
+ * Returns false for a link to nothing, such as the lock of an editor.
+ *
+ * @throws Refused for a link that leads to another place on another machine
+ */
+function isUsableLink(root: string, path: string): boolean {
+  let real: string;
+  try {
+    real = realpathSync(path);
+  } catch {
+    return false;
+  }
+  const target = readlinkSync(path);
+  if (isAbsolute(target) || isOutside(relative(realpathSync(root), real)))
+    throw new Refused(
+      `Cannot deploy ${path}: it is a link to ${target}. A link must be relative and lead into the project`,
+    );
+  return true;
+}
+
+/** @throws Refused when `npm ci` would not install the packages of the project on another machine */
+function checkPackages(root: string, manifest: Fields): void {
+  const lock = LOCKS.map((name) => readJson(join(root, name))).find((fields) => fields !== undefined);
+  if (lock === undefined) {
+    const needed = Object.keys(Object(manifest.dependencies)).filter((name) => name !== 'gatefold');
+    if (needed.length === 0) return;
+    throw new Refused(
+      `Cannot deploy without package-lock.json: the project depends on ${needed.join(', ')}, and npm ci installs only what a lock file names. Run: npm install`,
+    );
+  }
+  for (const [place, fields] of Object.entries<Fields>(Object(lock.packages))) {
+    const resolved = String(Object(fields).resolved ?? '').replace(/^file:/, '');
+    const isInside = !/^(?:\.\.(?:\/|$)|\/|[a-z]:[\\/])/i.test(resolved);
+    // The machine runs the Gatefold that deploys, so nobody misses a link to a checkout of it.
+    const isCheckout = place === 'node_modules/gatefold' && Object(fields).link === true;
+    if (isCheckout || isInside) continue;
+    const name = place.replace(/^.*node_modules\//, '');
+    throw new Refused(
+      `Cannot deploy: package ${name} comes from ${resolved}, outside of the project. Pack it into the project: npm install ./$(npm pack --silent ${resolved})`,
+    );
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function readManifest(root: string): Fields {
+  const path = join(root, 'package.json');
+  const manifest = readJson(path);
+  if (manifest === undefined)
+    throw new Refused(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
+  return manifest;
+}
+
+function readJson(path: string): Fields | undefined {
+  try {
+    return Object(JSON.parse(readSource(path)));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Refused(
+      `Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`,
+    );
+  }
+}
+
+function nameOf({ name }: Fields): string {
+  const last = basename(String(name ?? ''));
+  if (!/^[a-z0-9][a-z0-9._-]*$/i.test(last)) throw new Refused('Cannot deploy: package.json has no name');
+  return last;
+}
+
+function listOf(dir: string): ReadonlyMap<string, string> {
+  try {
+    return listControllers(dir);
+  } catch (error) {
+    throw new Refused(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
+  }
+}
+
+function isOutside(path: string): boolean {
+  return path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path);
+}
+
+function slashed(path: string): string {
+  return path.split(sep).join('/');
+}
+
+/** Returns whether package.json has a script of this name. @param root of a release or a project */
+export function hasScript(root: string, script: string): boolean {
+  return typeof Object(Object(readJson(join(root, 'package.json'))).scripts)[script] === 'string';
+}
+
+/** Returns the lock file of npm in a folder. */
+export function lockOf(root: string): string | undefined {
+  for (const name of LOCKS) {
+    try {
+      return readFileSync(resolve(root, name), 'utf8');
+    } catch {
+      // There may be the other one.
+    }
+  }
+  return undefined;
+}
+
+/** Returns the packages that a project needs only for development. */
+export function devPackagesOf(root: string): ReadonlySet<string> {
+  return new Set(Object.keys(Object(Object(readJson(join(root, 'package.json'))).devDependencies)));
+}

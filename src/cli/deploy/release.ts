@@ -1,0 +1,195 @@
+// Makes a release on this machine: receives its files, installs its packages, and links what has not changed to the
+// release before. The release gets its name only when it is complete.
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  type Stats,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { type Note, readNote, releasePath, shareFiles } from './folders.ts';
+import type { Order } from './order.ts';
+import { devPackagesOf, hasScript, lockOf, NOTE } from './project.ts';
+
+export interface ReleaseOptions {
+  readonly order: Order;
+  /** The tar stream. */
+  readonly input: Readable;
+  /** The release that its files are compared with. */
+  readonly before: string | undefined;
+  /** The settings of the service. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Reports a step. @throws Error when nobody receives the report any more */
+  readonly report: (step: string) => Promise<void>;
+}
+
+/** @throws Error one line; nothing of the release is then in use */
+export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
+  const path = releasePath(order.dir, order.release);
+  const part = join(dirname(path), `.${order.release}.part`);
+  if (existsSync(path)) throw new Error(`${path} exists already`);
+  mkdirSync(part);
+  await extract(input, part);
+  checkFiles(part, order);
+  const packages = await installPackages(part, { order, before, env, report });
+  if (hasScript(part, 'predeploy')) {
+    await report('npm run predeploy');
+    runNpm(['run', 'predeploy'], part, env);
+  }
+  if (before !== undefined) linkUnchanged(releasePath(order.dir, before), part);
+  const note: Note = { before: before ?? null, runtime: order.runtime, packages };
+  writeFileSync(join(part, NOTE), `${JSON.stringify(note)}\n`);
+  shareFiles(order.dir, walk(part));
+  renameSync(part, path);
+}
+
+/** Milliseconds without a byte after which the connection counts as lost. */
+const LONGEST_SILENCE = 60_000;
+
+/** Extracts a tar stream. Owners and modes are not those of the other machine. */
+async function extract(input: Readable, folder: string): Promise<void> {
+  const tar = spawn('tar', ['-xof', '-', '-C', folder], { stdio: ['pipe', 'ignore', 'pipe'] });
+  let complaint = '';
+  tar.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint ||= text.split('\n', 1)[0] as string;
+  });
+  const silence = setTimeout(() => {
+    complaint ||= 'the connection is lost';
+    tar.kill();
+  }, LONGEST_SILENCE);
+  input.on('data', () => silence.refresh());
+  tar.stdin.on('error', () => {});
+  input.pipe(tar.stdin);
+  const code = await new Promise<number | null>((resolve, reject) => {
+    tar.once('error', () => reject(new Error('there is no tar')));
+    tar.once('close', resolve);
+  }).finally(() => clearTimeout(silence));
+  input.unpipe();
+  if (code === 0) return;
+  if (isFull(folder)) throw new Error(`Cannot extract the files: no space is left on the disk of ${dirname(folder)}`);
+  throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
+}
+
+function isFull(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < SMALLEST_SPACE;
+}
+
+/** Bytes. With less space, a disk counts as full. */
+const SMALLEST_SPACE = 64 * 1024;
+
+/** Gives every file a usual mode, so that the user of the service can read it. @throws Error when a file is missing */
+function checkFiles(folder: string, { files, bytes }: Order): void {
+  let count = 0;
+  let size = 0;
+  chmodSync(folder, 0o755);
+  for (const { path, stat } of walk(folder)) {
+    if (stat.isSymbolicLink()) count++;
+    else if (stat.isDirectory()) chmodSync(path, 0o755);
+    else {
+      count++;
+      size += stat.size;
+      chmodSync(path, (stat.mode & 0o100) === 0 ? 0o644 : 0o755);
+    }
+  }
+  if (count !== files || size !== bytes)
+    throw new Error(`The stream was cut: ${count} of ${files} files, ${size} of ${bytes} bytes have arrived`);
+}
+
+/** Iterates over everything below a folder. A folder comes before what is in it. */
+function* walk(folder: string, skip?: string): Generator<{ path: string; stat: Stats }> {
+  for (const name of readdirSync(folder)) {
+    if (name === skip) continue;
+    const path = join(folder, name);
+    const stat = lstatSync(path);
+    yield { path, stat };
+    if (stat.isDirectory()) yield* walk(path, skip);
+  }
+}
+
+type InstallOptions = Pick<ReleaseOptions, 'order' | 'before' | 'env' | 'report'>;
+
+/** Returns the packages of the note. */
+async function installPackages(part: string, { order, before, env, report }: InstallOptions): Promise<string> {
+  const { dir, typescript } = order;
+  const needsTsx = typescript && !process.features.typescript;
+  const keepsDev = needsTsx && devPackagesOf(part).has('tsx');
+  const { modules } = process.versions;
+  const packages = [modules, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
+  const lock = lockOf(part);
+  const old = before === undefined ? undefined : releasePath(dir, before);
+  const isSame =
+    old !== undefined &&
+    lockOf(old) === lock &&
+    readNote(dir, before as string)?.packages === packages &&
+    existsSync(join(old, 'node_modules'));
+  if (lock !== undefined && isSame) copyPackages(join(old, 'node_modules'), join(part, 'node_modules'), part);
+  else if (lock !== undefined) {
+    await report('npm ci');
+    runNpm(['ci', ...(keepsDev ? ['--include=dev'] : ['--omit=dev']), '--no-audit', '--no-fund'], part, env);
+  }
+  if (needsTsx && !existsSync(join(part, 'node_modules/tsx')))
+    throw new Error(
+      `Node ${process.versions.node} cannot load TypeScript: install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)`,
+    );
+  return packages;
+}
+
+/** `predeploy` may write to the packages. Only without it, both releases can have the same files. */
+function copyPackages(from: string, to: string, part: string): void {
+  if (hasScript(part, 'predeploy')) return cpSync(from, to, { recursive: true, verbatimSymlinks: true });
+  mkdirSync(to);
+  for (const { path, stat } of walk(from)) {
+    const copy = to + path.slice(from.length);
+    if (stat.isDirectory()) mkdirSync(copy);
+    else if (stat.isSymbolicLink()) symlinkSync(readlinkSync(path), copy);
+    else linkSync(path, copy);
+  }
+}
+
+function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
+  const { status, error, stdout, stderr } = spawnSync('npm', words, {
+    cwd,
+    env: { NODE_ENV: 'production', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const title = `npm ${words.slice(0, 2).join(' ')}`;
+  if ((error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT')
+    throw new Error('There is no npm on this machine: on Debian, apt-get install npm brings it');
+  if (error !== undefined) throw new Error(`${title}: ${error.message}`);
+  if (status === 0) return;
+  const lines = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
+  const said = lines.filter((line) => /error/i.test(line));
+  throw new Error(`${title} ended with ${status}: ${(said.length > 0 ? said : lines).slice(0, 4).join(' | ')}`);
+}
+
+/** Links each file that equals the one of the release before. Both then take the space of one. */
+function linkUnchanged(before: string, part: string): void {
+  for (const { path, stat } of walk(part, 'node_modules')) {
+    if (!stat.isFile()) continue;
+    const old = before + path.slice(part.length);
+    const oldStat = lstatSync(old, { throwIfNoEntry: false });
+    if (!oldStat?.isFile() || oldStat.size !== stat.size || oldStat.mode !== stat.mode) continue;
+    if (!readFileSync(old).equals(readFileSync(path))) continue;
+    try {
+      linkSync(old, `${path}.linked~`);
+      renameSync(`${path}.linked~`, path);
+    } catch {
+      // The file system has no links, or no more of them for this file. The copy stays.
+    }
+  }
+}

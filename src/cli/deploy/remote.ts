@@ -1,0 +1,68 @@
+// The commands that a deployment runs on the other machine, as text for its sh. The first one needs nothing there but
+// sh. The second one brings Gatefold. From then on, Gatefold itself runs there (machine.ts).
+import { ON_MACHINE, type Order } from './order.ts';
+import { MARK, quote } from './ssh.ts';
+
+/** The state of a machine before a deployment. */
+export interface Machine {
+  /** Its version; null: there is none. */
+  readonly node: string | null;
+  /** The folder of the project, absolute. */
+  readonly dir: string;
+  /** Whether the folder was set up. */
+  readonly isSetUp: boolean;
+  /** Whether this version of Gatefold is there. */
+  readonly hasRuntime: boolean;
+  /** Why nothing can be written to the folder. */
+  readonly refusal?: string;
+  readonly user: string;
+}
+
+/** Runs on any Node, also on one that is too old for Gatefold. */
+const PROBE = `
+var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
+var answer = { node: process.versions.node, dir: dir, user: require("os").userInfo().username };
+var runtimes = path.join(dir, "runtime");
+process.umask(18);
+try {
+  if (order.setup) fs.mkdirSync(runtimes, { recursive: true });
+  if (fs.existsSync(runtimes)) fs.accessSync(runtimes, fs.constants.W_OK);
+} catch (error) {
+  answer.refusal = error.code;
+}
+answer.isSetUp = fs.existsSync(path.join(dir, "run"));
+answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));
+console.log(${JSON.stringify(MARK)} + JSON.stringify(answer));`;
+
+export function probeCommand(question: {
+  readonly dir: string;
+  readonly runtime: string;
+  readonly setup: boolean;
+}): string {
+  const none = quote(`${MARK}{"node":null}`);
+  const probe = `exec node -e ${quote(PROBE)} ${quote(JSON.stringify(question))}`;
+  return `if command -v node >/dev/null 2>&1; then ${probe}; else echo ${none}; fi`;
+}
+
+/** Extracts Gatefold beside its place, and renames it when all of it has arrived: package.json comes last. */
+const RECEIVE = `
+var fs = require("fs"), run = require("child_process").spawnSync, to = process.argv[1], part = to + ".part" + process.pid;
+process.umask(18);
+fs.mkdirSync(part);
+var tar = run("tar", ["-xof", "-", "-C", part], { stdio: "inherit" });
+var isWhole = tar.status === 0 && fs.existsSync(part + "/package.json");
+if (isWhole && run("chmod", ["-R", "u=rwX,go=rX", part]).status === 0) {
+  try { fs.renameSync(part, to); } catch (error) { if (!fs.existsSync(to)) throw error; }
+}
+fs.rmSync(part, { recursive: true, force: true });
+if (!isWhole) { console.error(tar.error ? "there is no tar" : "Cannot extract Gatefold"); process.exit(1); }`;
+
+/** @param to the folder of this version */
+export function receiveCommand(to: string): string {
+  return `exec node -e ${quote(RECEIVE)} ${quote(to)}`;
+}
+
+export function orderCommand(order: Order): string {
+  const cli = `${order.dir}/runtime/${order.runtime}/dist/cli.js`;
+  return `exec node ${quote(cli)} ${ON_MACHINE} ${quote(JSON.stringify(order))}`;
+}

@@ -1,0 +1,104 @@
+// The service on this machine: its settings, the release that it serves by its generation file, and its restart.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { uptime } from 'node:os';
+import { join, sep } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describeFailure, errorCode } from '../../base/failure.ts';
+import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
+import { releasePath } from './folders.ts';
+
+/** Milliseconds after which a service that does not answer has failed. */
+const LONGEST_WAIT = 120_000;
+const POLL = 50;
+
+/** Returns the environment of the service: `env`, as the shell of `DIR/run` reads it. @throws Error one line */
+export function readEnvironment(dir: string): NodeJS.ProcessEnv {
+  const script = 'set -a; [ ! -f ./env ] || . ./env; exec "$0" -p "JSON.stringify(process.env)"';
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
+  if (status === 0) return JSON.parse(stdout);
+  throw new Error(`Cannot read ${join(dir, 'env')}: ${stderr.trim().split('\n').at(-1) ?? ''}`);
+}
+
+/** Returns the generation file; undefined where no service has written one. @throws Error one line */
+export function readRecord(dataDir: string): GenerationRecord | undefined {
+  const path = join(dataDir, 'generation.json');
+  try {
+    // After a start of the machine, another process may have the number.
+    if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw new Error(`Cannot read ${path}: ${describeFailure(error)}. Deploy as the user of the service, or as root`);
+  }
+}
+
+export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
+  if (record === undefined || record.state === 'stopped') return false;
+  try {
+    return process.kill(record.pid, 0);
+  } catch (error) {
+    return errorCode(error) === 'EPERM';
+  }
+}
+
+/** Returns whether a path is in a release, or in any release if `release` is empty. Links are followed. */
+export function isInRelease(path: string | undefined, dir: string, release = ''): boolean {
+  try {
+    const folder = realpathSync(join(releasePath(dir, release)));
+    return path !== undefined && `${realpathSync(path)}${sep}`.startsWith(`${folder}${sep}`);
+  } catch {
+    return false;
+  }
+}
+
+export interface WaitOptions {
+  readonly dir: string;
+  readonly dataDir: string;
+  readonly release: string;
+  /** The process that must not answer, because another takes its place. */
+  readonly notFrom?: number | undefined;
+  readonly longestWait?: number;
+}
+
+/** Waits until the service has tried a release. Returns why it does not serve; empty: it serves. */
+export async function waitForRelease(options: WaitOptions): Promise<string[]> {
+  const { dir, dataDir, release, notFrom, longestWait = LONGEST_WAIT } = options;
+  const end = performance.now() + longestWait;
+  while (performance.now() < end) {
+    const record = readRecord(dataDir);
+    const isAnswer = record !== undefined && record.state !== 'stopped' && record.pid !== notFrom;
+    if (isAnswer && isInRelease(record.release, dir, release)) {
+      const errors = record.errors.map((error) => describe(error, dir, release));
+      return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
+    }
+    await sleep(POLL);
+  }
+  return [`the service has not answered for ${longestWait / 1000} s: look at its log`];
+}
+
+/** Returns one line, with paths as they are in the project. */
+function describe({ file = '', at, error = '' }: LoadFailure, dir: string, release: string): string {
+  const path = releasePath(dir, release);
+  const place = at ?? file;
+  const line = place === '' ? error : `${place}: ${error}`;
+  const real = existsSync(path) ? realpathSync(path) : path;
+  return line.replaceAll(`${real}${sep}`, '').replaceAll(`${path}${sep}`, '');
+}
+
+/** Returns whether this machine knows how to start the service, or to start it again. */
+export function canRestart(dir: string): boolean {
+  return existsSync(join(dir, 'restart'));
+}
+
+/** @throws Error one line */
+export function restart(dir: string): void {
+  const { status, error, stderr, stdout } = spawnSync(join(dir, 'restart'), [], {
+    cwd: dir,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+  });
+  if (error === undefined && status === 0) return;
+  const said = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
+  throw new Error(`${join(dir, 'restart')}: ${error?.message ?? (said || `it ended with ${status}`)}`);
+}

@@ -1,0 +1,126 @@
+// `gatefold deploy --setup`: makes on this machine what a service needs before its first release. Files that exist stay
+// as they are, so it may be called again.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorCode } from '../../base/failure.ts';
+import { packagePath } from '../../own-files.ts';
+import type { Order } from './order.ts';
+import { quote } from './ssh.ts';
+
+const UNITS = '/etc/systemd/system';
+
+/** Returns notes for people. @throws Error one line */
+export function setUp({ dir, name, controllers }: Order): string[] {
+  for (const folder of ['', 'releases', 'files', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
+  if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
+  const files: [path: string, text: string, mode: number][] = [
+    [join(dir, 'env'), ENV, 0o640],
+    [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],
+  ];
+  const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
+  if (hasSystemd)
+    files.push(
+      [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
+      [join(UNITS, `${name}.service`), unitOf(readUnit(), dir, name), 0o644],
+    );
+  // tsx is found beside Gatefold, and there it is the one of the release.
+  makeLink(join(dir, 'runtime/node_modules'), '../current/node_modules');
+  const made = files.filter((file) => makeFile(...file)).map(([path]) => path);
+  return [
+    ...made.map((path) => `Made ${path}`),
+    ...(hasSystemd ? enableUnit(dir, name) : [`Have ${join(dir, 'run')} started with the machine`]),
+  ];
+}
+
+const ENV = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
+# This file may have secrets. Only its owner and its group can read it.
+`;
+
+/** The script that starts the service in the foreground. */
+export function runScript(dir: string, controllers: string, node: string): string {
+  return `#!/bin/sh
+# Starts the service in the foreground, with the settings in ./env.
+cd ${quote(dir)} || exit 1
+set -a
+[ ! -f ./env ] || . ./env
+: "\${NODE_ENV:=production}"
+CONTROLLERS_DIR=\${CONTROLLERS_DIR:-"$PWD"/current/${quote(controllers)}}
+DATA_DIR=\${DATA_DIR:-"$PWD"/data}
+exec ${quote(node)} runtime/current/dist/server.js "$@"
+`;
+}
+
+function readUnit(): string {
+  return readFileSync(join(packagePath(), 'deploy/gatefold.service'), 'utf8');
+}
+
+/** Returns the package's systemd unit, adapted to a folder of releases. */
+export function unitOf(unit: string, dir: string, name: string): string {
+  const home = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
+  return unit
+    .replace(/^(?:#.*\n)+/, `# ${name} under systemd. Made by gatefold deploy --setup.\n`)
+    .replace(/^Description=.*$/m, () => `Description=${name}`)
+    .replaceAll(/^(User|Group)=.*$/gm, (_, key) => `${key}=${userOf(name)}`)
+    .replace(/^WorkingDirectory=.*\n/m, '')
+    .replaceAll(
+      /^(?:#.*\n)*(?:Environment=(?:CONTROLLERS_DIR|DATA_DIR)|EnvironmentFile|StateDirectory(?:Mode)?)=.*\n/gm,
+      '',
+    )
+    .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${quoted(`${dir}/run`).replaceAll('$', '$$$$')}`)
+    .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${quoted(dir)}\nReadWritePaths=${quoted(`${dir}/data`)}`)
+    .replace(/^ProtectHome=yes$/m, home ? 'ProtectHome=read-only' : 'ProtectHome=yes');
+}
+
+/** systemd refuses quotes in the path of a program, and takes them in an argument. */
+function quoted(path: string): string {
+  return `"${path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+}
+
+/** Returns a name that every system accepts for a user. */
+export function userOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]/g, '-')
+    .replace(/^[^a-z_]/, '_$&')
+    .slice(0, 31);
+}
+
+/** Makes the user of the unit, gives it the data, and has the machine start the unit. */
+function enableUnit(dir: string, name: string): string[] {
+  const user = userOf(name);
+  if (spawnSync('id', ['-u', user]).status !== 0)
+    command('useradd', ['--system', '--user-group', '--home-dir', dir, '--shell', '/usr/sbin/nologin', user]);
+  command('chown', [`${user}:`, join(dir, 'data')]);
+  command('chgrp', [user, join(dir, 'env')]);
+  command('systemctl', ['daemon-reload']);
+  command('systemctl', ['enable', '--quiet', `${name}.service`]);
+  return [`The unit ${name}.service starts the service as user ${user}: journalctl -u ${name}`];
+}
+
+function command(program: string, words: readonly string[]): void {
+  const { status, error, stderr } = spawnSync(program, words, { encoding: 'utf8' });
+  if (error !== undefined || status !== 0)
+    throw new Error(`${program} ${words.join(' ')}: ${error?.message ?? stderr.trim()}`);
+}
+
+/** Returns whether the file is new. */
+function makeFile(path: string, text: string, mode: number): boolean {
+  try {
+    writeFileSync(path, text, { flag: 'wx', mode });
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  }
+  // The umask of the user may be stricter.
+  if ((statSync(path).mode & 0o777) !== mode) chmodSync(path, mode);
+  return true;
+}
+
+function makeLink(path: string, target: string): void {
+  try {
+    symlinkSync(target, path);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+}

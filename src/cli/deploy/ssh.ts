@@ -1,0 +1,130 @@
+// Runs a command on another machine with the ssh of this one, and streams files to it with the tar of this one.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { Refused } from '../command.ts';
+
+/** Precedes each line of an answer. A login shell may print lines of its own. */
+export const MARK = 'gatefold-deploy ';
+
+export interface Remote {
+  /** The destination for ssh. */
+  readonly host: string;
+  /** For sh. */
+  readonly command: string;
+  /** The files that the command gets as a tar stream on its standard input. */
+  readonly files?: Files | undefined;
+  /** Receives each line of the answer. */
+  readonly onLine: (value: unknown) => void;
+}
+
+export interface Files {
+  readonly root: string;
+  /** Relative to the root. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * BatchMode: without a terminal nobody answers a question. The other options end a connection whose other end is gone.
+ */
+const OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
+const SSH_FAILED = 255;
+/** Lines of standard error that are kept for a message. */
+const MOST_LINES = 200;
+
+/**
+ * Resolves when the command has ended with exit code 0.
+ *
+ * @throws Refused with the reason, when ssh, the command or tar fails
+ */
+export async function runRemote({ host, command, files, onLine }: Remote): Promise<void> {
+  const words = [...OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
+  const ssh = spawn('ssh', words, { stdio: [files === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  const complaints = collectLines(ssh);
+  if (ssh.stdout !== null)
+    createInterface(ssh.stdout).on('line', (line) => {
+      if (line.startsWith(MARK)) onLine(JSON.parse(line.slice(MARK.length)));
+    });
+  const tar = files === undefined ? undefined : sendFiles(files, ssh);
+  const code = await exitOf(ssh, 'ssh');
+  // When the command has ended early, it has said why, and tar has lost its reader.
+  if (code === 0) return void (await tar?.sent);
+  tar?.kill();
+  if (tar?.hasFailed()) await tar.sent;
+  if (code === SSH_FAILED) throw new Refused(`Cannot reach ${host}: ${adviceOn(complaints, host)}`);
+  throw new Refused(`${host}: ${complaints.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
+}
+
+interface Sending {
+  /** Rejects when a file cannot be read. */
+  readonly sent: Promise<void>;
+  hasFailed(): boolean;
+  kill(): void;
+}
+
+function sendFiles({ root, paths }: Files, ssh: ChildProcess): Sending {
+  let hasFailed = false;
+  // macOS would add a file for the attributes of each file.
+  const env = { ...process.env, COPYFILE_DISABLE: '1' };
+  const tar = spawn('tar', ['-c', '-f', '-', '--null', '-T', '-'], {
+    cwd: root,
+    env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const complaints = collectLines(tar);
+  // The end of the stream is sent only when tar has succeeded, so the other side never takes half of it for a whole.
+  const sent = exitOf(tar, 'tar').then((code) => {
+    if (code === 0) return void ssh.stdin?.end();
+    hasFailed = true;
+    ssh.kill();
+    throw new Refused(`Cannot read ${root}: tar: ${complaints.join(' | ') || `exit code ${code}`}`);
+  });
+  sent.catch(() => {});
+  for (const stream of [ssh.stdin, tar.stdin]) stream?.on('error', () => {});
+  if (ssh.stdin !== null) tar.stdout.pipe(ssh.stdin, { end: false });
+  // `./` keeps tar from taking a name for an option.
+  tar.stdin.end(paths.map((path) => `./${path}\0`).join(''));
+  return {
+    sent,
+    hasFailed: () => hasFailed,
+    kill() {
+      tar.kill();
+      // A process that tar has started may hold them open.
+      for (const stream of [tar.stdin, tar.stdout, tar.stderr]) stream.destroy();
+    },
+  };
+}
+
+function exitOf(child: ChildProcess, program: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new Refused(error.code === 'ENOENT' ? `There is no ${program} on this machine` : error.message)),
+    );
+    child.once('close', (code) => resolve(code ?? SSH_FAILED));
+  });
+}
+
+function collectLines({ stderr }: ChildProcess): string[] {
+  const lines: string[] = [];
+  if (stderr !== null)
+    createInterface(stderr).on('line', (line) => {
+      if (line.trim() !== '') lines.push(line.trim());
+      if (lines.length > MOST_LINES) lines.shift();
+    });
+  return lines;
+}
+
+/** Returns what ssh says, and the cure where ssh would have asked. */
+function adviceOn(complaints: readonly string[], host: string): string {
+  const text = complaints.join('\n');
+  const reason = complaints.at(-1) ?? 'the connection broke';
+  if (/host key verification failed|remote host identification has changed/i.test(text))
+    return `${reason} Run ssh ${host} once, and compare its key with the key of the machine`;
+  if (/permission denied/i.test(text))
+    return `${reason} ssh must sign in without a question: ssh-copy-id ${host} brings the key there, and ssh-add opens a key with a passphrase`;
+  return reason;
+}
+
+/** Quotes a word for sh. */
+export function quote(word: string): string {
+  return /^[\w./=@:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

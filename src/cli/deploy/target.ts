@@ -1,0 +1,35 @@
+// Parses `HOST[:DIR]`, an operand of `gatefold deploy`. HOST is for ssh alone to understand.
+import { isIPv6 } from 'node:net';
+import { UsageError } from '../command.ts';
+
+export interface Target {
+  /** As it was written. */
+  readonly name: string;
+  /** The destination for ssh. */
+  readonly host: string;
+  /** The folder on the machine. A relative one begins at the home of the user. */
+  readonly dir: string;
+}
+
+/** @param project the name of the project, which names the default folder */
+export function parseTarget(name: string, project: string): Target {
+  const { host, dir } = splitTarget(name);
+  if (host === '' || /^-|[\s\p{Cc}]/u.test(host)) throw new UsageError(`${JSON.stringify(name)} names no host`);
+  // Node imports nothing from a folder with a backslash.
+  if (/[\p{Cc}\\]/u.test(dir))
+    throw new UsageError(`${JSON.stringify(name)} has a control character or a backslash in its folder`);
+  if (dir.startsWith('~'))
+    throw new UsageError(`${JSON.stringify(name)}: write the folder without ~/; a relative one begins at the home`);
+  if (dir.split('/').includes('..')) throw new UsageError(`${JSON.stringify(name)}: write the folder without ..`);
+  return { name, host, dir: dir === '' ? `/srv/${project}` : dir.replace(/(?<=.)\/+$/, '') };
+}
+
+function splitTarget(name: string): { host: string; dir: string } {
+  const url = /^(ssh:\/\/[^/]*)(\/.*)?$/.exec(name);
+  if (url !== null) return { host: url[1] as string, dir: url[2] ?? '' };
+  const [, user = '', address = '', rest = ''] = /^([^/:[\]]*@)?\[([^\]]*)\](?::(.*))?$/s.exec(name) ?? [];
+  if (address !== '') return { host: user + address, dir: rest };
+  const colon = name.indexOf(':');
+  if (colon < 0 || isIPv6(name.slice(name.lastIndexOf('@') + 1))) return { host: name, dir: '' };
+  return { host: name.slice(0, colon), dir: name.slice(colon + 1) };
+}

@@ -1,0 +1,230 @@
+// The public channels of a request, by which tools that trace follow it. This file publishes, and subscribes to
+// nothing: without a subscriber a request costs one check, and no object is made.
+//
+// tracingChannel('gatefold:request')     the request, from its head to the last byte of its answer
+// tracingChannel('gatefold:background')  a promise given to `params.waitUntil`
+// channel('gatefold:operation')          runs the code of a controller or of the service file: bind a store to it
+import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { splitRouteName } from '../base/route-name.ts';
+import { formatTraceparent, parseTraceparent, type TraceContext } from '../base/traceparent.ts';
+import type { BackgroundEvent, RequestEvent, SpanOptions, Trace } from '../controller/trace.ts';
+import type { Operation } from '../groups/operations.ts';
+import { addressOf, type TrustedProxies } from './address.ts';
+import type { Exchange } from './exchange.ts';
+import type { Choice } from './operation-choice.ts';
+import { firstFit } from './router.ts';
+
+const requests: TracingChannel<object> = tracingChannel('gatefold:request');
+const backgrounds: TracingChannel<object> = tracingChannel('gatefold:background');
+const operations = channel('gatefold:operation');
+
+export interface EventParts {
+  readonly proxies: TrustedProxies;
+  /** BASE_PATH; empty: the root. */
+  readonly base: string;
+}
+
+/** A getter for each field, so that a request pays only for the fields that are read. */
+export class ExchangeEvent implements RequestEvent {
+  status = 0;
+  bytes = 0;
+  error: unknown;
+  readonly parent: RequestEvent | undefined;
+  readonly #exchange: Exchange;
+  readonly #parts: EventParts;
+
+  constructor(exchange: Exchange, parent: RequestEvent | undefined, parts: EventParts) {
+    this.#exchange = exchange;
+    this.#parts = parts;
+    this.parent = parent;
+  }
+
+  get request(): IncomingMessage {
+    return this.#exchange.request;
+  }
+
+  get response(): ServerResponse {
+    return this.#exchange.response;
+  }
+
+  get requestId(): string {
+    return this.#exchange.requestId;
+  }
+
+  get verb(): string {
+    return this.#exchange.verb;
+  }
+
+  get path(): string {
+    return this.#exchange.resolved?.path.raw ?? (this.#exchange.request.url as string).split('?', 1)[0] ?? '';
+  }
+
+  get route(): string | undefined {
+    return routeOf(this.#exchange, this.#parts.base);
+  }
+
+  get page(): string {
+    return this.#exchange.page;
+  }
+
+  get operation(): string {
+    return this.#exchange.operation;
+  }
+
+  get address(): string {
+    return addressOf(this.#exchange, this.#parts.proxies);
+  }
+
+  get tool(): string | undefined {
+    return this.#exchange.tool?.name;
+  }
+
+  get trace(): Trace | undefined {
+    return this.#exchange.trace;
+  }
+
+  set trace(trace: Trace | undefined) {
+    this.#exchange.trace = trace;
+  }
+}
+
+/** Whether a tool follows requests. Node before 20.13 has no answer for all five channels. */
+function isFollowed({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
+  return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
+}
+
+/** Serves a request, and publishes its events where a tool follows it. */
+export function serveFollowed(
+  exchange: Exchange,
+  parent: RequestEvent | undefined,
+  parts: EventParts,
+  serve: (exchange: Exchange) => void,
+): void {
+  const { traceparent } = exchange.head;
+  if (traceparent !== undefined && parent === undefined) exchange.trace = receivedTrace(traceparent);
+  if (!isFollowed(requests)) return serve(exchange);
+  const event = new ExchangeEvent(exchange, parent, parts);
+  exchange.event = event;
+  requests.start.runStores(event, serve, undefined, exchange);
+  requests.end.publish(event);
+  if (event.status !== 0) publishAnswer(event);
+  else exchange.hasReturned = true;
+}
+
+/** Publishes that the last byte of the answer is out, or that the client has left. */
+export function endEvent({ event, hasReturned }: Exchange, status: number, bytes: number): void {
+  if (event === undefined) return;
+  event.status = status;
+  event.bytes = bytes;
+  if (hasReturned) publishAnswer(event);
+}
+
+function publishAnswer(event: ExchangeEvent): void {
+  requests.asyncStart.publish(event);
+  requests.asyncEnd.publish(event);
+}
+
+/** Publishes that the request has failed. @param thrown the cause of a 5xx */
+export function failEvent({ event }: Exchange, thrown: unknown): void {
+  if (event === undefined) return;
+  event.error = thrown;
+  requests.error.publish(event);
+}
+
+/** Calls code of the service's author, within the stores that tools have bound. */
+export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
+  return operations.runStores(event, work) as T;
+}
+
+/** Publishes a piece of work that continues after the answer. */
+export function followBackground({ event: request }: Exchange, work: PromiseLike<unknown>): void {
+  if (request === undefined || !isFollowed(backgrounds)) return;
+  const event: BackgroundEvent = { request };
+  const finish = (): void => {
+    backgrounds.asyncStart.publish(event);
+    backgrounds.asyncEnd.publish(event);
+  };
+  backgrounds.start.publish(event);
+  backgrounds.end.publish(event);
+  Promise.resolve(work).then(finish, (error: unknown) => {
+    event.error = error;
+    backgrounds.error.publish(event);
+    finish();
+  });
+}
+
+interface RequestIds {
+  request_id: string;
+  trace_id?: string | undefined;
+  span_id?: string | undefined;
+}
+
+/** The facts of a log line that name a request. */
+export function idsOf({ requestId, trace }: Pick<Exchange, 'requestId' | 'trace'>): RequestIds {
+  if (trace === undefined) return { request_id: requestId };
+  return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
+}
+
+/** The trace of the caller, which this service continues without a span of its own. */
+class ReceivedTrace implements Trace {
+  readonly #context: TraceContext;
+
+  constructor(context: TraceContext) {
+    this.#context = context;
+  }
+
+  get traceId(): string {
+    return this.#context.traceId;
+  }
+
+  get spanId(): string {
+    return this.#context.spanId;
+  }
+
+  get traceparent(): string {
+    return formatTraceparent(this.#context);
+  }
+
+  span<T>(_name: string, work: (trace: Trace) => T, _options?: SpanOptions): T {
+    return work(this);
+  }
+}
+
+function receivedTrace(header: string): Trace | undefined {
+  const context = parseTraceparent(header);
+  return context && new ReceivedTrace(context);
+}
+
+interface KeptRoute {
+  readonly page: string;
+  readonly depth: number;
+  readonly route: string;
+}
+
+/** The template that was made last, of each operation: nearly all requests of an operation have the same. */
+const keptRoutes = new WeakMap<Operation, KeptRoute>();
+
+/** The template of the path by which an operation was found; undefined: none was found. */
+function routeOf(exchange: Exchange, base: string): string | undefined {
+  const { operation, resolved, verb, caller, page, slugs, choice } = exchange;
+  if (operation === '') return undefined;
+  const row = firstFit(resolved?.matches ?? [], verb)?.route;
+  if (row !== undefined && row.target !== 'gateway.index') return row.path;
+  // The row of the key has chosen the group, whatever the path is.
+  if (caller?.handler !== undefined) return `${base}/{params}`;
+  const kept = keptRoutes.get(choice.operation);
+  if (kept !== undefined && kept.page === page && kept.depth === slugs.length) return kept.route;
+  const group = page === '' ? base || '/' : `${base}/${page}`;
+  const route = group + templateBelow(choice, slugs.length);
+  keptRoutes.set(choice.operation, { page, depth: slugs.length, route });
+  return route;
+}
+
+/** @param depth the number of segments below the group */
+function templateBelow({ operation: { name }, byName }: Choice, depth: number): string {
+  if (byName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
+  const route = splitRouteName(name);
+  if (route === undefined) return depth > 0 ? '/{params}' : '';
+  return route.pattern === undefined ? '' : `/${route.pattern}`;
+}

@@ -1,0 +1,146 @@
+// The spans of requests that a controller sends, by `fetch` and by node:http, and the headers that continue the trace
+// in the service that is called. Both are followed by the channels that Node publishes to. Only requests within the
+// context of a request count, so the exporter's own are no spans.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { flagAttribute, intAttribute, textAttribute } from './otlp.ts';
+import { visibleTarget } from './query.ts';
+import type { Span, SpanContext } from './span.ts';
+
+export interface ClientSpanOptions {
+  readonly context: SpanContext;
+  readonly knownMethods: ReadonlySet<string>;
+  /** Whether a host gets the headers of the trace. */
+  readonly mayPropagate: (host: string) => boolean;
+  readonly capturesQuery: boolean;
+}
+
+/** A request of undici, which `fetch` uses, as its channels publish it. */
+interface UndiciRequest {
+  readonly origin: string | URL;
+  readonly path: string;
+  readonly method: string;
+  /** Names and values in turn. */
+  readonly headers: unknown;
+  addHeader(name: string, value: string): unknown;
+}
+
+/** The messages of all channels. Each has some of the fields. */
+interface Message<Request> {
+  readonly request: Request;
+  readonly response: IncomingMessage;
+  readonly error: unknown;
+}
+
+type SetHeader = (name: string, value: string) => unknown;
+
+interface Outcome {
+  readonly status?: number | undefined;
+  readonly version?: string | undefined;
+  readonly error?: unknown;
+}
+
+/** @returns a function that ends the subscriptions */
+export function traceClients({ context, knownMethods, mayPropagate, capturesQuery }: ClientSpanOptions): () => void {
+  const { storage } = context;
+  /** The span of each request that has no answer yet, and the attributes that it has from its beginning. */
+  const spans = new WeakMap<object, { readonly span: Span; readonly attributes: string[] }>();
+  /** Requests that have begun: Node publishes the beginning of one twice. */
+  const begun = new WeakSet<object>();
+
+  /**
+   * Begins a span, and sends the trace on.
+   *
+   * @param setHeader undefined: the header can no longer be set
+   * @param isSet whether the author of the controller has set the header
+   */
+  function begin(request: object, host: string, setHeader: SetHeader | undefined, isSet: boolean): void {
+    const parent = storage.getStore();
+    if (parent === undefined || begun.has(request)) return;
+    begun.add(request);
+    const span = parent.isSampled ? parent.child() : parent;
+    const attributes: string[] = [];
+    if (!isSet && mayPropagate(host)) {
+      setHeader?.('traceparent', span.traceparent);
+      if (span.tracestate !== '') setHeader?.('tracestate', span.tracestate);
+      if (setHeader === undefined) attributes.push(flagAttribute('gatefold.traceparent_sent', false));
+    }
+    if (span !== parent) spans.set(request, { span, attributes });
+  }
+
+  /** Ends a span when the head of the answer is there: nobody may ever read its body. */
+  function end(request: UndiciRequest | ClientRequest, origin: URL, { status, version, error }: Outcome): void {
+    const { span, attributes } = spans.get(request) ?? {};
+    if (span === undefined || attributes === undefined) return;
+    spans.delete(request);
+    const { method } = request;
+    const isKnown = knownMethods.has(method);
+    attributes.push(
+      textAttribute('http.request.method', isKnown ? method : '_OTHER'),
+      textAttribute('server.address', origin.hostname),
+      intAttribute('server.port', Number(origin.port) || (origin.protocol === 'https:' ? 443 : 80)),
+      textAttribute('url.full', origin.origin + visibleTarget(request.path, capturesQuery)),
+    );
+    if (!isKnown) attributes.push(textAttribute('http.request.method_original', method));
+    if (version !== undefined) attributes.push(textAttribute('network.protocol.version', version));
+    if (status === undefined) attributes.push(span.fail(error));
+    else {
+      attributes.push(intAttribute('http.response.status_code', status));
+      // The conventions count each status from 400 on as an error of the client's span.
+      if (status >= 400) attributes.push(span.fail({ code: String(status) }));
+    }
+    span.end(isKnown ? method : 'HTTP', 'client', attributes);
+  }
+
+  const listeners: Readonly<Record<string, (message: never) => void>> = {
+    'undici:request:create': ({ request }: Message<UndiciRequest>) => {
+      const isSet = hasName(request.headers, 'traceparent');
+      begin(request, new URL(request.origin).hostname, (name, value) => request.addHeader(name, value), isSet);
+    },
+    'undici:request:headers': ({ request, response }: Message<UndiciRequest>) =>
+      end(request, new URL(request.origin), { status: response.statusCode }),
+    'undici:request:error': ({ request, error }: Message<UndiciRequest>) =>
+      end(request, new URL(request.origin), { error }),
+    'http.client.request.created': ({ request }: Message<ClientRequest>) => {
+      const isLate = request.headersSent;
+      const setHeader: SetHeader = (name, value) => request.setHeader(name, value);
+      begin(request, request.host, isLate ? undefined : setHeader, request.hasHeader('traceparent'));
+    },
+    // Node before 22.12 publishes nothing earlier, and here the head is written already.
+    'http.client.request.start': ({ request }: Message<ClientRequest>) =>
+      begin(request, request.host, undefined, request.hasHeader('traceparent')),
+    'http.client.response.finish': ({ request, response }: Message<ClientRequest>) =>
+      end(request, originOf(request), { status: response.statusCode, version: response.httpVersion }),
+    'http.client.request.error': ({ request, error }: Message<ClientRequest>) =>
+      end(request, originOf(request), { error }),
+  };
+  const subscribed = Object.entries(listeners).map(([name, listener]) => [name, withoutThrow(listener)] as const);
+  for (const [name, listener] of subscribed) subscribe(name, listener);
+  return () => {
+    for (const [name, listener] of subscribed) unsubscribe(name, listener);
+  };
+}
+
+/** A throw of a subscriber would count as an uncaught exception, and end the worker. */
+function withoutThrow(listener: (message: never) => void): (message: unknown) => void {
+  return (message) => {
+    try {
+      listener(message as never);
+    } catch {
+      // The request has something that no client of Node has, such as an origin that is no URL. It gets no span.
+    }
+  };
+}
+
+function hasName(headers: unknown, name: string): boolean {
+  return Array.isArray(headers) && headers.some((text, i) => i % 2 === 0 && String(text).toLowerCase() === name);
+}
+
+/** The port is only in the socket, or in `Host` where the host is the same. */
+function originOf(request: ClientRequest): URL {
+  const { protocol, host, socket } = request;
+  const name = host.includes(':') ? `[${host}]` : host;
+  const sent = String(request.getHeader('host') ?? '');
+  const port = sent.startsWith(`${name}:`) ? sent.slice(name.length + 1) : String(socket?.remotePort ?? '');
+  return new URL(`${protocol}//${name}${port === '' ? '' : `:${port}`}`);
+}

@@ -1,0 +1,178 @@
+// Reads the variables by which OpenTelemetry is configured, as its specification names them. Other programs read them,
+// too, so a value that makes no sense never stops a start: tracing is off, or a default holds, and a line says so.
+import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface TraceSettings {
+  readonly endpoint: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Milliseconds that the export of a batch may take, retries included. */
+  readonly timeout: number;
+  /** PEM files: the authority of the collector's certificate, and the certificate that the service shows. */
+  readonly certificate: string | undefined;
+  readonly clientCertificate: string | undefined;
+  readonly clientKey: string | undefined;
+  readonly compress: boolean;
+  readonly samplerName: string;
+  readonly sampler: Sampler;
+  /** Attributes of the resource. `service.name` is among them where a variable names it. */
+  readonly resource: ReadonlyMap<string, string>;
+  /** Milliseconds between two batches. */
+  readonly delay: number;
+  /** Spans that wait at most. */
+  readonly queueSize: number;
+  /** Spans of a batch at most. */
+  readonly batchSize: number;
+  readonly knownMethods: ReadonlySet<string>;
+}
+
+/** A variable whose value is ignored. */
+export interface IgnoredValue {
+  readonly variable: string;
+  readonly reason: string;
+}
+
+export type TraceReading =
+  | { readonly kind: 'on'; readonly settings: TraceSettings; readonly ignored: readonly IgnoredValue[] }
+  /** `isWanted`: a variable says to trace nothing. Otherwise something is wrong. */
+  | { readonly kind: 'off'; readonly reason: string; readonly isWanted: boolean };
+
+const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
+
+class Unusable extends Error {}
+
+export function readTraceSettings(env: Environment): TraceReading {
+  const ignored: IgnoredValue[] = [];
+  const textOf = (name: string): string => (env[name] ?? '').trim();
+  /** The variable for traces wins over that for all signals. */
+  const nameOf = (suffix: string): string =>
+    textOf(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
+      ? `OTEL_EXPORTER_OTLP_${suffix}`
+      : `OTEL_EXPORTER_OTLP_TRACES_${suffix}`;
+  const ignore = (variable: string, reason: string): void => void ignored.push({ variable, reason });
+
+  function numberOf(name: string, fallback: number, min: number, max = 2 ** 31 - 1): number {
+    const text = textOf(name);
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    if (text !== '') ignore(name, `it is not a whole number from ${min} to ${max}; ${fallback} holds`);
+    return fallback;
+  }
+
+  function readSampler(): { samplerName: string; sampler: Sampler } {
+    const asked = textOf('OTEL_TRACES_SAMPLER').toLowerCase() || DEFAULT_SAMPLER;
+    const samplerName = SAMPLER_NAMES.includes(asked) ? asked : DEFAULT_SAMPLER;
+    if (samplerName !== asked)
+      ignore('OTEL_TRACES_SAMPLER', `it is none of ${SAMPLER_NAMES.join(', ')}; ${DEFAULT_SAMPLER} holds`);
+    return { samplerName, sampler: createSampler(samplerName, readRatio(samplerName)) };
+  }
+
+  function readRatio(samplerName: string): number {
+    const text = textOf('OTEL_TRACES_SAMPLER_ARG');
+    const ratio = /^(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+    if (ratio >= 0 && ratio <= 1) return ratio;
+    if (samplerName.endsWith('traceidratio'))
+      ignore('OTEL_TRACES_SAMPLER_ARG', 'it is not a number from 0 to 1; 1 holds, so every trace is recorded');
+    return 1;
+  }
+
+  function readResource(): ReadonlyMap<string, string> {
+    const resource = readPairs(textOf('OTEL_RESOURCE_ATTRIBUTES'));
+    // The specification drops all attributes if one of them is malformed.
+    if (resource === undefined) ignore('OTEL_RESOURCE_ATTRIBUTES', 'it is not a list such as key=value,key=value');
+    const name = textOf('OTEL_SERVICE_NAME');
+    return new Map([...(resource ?? []), ...(name === '' ? [] : ([['service.name', name]] as const))]);
+  }
+
+  try {
+    if (textOf('OTEL_SDK_DISABLED').toLowerCase() === 'true') return off('OTEL_SDK_DISABLED is true', true);
+    const exporters = textOf('OTEL_TRACES_EXPORTER');
+    if (exporters === 'none') return off('OTEL_TRACES_EXPORTER is none', true);
+    if (exporters !== '' && !listOf(exporters).includes('otlp')) return off('OTEL_TRACES_EXPORTER is not otlp');
+    const protocol = textOf(nameOf('PROTOCOL'));
+    if (protocol !== '' && protocol !== 'http/json')
+      return off(`${nameOf('PROTOCOL')} is not http/json, the only protocol here`);
+    const endpoint = readEndpoint(nameOf('ENDPOINT'), textOf(nameOf('ENDPOINT')));
+    if (endpoint.port === '4317' && protocol === '')
+      return off(
+        `${nameOf('ENDPOINT')} has the port 4317, which is for gRPC: use 4318, or set ${nameOf('PROTOCOL')} to http/json`,
+      );
+    const compression = textOf(nameOf('COMPRESSION')).toLowerCase();
+    if (!['', 'none', 'gzip'].includes(compression)) ignore(nameOf('COMPRESSION'), 'it is neither gzip nor none');
+    const queueSize = numberOf('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
+    const settings: TraceSettings = {
+      endpoint,
+      headers: readHeaders(nameOf('HEADERS'), textOf(nameOf('HEADERS'))),
+      timeout: numberOf(nameOf('TIMEOUT'), 10_000, 1),
+      certificate: textOf(nameOf('CERTIFICATE')) || undefined,
+      clientCertificate: textOf(nameOf('CLIENT_CERTIFICATE')) || undefined,
+      clientKey: textOf(nameOf('CLIENT_KEY')) || undefined,
+      compress: compression === 'gzip',
+      ...readSampler(),
+      resource: readResource(),
+      delay: numberOf('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
+      queueSize,
+      batchSize: Math.min(queueSize, numberOf('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
+      knownMethods: new Set(listOf(textOf('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
+    };
+    if (hasTracer()) return off('another tracer of OpenTelemetry is registered in this process');
+    return { kind: 'on', settings, ignored };
+  } catch (error) {
+    if (error instanceof Unusable) return off(error.message);
+    throw error;
+  }
+}
+
+function off(reason: string, isWanted = false): TraceReading {
+  return { kind: 'off', reason, isWanted };
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+function readEndpoint(name: string, text: string): URL {
+  const endpoint = URL.canParse(text) ? new URL(text) : undefined;
+  if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
+    throw new Unusable(`${name} is not a URL that begins with http:// or https://`);
+  // The address of all signals leads to those of each. That of the traces is used as it is.
+  if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
+  return endpoint;
+}
+
+/** The message names no value, because a header is mostly a secret. */
+function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
+  const pairs = readPairs(text);
+  const isHeader = ([key, value]: readonly [string, string]): boolean =>
+    /^[!#$%&'*+.^_`|~\w-]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+  if (pairs === undefined || ![...pairs].every(isHeader))
+    throw new Unusable(
+      `${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`,
+    );
+  return Object.fromEntries(pairs);
+}
+
+/** Reads `key=value,key=value` with percent-encoded values; undefined where it is malformed. */
+function readPairs(text: string): Map<string, string> | undefined {
+  try {
+    return new Map(
+      listOf(text).map((pair) => {
+        const [, key = '', value = ''] = /^([^=\s]+)\s*=\s*(.*)$/s.exec(pair) ?? [];
+        if (key === '') throw new URIError();
+        return [decodeURIComponent(key), decodeURIComponent(value)];
+      }),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+/** The API of OpenTelemetry keeps what is registered in a global variable, whatever copy of it registers. */
+function hasTracer(): boolean {
+  const registered = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
+  return typeof registered === 'object' && registered !== null && 'trace' in registered;
+}

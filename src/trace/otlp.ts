@@ -1,0 +1,137 @@
+// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, with ids in hexadecimal), by hand: an object a span and
+// `JSON.stringify` would cost more than the whole bar for a traced request.
+import { quote, quoteName } from '../base/json-text.ts';
+import type { SpanAttribute } from '../controller/trace.ts';
+
+export const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
+export type Kind = keyof typeof KINDS;
+
+/** Characters of an attribute's text at most. Longer texts are cut. */
+const LONGEST_TEXT = 4096;
+/** Items of a list at most. */
+const MOST_ITEMS = 100;
+/** Attributes of a span at most, as the specification has it. */
+const MOST_ATTRIBUTES = 128;
+/** Milliseconds by which the clock of the machine may differ before spans follow it. */
+const MOST_DRIFT = 50;
+
+/** @param name is constant, or chosen by the author of a controller */
+export function textAttribute(name: string, value: string): string {
+  return `{"key":${quoteName(name)},"value":{"stringValue":${quote(cut(value))}}}`;
+}
+
+/** Whole numbers have 64 bits in protobuf, so JSON has them as text. */
+export function intAttribute(name: string, value: number): string {
+  return `{"key":${quoteName(name)},"value":{"intValue":"${value}"}}`;
+}
+
+export function flagAttribute(name: string, value: boolean): string {
+  return `{"key":${quoteName(name)},"value":{"boolValue":${value}}}`;
+}
+
+export function listAttribute(name: string, values: readonly unknown[]): string {
+  const items = values.slice(0, MOST_ITEMS).map(encodeValue).join(',');
+  return `{"key":${quote(name)},"value":{"arrayValue":{"values":[${items}]}}}`;
+}
+
+/** The attributes that a controller gives. Values of other types are sent as text. */
+export function attributesOf(given: Readonly<Record<string, SpanAttribute>> | undefined): string[] {
+  if (given === undefined) return [];
+  return Object.entries(given)
+    .filter(([, value]) => value !== undefined && value !== null)
+    .slice(0, MOST_ATTRIBUTES)
+    .map(([name, value]) =>
+      Array.isArray(value) ? listAttribute(name, value) : `{"key":${quote(cut(name))},"value":${encodeValue(value)}}`,
+    );
+}
+
+function encodeValue(value: unknown): string {
+  if (typeof value === 'boolean') return `{"boolValue":${value}}`;
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return `{"intValue":"${value}"}`;
+  if (typeof value === 'number') return `{"doubleValue":${Number.isFinite(value) ? value : `"${value}"`}}`;
+  return `{"stringValue":${quote(cut(textOf(value)))}}`;
+}
+
+function textOf(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return 'a value that has no text';
+  }
+}
+
+const HALF = /\p{Surrogate}/gu;
+
+/** Protobuf has only well-formed texts: a reader may refuse the whole body for half of a character. */
+export function cut(text: string): string {
+  return (text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text).replace(HALF, '\ufffd');
+}
+
+let anchor = performance.timeOrigin;
+
+/** Corrects the times of later spans after the clock of the machine has been set. */
+export function followClock(): void {
+  const now = Date.now() - performance.now();
+  if (Math.abs(now - anchor) > MOST_DRIFT) anchor = now;
+}
+
+const MICROSECONDS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
+let lastMillisecond = 0;
+let lastText = '';
+
+/**
+ * Formats a time. Most times share their millisecond with the one before, and the text of so large a number is dear.
+ *
+ * @param moment of `performance.now()` @returns nanoseconds of Unix time, exact to a microsecond
+ */
+export function nanoseconds(moment: number): string {
+  const time = anchor + moment;
+  const millisecond = Math.floor(time);
+  if (millisecond !== lastMillisecond) {
+    lastMillisecond = millisecond;
+    lastText = String(millisecond);
+  }
+  return lastText + MICROSECONDS[Math.floor((time - millisecond) * 1000)];
+}
+
+const ERROR_STATUS = ',"status":{"code":2}';
+/** The bits of `flags` that say whether the parent is in another process (OTLP, `SpanFlags`). */
+const HAS_IS_REMOTE = 0x100;
+const IS_REMOTE = 0x200;
+
+export interface SpanParts {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly isRemoteParent: boolean;
+  readonly flags: number;
+  readonly tracestate: string;
+  /** Moments of `performance.now()`. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly hasFailed: boolean;
+}
+
+/**
+ * @param head `"name":…,"kind":…`
+ * @param attributes with commas between them
+ */
+export function encodeSpan(span: SpanParts, head: string, attributes: string): string {
+  const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, hasFailed } = span;
+  const parent = parentSpanId === undefined ? '' : `"parentSpanId":"${parentSpanId}",`;
+  const state = tracestate === '' ? '' : `"traceState":${quote(tracestate)},`;
+  const bits = flags + HAS_IS_REMOTE + (isRemoteParent ? IS_REMOTE : 0);
+  return `{"traceId":"${traceId}","spanId":"${spanId}",${parent}${state}"flags":${bits},${head},"startTimeUnixNano":"${nanoseconds(startedAt)}","endTimeUnixNano":"${nanoseconds(endedAt)}","attributes":[${attributes}]${hasFailed ? ERROR_STATUS : ''}}`;
+}
+
+/** @returns what comes before the spans of a request to the collector, and what comes behind them */
+export function createEnvelope(resource: ReadonlyMap<string, string | number>, version: string): [string, string] {
+  const attributes = attributesOf(Object.fromEntries(resource)).join(',');
+  return [
+    `{"resourceSpans":[{"resource":{"attributes":[${attributes}]},"scopeSpans":[{"scope":{"name":"gatefold","version":${quote(version)}},"spans":[`,
+    `],"schemaUrl":"${SCHEMA}"}]}]}`,
+  ];
+}
+
+/** The version of the semantic conventions whose names the spans have. */
+const SCHEMA = 'https://opentelemetry.io/schemas/1.37.0';

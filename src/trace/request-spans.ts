@@ -1,0 +1,185 @@
+// The spans of requests, by the semantic conventions for HTTP servers. The events come from public channels, so any
+// other tool can do what this file does.
+import { channel, tracingChannel } from 'node:diagnostics_channel';
+import { quote } from '../base/json-text.ts';
+import { parseTraceparent } from '../base/traceparent.ts';
+import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
+import { intAttribute, KINDS, listAttribute, textAttribute } from './otlp.ts';
+import { redactQuery } from './query.ts';
+import type { Sampler } from './sampler.ts';
+import { beginSpan, errorType, Span, type SpanContext } from './span.ts';
+import { parseTracestate } from './tracestate.ts';
+
+export interface RequestSpanOptions {
+  readonly context: SpanContext;
+  readonly sampler: Sampler;
+  readonly knownMethods: ReadonlySet<string>;
+  /** The values that TRACE_CAPTURE asks for: `query`, or the name of a header. */
+  readonly capture: readonly string[];
+}
+
+/** Routes whose texts are kept. */
+const MOST_ROUTES = 1000;
+
+interface RouteTexts {
+  /** The name and the kind. */
+  readonly head: string;
+  readonly attributes: string;
+}
+
+/** @returns a function that ends the subscription */
+export function traceRequests({ context, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
+  const { storage } = context;
+  const routes = new Map<string, Map<string, RouteTexts>>();
+  const statuses = new Map<number, string>();
+  const peers = new WeakMap<object, string>();
+  const backgroundSpans = new WeakMap<object, Span>();
+
+  /** The texts that all requests of a route share, by the method and the route. */
+  function textsOf({ verb, route, tool }: RequestEvent): RouteTexts {
+    const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
+    const kept = routes.get(verb)?.get(key);
+    if (kept !== undefined) return kept;
+    const isKnown = knownMethods.has(verb);
+    const method = isKnown ? verb : 'HTTP';
+    const name = route === undefined ? method : `${method} ${route}`;
+    const attributes = [
+      textAttribute('http.request.method', isKnown ? verb : '_OTHER'),
+      ...(isKnown ? [] : [textAttribute('http.request.method_original', verb)]),
+      ...(route === undefined ? [] : [textAttribute('http.route', route)]),
+      ...(tool === undefined ? [] : [textAttribute('gen_ai.tool.name', tool)]),
+    ];
+    // The request that brings the call of a tool is the one that a client has sent.
+    const kind = tool === undefined ? KINDS.server : KINDS.internal;
+    const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
+    const ofVerb = routes.get(verb) ?? new Map<string, RouteTexts>();
+    if (isKnown && ofVerb.size < MOST_ROUTES) routes.set(verb, ofVerb.set(key, texts));
+    return texts;
+  }
+
+  /** The attributes of a connection. */
+  function peerOf({ request }: RequestEvent): string {
+    const { socket } = request;
+    const kept = peers.get(socket);
+    if (kept !== undefined) return kept;
+    const { remoteAddress, remotePort } = socket;
+    const peer = [
+      textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),
+      ...(remoteAddress === undefined ? [] : [textAttribute('network.peer.address', remoteAddress)]),
+      ...(remotePort === undefined ? [] : [intAttribute('network.peer.port', remotePort)]),
+    ].join(',');
+    peers.set(socket, peer);
+    return peer;
+  }
+
+  function statusOf(status: number): string {
+    let text = statuses.get(status);
+    if (text === undefined) {
+      text = intAttribute('http.response.status_code', status);
+      statuses.set(status, text);
+    }
+    return text;
+  }
+
+  /** The status of the answer, and the kind of its failure. */
+  function outcomeOf({ status, bytes, response, error }: RequestEvent, span: Span): string {
+    if (status < 499) return statusOf(status);
+    if (status > 499) {
+      span.hasFailed = true;
+      const type = error === undefined ? '_OTHER' : errorType(error);
+      return `${statusOf(status)},${textAttribute('error.type', type === '_OTHER' ? String(status) : type)}`;
+    }
+    // The client left before the last byte. It has the head where it has some of the body.
+    span.hasFailed = true;
+    const sent = bytes > 0 ? `${statusOf(response.statusCode)},` : '';
+    return `${sent}${textAttribute('error.type', 'client_disconnected')}`;
+  }
+
+  function endSpan(event: RequestEvent, span: Span): void {
+    const { head, attributes } = textsOf(event);
+    const more = capture.length === 0 ? '' : capturedOf(event, capture);
+    const { path, address, request } = event;
+    span.endAs(
+      head,
+      `${attributes},{"key":"url.path","value":{"stringValue":${quote(path)}}},${peerOf(event)},{"key":"client.address","value":{"stringValue":"${address}"}},{"key":"network.protocol.version","value":{"stringValue":"${request.httpVersion}"}},${outcomeOf(event, span)}${more}`,
+    );
+  }
+
+  const onRequest = {
+    start(message: unknown): void {
+      const event = message as RequestEvent;
+      if (event.parent?.trace instanceof Span) {
+        event.trace = event.parent.trace.child();
+        return;
+      }
+      const parent = event.trace?.traceparent === undefined ? undefined : parseTraceparent(event.trace.traceparent);
+      const state = parent === undefined ? '' : tracestateOf(event.request.rawHeaders);
+      event.trace = beginSpan(context, sampler, parent, state);
+    },
+    asyncEnd(message: unknown): void {
+      const event = message as RequestEvent;
+      const span = event.trace;
+      if (!(span instanceof Span) || !span.isSampled) return;
+      endSpan(event, span);
+    },
+  };
+  const onBackground = {
+    start(message: unknown): void {
+      const { trace } = (message as BackgroundEvent).request;
+      if (trace instanceof Span && trace.isSampled) backgroundSpans.set(message as object, trace.child());
+    },
+    asyncEnd(message: unknown): void {
+      const event = message as BackgroundEvent;
+      const span = backgroundSpans.get(event);
+      if (span === undefined) return;
+      span.end('waitUntil', 'internal', 'error' in event ? [span.fail(event.error)] : []);
+    },
+  };
+
+  const requests = tracingChannel('gatefold:request');
+  const backgrounds = tracingChannel('gatefold:background');
+  const operations = channel('gatefold:operation');
+  const spanOf = (message: unknown): Span | undefined => {
+    const { trace } = message as RequestEvent;
+    return trace instanceof Span ? trace : undefined;
+  };
+  requests.start.subscribe(onRequest.start);
+  requests.asyncEnd.subscribe(onRequest.asyncEnd);
+  backgrounds.start.subscribe(onBackground.start);
+  backgrounds.asyncEnd.subscribe(onBackground.asyncEnd);
+  operations.bindStore(storage, spanOf);
+  return () => {
+    requests.start.unsubscribe(onRequest.start);
+    requests.asyncEnd.unsubscribe(onRequest.asyncEnd);
+    backgrounds.start.unsubscribe(onBackground.start);
+    backgrounds.asyncEnd.unsubscribe(onBackground.asyncEnd);
+    operations.unbindStore(storage);
+  };
+}
+
+function tracestateOf(rawHeaders: readonly string[]): string {
+  const lines: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 10 && name.toLowerCase() === 'tracestate') lines.push(rawHeaders[i + 1] as string);
+  }
+  return lines.length === 0 ? '' : parseTracestate(lines);
+}
+
+/** The values of the query and of headers that TRACE_CAPTURE asks for, a comma before each. */
+function capturedOf({ request }: RequestEvent, capture: readonly string[]): string {
+  const attributes = capture.flatMap((name) => {
+    if (name === 'query') {
+      const [, query] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
+      return query === undefined ? [] : [textAttribute('url.query', redactQuery(query))];
+    }
+    const values = request.headersDistinct[name];
+    const [value] = values ?? [];
+    if (values === undefined || value === undefined) return [];
+    if (name === 'user-agent') return [textAttribute('user_agent.original', value)];
+    if (name !== 'host') return [listAttribute(`http.request.header.${name}`, values)];
+    const [, host = value, port] = /^(.*?)(?::(\d+))?$/.exec(value) ?? [];
+    return [textAttribute('server.address', host), ...(port ? [intAttribute('server.port', Number(port))] : [])];
+  });
+  return attributes.map((attribute) => `,${attribute}`).join('');
+}

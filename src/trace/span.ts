@@ -1,0 +1,163 @@
+// A span under way: its ids, and the spans below it. A span that is not sampled has ids, too, for the log and for the
+// services that are called, and is never exported.
+import type { AsyncLocalStorage } from 'node:async_hooks';
+import { quote } from '../base/json-text.ts';
+import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
+import type { SpanOptions, Trace } from '../controller/trace.ts';
+import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
+import { attributesOf, cut, encodeSpan, KINDS, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import type { Sampler } from './sampler.ts';
+
+/** The parts of the tracer that spans use. */
+export interface SpanContext {
+  /** The span in which the code of a controller runs. */
+  readonly storage: AsyncLocalStorage<Span | undefined>;
+  /** Receives each span that has ended, as JSON. */
+  readonly add: (span: string) => void;
+}
+
+/** The name of an error as an attribute: a class or a code, and never its message. */
+const ERROR_NAME = /^[\w.$-]{1,100}$/;
+
+export class Span implements Trace, SpanParts {
+  readonly parentSpanId: string | undefined;
+  readonly isRemoteParent: boolean;
+  readonly flags: number;
+  readonly tracestate: string;
+  readonly startedAt: number;
+  endedAt = 0;
+  hasFailed = false;
+  readonly context: SpanContext;
+  /** Made for the first reader: most spans that are not sampled have none. */
+  #traceId: string | number;
+  #spanId = '';
+
+  /** @param traceId the id, or the randomness of a new one */
+  constructor(
+    context: SpanContext,
+    traceId: string | number,
+    parentSpanId: string | undefined,
+    isRemoteParent: boolean,
+    flags: number,
+    tracestate: string,
+  ) {
+    this.context = context;
+    this.#traceId = traceId;
+    this.parentSpanId = parentSpanId;
+    this.isRemoteParent = isRemoteParent;
+    this.flags = flags;
+    this.tracestate = tracestate;
+    this.startedAt = this.isSampled ? performance.now() : 0;
+  }
+
+  get traceId(): string {
+    if (typeof this.#traceId === 'number') this.#traceId = newTraceId(this.#traceId);
+    return this.#traceId;
+  }
+
+  get spanId(): string {
+    if (this.#spanId === '') this.#spanId = newSpanId();
+    return this.#spanId;
+  }
+
+  get isSampled(): boolean {
+    return (this.flags & SAMPLED) !== 0;
+  }
+
+  get traceparent(): string {
+    return formatTraceparent(this);
+  }
+
+  /** A span below this one, in this process. */
+  child(): Span {
+    return new Span(this.context, this.traceId, this.spanId, false, this.flags, this.tracestate);
+  }
+
+  span<T>(name: string, work: (trace: Trace) => T, { kind = 'internal', attributes }: SpanOptions = {}): T {
+    if (!this.isSampled) return work(this);
+    const child = this.child();
+    const given = attributesOf(attributes);
+    const end = (): void => child.end(name, kind, given);
+    const fail = (error: unknown): void => {
+      given.push(child.fail(error));
+      end();
+    };
+    return this.context.storage.run(child, () => {
+      let result: T;
+      try {
+        result = work(child);
+      } catch (error) {
+        fail(error);
+        throw error;
+      }
+      if (!isThenable(result)) {
+        end();
+        return result;
+      }
+      // A promise of Node is followed by another one, so that a rejection that nobody handles is still reported. A
+      // thenable of a library, such as a query, is returned itself: it has methods that no promise has.
+      if (Object.getPrototypeOf(result) !== Promise.prototype) {
+        result.then(end, fail);
+        return result;
+      }
+      return result.then(
+        (value) => {
+          end();
+          return value;
+        },
+        (error: unknown) => {
+          fail(error);
+          throw error;
+        },
+      ) as T;
+    });
+  }
+
+  /** Marks the span as failed. @returns the attribute that says why */
+  fail(error: unknown): string {
+    this.hasFailed = true;
+    return textAttribute('error.type', errorType(error));
+  }
+
+  end(name: string, kind: Kind, attributes: readonly string[]): void {
+    if (!this.isSampled) return;
+    this.endAs(
+      `"name":${quote(cut(String(name)))},"kind":${KINDS[kind in KINDS ? kind : 'internal']}`,
+      attributes.join(','),
+    );
+  }
+
+  /** @param head as `encodeSpan` takes it */
+  endAs(head: string, attributes: string): void {
+    this.endedAt = performance.now();
+    this.context.add(encodeSpan(this, head, attributes));
+  }
+}
+
+/** Begins the span of a request. @param parent the span of the caller; undefined: a trace begins */
+export function beginSpan(
+  context: SpanContext,
+  sampler: Sampler,
+  parent: TraceContext | undefined,
+  tracestate: string,
+): Span {
+  const randomness = parent === undefined ? Math.random() : randomnessOf(parent.traceId);
+  const isRandom = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
+  const flags = isRandom | (sampler(randomness, parent) ? SAMPLED : 0);
+  return new Span(context, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
+}
+
+/** The code of an error, or the name of its class. */
+export function errorType(error: unknown): string {
+  try {
+    const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+    for (const text of [code, name]) if (typeof text === 'string' && ERROR_NAME.test(text)) return text;
+  } catch {
+    // Reading the field of a thrown value may throw.
+  }
+  return '_OTHER';
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

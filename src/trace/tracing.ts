@@ -1,0 +1,129 @@
+// The door of the room: turns tracing on in a worker. Nothing else of the service imports the room, and the room
+// follows the service by public channels alone.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { hostname } from 'node:os';
+import { describeFailure } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
+import { traceClients } from './client-spans.ts';
+import { type Environment, type IgnoredValue, readTraceSettings, type TraceSettings } from './environment.ts';
+import { createExporter } from './exporter.ts';
+import { createEnvelope } from './otlp.ts';
+import { createPost, type SendBatch } from './post.ts';
+import { traceRequests } from './request-spans.ts';
+import type { Span } from './span.ts';
+
+export interface TracingOptions {
+  readonly env: Environment;
+  readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
+  /** The name and the version of the service, where no variable names them. */
+  readonly service: { readonly title: string; readonly version: string };
+  /** The version of Gatefold. */
+  readonly version: string;
+  readonly log: Log;
+}
+
+export interface Tracing {
+  /** The spans that the collector has, and those that it has not, since the start. */
+  status(): { readonly exported: number; readonly dropped: number };
+  /** Ends all subscriptions, and sends what waits. */
+  close(): Promise<void>;
+}
+
+/** Milliseconds for the last spans of a worker that ends. The supervisor gives it 5 s after its drain. */
+const PATIENCE = 3000;
+
+export type TraceState =
+  | {
+      readonly kind: 'on';
+      readonly settings: TraceSettings;
+      readonly send: SendBatch;
+      readonly ignored: readonly IgnoredValue[];
+    }
+  | { readonly kind: 'off'; readonly reason: string; readonly isWanted: boolean };
+
+/** Reads the variables, and the files that they name. */
+export function readTraceState(env: Environment, version: string): TraceState {
+  const reading = readTraceSettings(env);
+  if (reading.kind === 'off') return reading;
+  try {
+    return { ...reading, send: createPost(reading.settings, `gatefold/${version}`) };
+  } catch (error) {
+    return { kind: 'off', reason: `a certificate cannot be used: ${describeFailure(error)}`, isWanted: false };
+  }
+}
+
+/** Logs, once a service, whether requests are traced, and every value that is ignored. */
+export function announceTracing(env: Environment, version: string, log: Log): void {
+  const state = readTraceState(env, version);
+  if (state.kind === 'off') {
+    if (state.isWanted) return log.info('traces-disabled', { reason: state.reason });
+    return log.warn('traces-off', { reason: state.reason });
+  }
+  const { endpoint, samplerName: sampler } = state.settings;
+  for (const value of state.ignored) log.warn('trace-variable-ignored', { ...value });
+  // A URL may have a key as its user or in its query.
+  log.info('traces-on', { endpoint: endpoint.origin + endpoint.pathname, sampler });
+}
+
+/** @returns undefined where tracing is off */
+export function startTracing(options: TracingOptions): Tracing | undefined {
+  const { env, service, version, log } = options;
+  const { tracePropagate, traceCapture: capture } = options.settings;
+  const state = readTraceState(env, version);
+  if (state.kind === 'off') return undefined;
+  const { settings, send } = state;
+  const storage = new AsyncLocalStorage<Span | undefined>();
+  const exporter = createExporter({
+    ...settings,
+    send,
+    envelope: createEnvelope(resourceOf(settings, service, version), version),
+    log,
+    outside: (work) => storage.run(undefined, work),
+  });
+  const context = { storage, add: exporter.add };
+  const { knownMethods, sampler } = settings;
+  const ends = [
+    traceRequests({ context, sampler, knownMethods, capture }),
+    traceClients({
+      context,
+      knownMethods,
+      mayPropagate: matchHosts(tracePropagate),
+      capturesQuery: capture.includes('query'),
+    }),
+  ];
+  return {
+    status: () => ({ exported: exporter.exported(), dropped: exporter.dropped() }),
+    async close() {
+      for (const end of ends) end();
+      await exporter.close(PATIENCE);
+    },
+  };
+}
+
+/** The variables win over what the service finds out by itself. */
+function resourceOf(
+  { resource }: TraceSettings,
+  service: TracingOptions['service'],
+  version: string,
+): ReadonlyMap<string, string | number> {
+  return new Map<string, string | number>([
+    ['service.name', service.title],
+    ['service.version', service.version],
+    ['host.name', hostname()],
+    ['process.pid', process.pid],
+    ...resource,
+    ['telemetry.sdk.name', 'gatefold'],
+    ['telemetry.sdk.language', 'nodejs'],
+    ['telemetry.sdk.version', version],
+  ]);
+}
+
+/** @param hosts TRACE_PROPAGATE @returns whether a host gets the trace; `*.internal` covers `a.b.internal` */
+function matchHosts(hosts: readonly string[] | 'all'): (host: string) => boolean {
+  if (hosts === 'all') return () => true;
+  return (host) => {
+    const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+    return hosts.some((pattern) => (pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern));
+  };
+}

@@ -1,0 +1,244 @@
+// `gatefold deploy` without a machine: what its words mean, which files go, and the texts that a machine runs.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, test } from 'node:test';
+import { runGatefold } from '../../src/cli/commands.ts';
+import { releaseName } from '../../src/cli/deploy/folders.ts';
+import { planProject } from '../../src/cli/deploy/project.ts';
+import { probeCommand } from '../../src/cli/deploy/remote.ts';
+import { isRunning, readEnvironment, waitForRelease } from '../../src/cli/deploy/serving.ts';
+import { runScript, unitOf, userOf } from '../../src/cli/deploy/setup.ts';
+import { MARK, quote } from '../../src/cli/deploy/ssh.ts';
+import { parseTarget } from '../../src/cli/deploy/target.ts';
+import { makeProject, runHere } from '../support/command-bench.ts';
+
+const HOSTILE = `/srv/a shop's "best" $HOME \`id\` %h ; & ä`;
+
+describe('parseTarget', () => {
+  const rows: [text: string, host: string, dir: string][] = [
+    ['vm', 'vm', '/srv/shop'],
+    ['ada@vm', 'ada@vm', '/srv/shop'],
+    ['ada@vm:/opt/api/', 'ada@vm', '/opt/api'],
+    ['vm:api', 'vm', 'api'],
+    ['vm:', 'vm', '/srv/shop'],
+    ['vm:/', 'vm', '/'],
+    ['vm:/a:b', 'vm', '/a:b'],
+    [`vm:${HOSTILE}`, 'vm', HOSTILE],
+    ['fe80::1', 'fe80::1', '/srv/shop'],
+    ['ada@::1', 'ada@::1', '/srv/shop'],
+    ['[::1]:/opt/api', '::1', '/opt/api'],
+    ['ada@[::1]:api', 'ada@::1', 'api'],
+    ['ssh://ada@vm:2222', 'ssh://ada@vm:2222', '/srv/shop'],
+    ['ssh://ada@vm:2222/opt/api', 'ssh://ada@vm:2222', '/opt/api'],
+  ];
+  for (const [text, host, dir] of rows)
+    test(text, () => assert.deepEqual(parseTarget(text, 'shop'), { name: text, host, dir }));
+  for (const text of [
+    '',
+    ':/srv',
+    '-oProxyCommand=id',
+    '-oProxyCommand=id:/srv',
+    'a b',
+    'vm:~/api',
+    'vm:/srv/../etc',
+    'vm:/a\nb',
+    'vm:/a\\b',
+  ])
+    test(`refuses ${JSON.stringify(text)}`, () => assert.throws(() => parseTarget(text, 'shop')));
+});
+
+const PROJECT = { 'package.json': '{"name":"@ada/shop"}', 'controllers/AController.js': '', 'lib/a.js': 'abc' };
+
+describe('planProject', () => {
+  const plan = (root: string, settings: object = {}) =>
+    planProject(root, {
+      controllersDir: join(root, 'controllers'),
+      dataDir: join(root, 'data'),
+      tlsCert: undefined,
+      tlsKey: undefined,
+      ...settings,
+    });
+
+  test('sends the project, and neither keys, tables nor certificates', (t) => {
+    const root = makeProject(t, {
+      ...PROJECT,
+      'data/production.json': '{}',
+      'tls/cert.pem': '',
+      'tables/production.json': '{}',
+      'secret.txt': '',
+      '.env': '',
+      '.env.local': '',
+      'lib/server.KEY': '',
+      'config/ca.pem': '',
+      '.git/HEAD': '',
+      'node_modules/x/index.js': '',
+      'lib/node_modules/x.js': '',
+      'lib/data/table.js': 'code',
+      '.npmrc': '',
+      '-rf': '',
+    });
+    symlinkSync('a.js', join(root, 'lib/link.js'));
+    symlinkSync('nowhere', join(root, 'lib/.#a.js'));
+    execFileSync('mkfifo', [join(root, 'pipe')]);
+    const planned = plan(root, { dataDir: join(root, 'tables'), tlsKey: join(root, 'secret.txt') });
+    const files = ['-rf', '.npmrc', 'controllers/AController.js', 'lib/a.js', 'lib/data/table.js', 'lib/link.js'];
+    assert.deepEqual([...planned.files].sort(), [...files, 'package.json'].sort());
+    assert.equal(planned.bytes, 3 + 4 + '{"name":"@ada/shop"}'.length);
+    const leftOut = ['.env', '.env.local', 'config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe'];
+    assert.deepEqual([...planned.leftOut].sort(), leftOut.sort());
+    assert.deepEqual([planned.name, planned.controllers, planned.typescript], ['shop', 'controllers', false]);
+  });
+
+  const locked = (resolved: string, name = 'x', link = false): Record<string, string> => ({
+    ...PROJECT,
+    'package-lock.json': JSON.stringify({ packages: { [`node_modules/${name}`]: { resolved, link } } }),
+  });
+  const refused: [name: string, files: Record<string, string>, RegExp, settings?: object][] = [
+    ['no name', { ...PROJECT, 'package.json': '{}' }, /has no name/],
+    ['a package.json that is no JSON', { ...PROJECT, 'package.json': '{' }, /it is not JSON/],
+    [
+      'packages without a lock file',
+      { ...PROJECT, 'package.json': '{"name":"a","dependencies":{"x":"1"}}' },
+      /npm install$/,
+    ],
+    ['a package from beside', locked('../x', 'x', true), /npm pack --silent \.\.\/x/],
+    ['a tarball from elsewhere', locked('file:/opt/x.tgz'), /comes from \/opt\/x\.tgz/],
+    ['controllers from elsewhere', PROJECT, /not inside of/, { controllersDir: '/srv/controllers' }],
+    ['no controllers', PROJECT, /Cannot read the controllers folder/, { controllersDir: 'other' }],
+    ['a name with a line feed', { ...PROJECT, 'lib/a\nb.js': '' }, /control character/],
+  ];
+  for (const [name, files, reason, settings = {}] of refused)
+    test(`refuses ${name}`, (t) => {
+      const root = makeProject(t, files);
+      const absolute = Object.fromEntries(Object.entries(settings).map(([key, path]) => [key, resolve(root, path)]));
+      assert.throws(() => plan(root, absolute), reason);
+    });
+
+  for (const resolved of ['https://example.org/x.tgz', 'vendor/x', 'file:vendor/x.tgz'])
+    test(`sends a project with a package from ${resolved}`, (t) => {
+      plan(makeProject(t, locked(resolved)));
+    });
+
+  test('sends a project whose gatefold is a link to a checkout', (t) => {
+    plan(makeProject(t, locked('../gatefold', 'gatefold', true)));
+  });
+
+  for (const target of ['../..', '/etc/hosts'])
+    test(`refuses a link to ${target}`, (t) => {
+      const root = makeProject(t, PROJECT);
+      symlinkSync(target, join(root, 'lib/link'));
+      assert.throws(() => plan(root), /A link must be relative and lead into the project/);
+    });
+});
+
+test('names of releases sort by time, whatever the time zone', () => {
+  assert.equal(releaseName(Date.UTC(2026, 10, 22, 21, 35, 0, 7)), '20261122T213500007Z');
+});
+
+const SHELLS = [['sh'], ['dash'], ['bash'], ['busybox', 'sh']].filter(
+  ([program = '']) => spawnSync(program, ['-c', ':']).error === undefined,
+);
+
+for (const [program = '', ...words] of SHELLS) {
+  const sh = (script: string, options: object = {}) =>
+    spawnSync(program, [...words, '-c', script], { encoding: 'utf8', ...options });
+
+  describe(`what a machine runs, by ${program}`, () => {
+    test('every word comes through as it is', () => {
+      for (const word of [HOSTILE, '', "'", '-n', 'a\nb']) assert.equal(sh(`printf %s ${quote(word)}`).stdout, word);
+    });
+
+    test('the probe describes a machine, and one without node', (t) => {
+      const dir = join(makeProject(t), HOSTILE);
+      const question = { dir, runtime: '1', setup: true };
+      const { stdout } = sh(probeCommand(question), { env: process.env });
+      assert.ok(stdout.startsWith(MARK), stdout);
+      const { node, isSetUp, hasRuntime, dir: found } = JSON.parse(stdout.slice(MARK.length));
+      assert.deepEqual([node, isSetUp, hasRuntime, found], [process.versions.node, false, false, dir]);
+      assert.ok(existsSync(join(dir, 'runtime')));
+      const builtIn = sh(probeCommand(question).replace('command -v node', 'command -v no-such-node'));
+      assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);
+    });
+
+    test('run starts the server with the settings of env', (t) => {
+      const root = makeProject(t);
+      const dir = join(root, HOSTILE);
+      mkdirSync(join(dir, 'runtime/current/dist'), { recursive: true });
+      const script = 'const { cwd, env } = process; const { NODE_ENV, CONTROLLERS_DIR, DATA_DIR, GREETING } = env;\n';
+      const print = 'console.log(JSON.stringify([cwd(), NODE_ENV, CONTROLLERS_DIR, DATA_DIR, GREETING]));\n';
+      writeFileSync(join(dir, 'runtime/current/dist/server.js'), script + print);
+      writeFileSync(join(dir, 'env'), "GREETING='good day'\nDATA_DIR=/var/lib/shop\n");
+      const { NODE_ENV, CONTROLLERS_DIR, DATA_DIR, ...env } = process.env;
+      const { stdout, stderr } = sh(runScript(dir, "src/a'b", process.execPath), { cwd: root, env });
+      const expected = [dir, 'production', join(dir, "current/src/a'b"), '/var/lib/shop', 'good day'];
+      assert.deepEqual(JSON.parse(stdout || 'null'), expected, stderr);
+      assert.equal(readEnvironment(dir).GREETING, 'good day');
+    });
+  });
+}
+
+test('an env that no shell reads is an error', (t) => {
+  const dir = makeProject(t, { env: 'A=(\n' });
+  assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: /);
+});
+
+const UNIT = readFileSync(resolve(import.meta.dirname, '../../deploy/gatefold.service'), 'utf8');
+
+test('the unit of a project calls DIR/run, and may write to DIR/data alone', (t) => {
+  const unit = unitOf(UNIT, '/srv/shop', 'shop');
+  assert.doesNotMatch(unit, /\/opt\/|\/var\/lib\/|EnvironmentFile|StateDirectory|WorkingDirectory/);
+  assert.match(unit, /^ExecStart=\/bin\/sh "\/srv\/shop\/run"$/m);
+  assert.match(unit, /^User=shop\nGroup=shop$/m);
+  assert.match(unitOf(UNIT, '/home/ada/shop', 'shop'), /^ProtectHome=read-only$/m);
+  if (spawnSync('systemd-analyze', ['--version']).error !== undefined) return t.skip('there is no systemd-analyze');
+  const root = makeProject(t);
+  for (const name of ['shop', `a shop's "best" %h $x`]) {
+    const dir = join(root, name);
+    mkdirSync(join(dir, 'data'), { recursive: true });
+    writeFileSync(join(dir, 'run'), '#!/bin/sh\n', { mode: 0o755 });
+    const path = join(root, 'shop.service');
+    writeFileSync(path, unitOf(UNIT, dir, 'shop').replaceAll(/^(?:User|Group)=.*\n/gm, ''));
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' });
+    assert.deepEqual([status, stdout + stderr], [0, ''], name);
+  }
+});
+
+test('a user of any name', () => {
+  assert.deepEqual(['shop', '9.Shop', 'x'.repeat(40)].map(userOf), ['shop', '_9-shop', 'x'.repeat(31)]);
+});
+
+test('waits no longer than for the service of another folder, and not for one that has stopped', async (t) => {
+  const dir = makeProject(t, { 'releases/a/x': '', 'releases/b/x': '' });
+  const at = join(dir, 'data/generation.json');
+  const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, longestWait: 1 });
+  const record = { pid: process.pid, folder: dir, release: join(dir, 'releases/a'), errors: [], draining: [] };
+  assert.match((await wait('a'))[0] ?? '', /has not answered/);
+  writeFileSync(at, JSON.stringify({ ...record, state: 'serving' }));
+  assert.deepEqual(await wait('a'), []);
+  assert.match((await wait('b'))[0] ?? '', /has not answered/);
+  const file = 'AController.js';
+  const errors = [{ file, at: join(dir, 'releases/a/AController.js:3'), error: 'SyntaxError' }, { error: 'no worker' }];
+  writeFileSync(at, JSON.stringify({ ...record, state: 'rejected', errors }));
+  assert.deepEqual(await wait('a'), ['AController.js:3: SyntaxError', 'no worker']);
+  writeFileSync(at, JSON.stringify({ ...record, state: 'stopped' }));
+  assert.match((await wait('a'))[0] ?? '', /has not answered/);
+  assert.equal(isRunning(undefined), false);
+});
+
+describe('gatefold deploy', () => {
+  const rows: [words: string[], code: number, err: RegExp][] = [
+    [[], 2, /missing HOST\[:DIR\]…/],
+    [['vm', '--keep', '0'], 2, /--keep takes a whole number/],
+    [['vm', '--back', '--setup'], 2, /exclude each other/],
+    [['vm', '-vm'], 2, /./],
+    [['vm:~/x'], 2, /without ~/],
+  ];
+  for (const [words, code, err] of rows)
+    test(words.join(' ') || 'without a word', async (t) => {
+      const ran = await runHere(runGatefold, ['deploy', ...words], { cwd: makeProject(t, PROJECT), env: {} });
+      assert.equal(ran.code, code);
+      assert.match(ran.err, err);
+    });
+});

@@ -1,0 +1,119 @@
+// A project in a folder, and the folder on a machine that it is deployed to, with its service running.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GenerationRecord } from '../../src/supervisor/generation-file.ts';
+import { freePorts } from './ports.ts';
+import { reap } from './reaper.ts';
+import { deploy, type Ran, type SshMachine, startSshMachine } from './ssh-machine.ts';
+
+const PATIENCE = 60_000;
+
+/** @throws Error when it does not become true */
+export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + PATIENCE; ; await sleep(20)) {
+    if (await isTrue()) return;
+    if (performance.now() > end) throw new Error(`it does not come: ${what}`);
+  }
+}
+
+export function makeProject(folder: string, files: Readonly<Record<string, string>>): string {
+  writeFiles(folder, { 'package.json': '{"name":"shop","type":"module"}', ...files });
+  return folder;
+}
+
+export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+}
+
+/** A controller whose `index` answers `{ value, pid }`, by way of a file beside it. */
+export function valueFiles(value: string | number): Record<string, string> {
+  return {
+    'controllers/TestController.js':
+      "import { value } from '../lib/value.js';\nexport default class { index() { return { value, pid: process.pid }; } }\n",
+    'lib/value.js': `export const value = ${JSON.stringify(value)};\n`,
+    'lib/unchanged.js': '// always the same\n',
+  };
+}
+
+export interface Deployed {
+  readonly machine: SshMachine;
+  readonly project: string;
+  /** The folder on the machine. */
+  readonly dir: string;
+  readonly port: number;
+  /** Deploys to the folder, by name of the machine. */
+  deploy(...words: string[]): Promise<Ran>;
+  /** The name of the release that `current` leads to. */
+  current(): string;
+  releases(): string[];
+  record(): GenerationRecord;
+}
+
+export interface DeployedOptions {
+  readonly files?: Readonly<Record<string, string>>;
+  /** The folder on the machine; default: one of the machine's. */
+  readonly dir?: string;
+  /** Words of the first deployment, after its host. */
+  readonly words?: readonly string[];
+}
+
+/** Sets a folder up, makes the first release in it, and starts the service there. */
+export async function startDeployed(test: TestContext, options: DeployedOptions = {}): Promise<Deployed> {
+  const machine = await startSshMachine(test);
+  const dir = options.dir ?? join(machine.folder, "srv/a shop's $HOME");
+  const project = makeProject(join(machine.folder, 'project'), options.files ?? valueFiles(0));
+  const [port = 0] = await freePorts(1);
+  const run = (...words: string[]) => deploy(machine, project, [`vm1:${dir}`, ...words]);
+  const first = await run('--setup', ...(options.words ?? []));
+  if (first.code !== 0) throw new Error(`the first deployment failed: ${JSON.stringify(first)}`);
+  writeFileSync(join(dir, 'env'), `PORT=${port}\nHOST=127.0.0.1\nWORKERS=2\nLOG_LEVEL=warn\n`);
+  startService(machine, dir);
+  const deployed: Deployed = {
+    machine,
+    project,
+    dir,
+    port,
+    deploy: run,
+    current: () => basename(readlinkSync(join(dir, 'current'))),
+    releases: () => readdirSync(join(dir, 'releases')).sort(),
+    record: () => JSON.parse(readFileSync(join(dir, 'data/generation.json'), 'utf8')),
+  };
+  await until('the first release serves', () => {
+    try {
+      return deployed.record().serving === join(realpathSync(dir), 'releases', deployed.current(), 'controllers');
+    } catch {
+      return false;
+    }
+  });
+  return deployed;
+}
+
+/** Runs `DIR/run`, and after its end again, as a service manager does. */
+function startService(machine: SshMachine, dir: string): void {
+  const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
+  const script = 'while [ ! -e "$0/stopped" ]; do "$0/run" & echo $! >"$0/service.pid"; wait; done';
+  const manager = spawn('sh', ['-c', script, dir], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  reap(manager);
+  manager.stdout.resume();
+  let log = '';
+  manager.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  const exited = once(manager, 'close');
+  machine.beforeEnd(async () => {
+    if (process.env.SHOW_LOG !== undefined) console.error(log);
+    writeFileSync(join(dir, 'stopped'), '');
+    process.kill(Number(readFileSync(join(dir, 'service.pid'), 'utf8')), 'SIGTERM');
+    await exited;
+  });
+}
+
+/** A `DIR/restart` for the service of `startDeployed`. */
+export const RESTART = '#!/bin/sh\nkill "$(cat "$(dirname "$0")/service.pid")"\n';

@@ -1,0 +1,48 @@
+// A service of this process whose requests are traced, and the collector that gets its spans.
+import type { TestContext } from 'node:test';
+import { parseSettings } from '../../src/base/config.ts';
+import { createLog } from '../../src/base/log.ts';
+import { startTracing } from '../../src/trace/tracing.ts';
+import { type Collector, startCollector } from './collector.ts';
+import { type LogLine, type Service, type ServiceOptions, startService } from './service.ts';
+
+export interface TracedOptions extends ServiceOptions {
+  /** Variables of OpenTelemetry. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface TracedService extends Service {
+  readonly collector: Collector;
+  /** The log of the exporter. */
+  readonly traceLines: LogLine[];
+  /** Ends the tracing, which sends what waits. */
+  flush(): Promise<void>;
+  status(): { readonly exported: number; readonly dropped: number };
+}
+
+/** Starts both, and closes them after the test. */
+export async function startTraced(test: TestContext, { env = {}, ...options }: TracedOptions): Promise<TracedService> {
+  const collector = await startCollector();
+  const traceLines: LogLine[] = [];
+  const sink = { write: (line: string) => void traceLines.push(JSON.parse(line)), flush: () => {} };
+  const tracing = startTracing({
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '10', ...env },
+    settings: parseSettings({ ...options.settings }, [], { cores: 1 }),
+    service: { title: 'shop', version: '1.2.3' },
+    version: '0.1.0',
+    log: createLog({ level: 'debug', sink }),
+  });
+  if (tracing === undefined) throw new Error('tracing is off');
+  const service = await startService(options);
+  let closed: Promise<void> | undefined;
+  const flush = () => {
+    closed ??= tracing.close();
+    return closed;
+  };
+  test.after(async () => {
+    await flush();
+    await service.close();
+    await collector.close();
+  });
+  return { ...service, collector, traceLines, flush, status: tracing.status };
+}

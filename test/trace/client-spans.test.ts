@@ -1,0 +1,282 @@
+// The spans of requests that a controller sends, of work after the answer, and of `params.trace.span`; and the headers
+// that other services get.
+import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, it, type TestContext } from 'node:test';
+import type { ReceivedSpan } from '../support/collector.ts';
+import { freePorts } from '../support/ports.ts';
+import { startTraced, type TracedService } from '../support/traced-service.ts';
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const SPAN = '00f067aa0ba902b7';
+const PARENT = `00-${TRACE}-${SPAN}-01`;
+const INTERNAL = 1;
+const CLIENT = 3;
+/** Node publishes the creation of a request, whose headers can still be set. */
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+const setsHeaders = major > 22 || (major === 22 && minor >= 12);
+
+interface Peer {
+  readonly port: number;
+  readonly requests: IncomingHttpHeaders[];
+}
+
+/** A service of somebody else. */
+async function startPeer(test: TestContext): Promise<Peer> {
+  const requests: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request.headers);
+    if (request.url?.startsWith('/cut')) return void request.socket.destroy();
+    response.statusCode = request.url?.startsWith('/absent') ? 404 : 200;
+    response.end('ok');
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  test.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, requests };
+}
+
+const ASK = `
+import http from 'node:http';
+const base = 'http://127.0.0.1:';
+const send = (options) => new Promise((resolve, reject) =>
+  http.request(options).on('response', (answer) => answer.resume().on('end', resolve)).on('error', reject).end());
+export default class AskController {
+  async 'GET fetch/{port}/{path}'(_, { path }) { await (await fetch(base + path.port + '/' + path.path + '?secret=1')).text(); return {}; }
+  async 'GET own/{port}'(_, { path }) { await (await fetch(base + path.port, { headers: { Traceparent: 'own' } })).text(); return {}; }
+  async 'GET http/{port}/{path}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, path: '/' + path.path + '?secret=1' }).catch(() => {}); return {}; }
+  async 'GET late/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, headers: ['Host', '127.0.0.1:' + path.port] }); return {}; }
+  async 'GET refused/{port}'(_, { path }) { await fetch(base + path.port).catch(() => {}); return {}; }
+  async 'GET odd/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, method: 'PURGE' }); return {}; }
+  'GET after/{port}'(_, { path, waitUntil }) { waitUntil(later(path.port)); return {}; }
+  'GET after-fails'(_, { waitUntil }) { waitUntil(Promise.reject(new RangeError('x'))); return {}; }
+  async 'POST body/{port}'(data, { path }) { await (await fetch(base + path.port)).text(); return data; }
+  async 'GET spans'(_, { trace }) {
+    return trace.span('outer', async (outer) => {
+      const sum = outer.span('inner', () => 3, { attributes: { 'db.system.name': 'postgresql', count: 3, ratio: 0.5, ok: true, list: ['a', 1] }, kind: 'client' });
+      return { sum, ids: [trace.traceId, trace.spanId, trace.traceparent, outer.spanId] };
+    });
+  }
+  async 'GET span-fails'(_, { trace }) { return trace.span('fails', async () => { throw new RangeError('the secret is 42'); }).catch(() => 'caught'); }
+  'GET span-throws'(_, { trace }) { try { trace.span('throws', () => { throw new RangeError('x'); }); } catch { return 'caught'; } }
+  async 'GET thenable'(_, { trace }) {
+    const query = { then(resolve) { setImmediate(resolve, 7); }, values() { return this; } };
+    const result = trace.span('query', () => query);
+    return { same: result === query, value: await result.values() };
+  }
+}
+const later = async (port) => { await null; await (await fetch(base + port)).text(); };
+`;
+const controllers = { 'AskController.js': ASK };
+
+/** Calls, and returns the spans by their names when all have come: that of the request ends last. */
+async function ask(service: TracedService, path: string, count: number, init?: RequestInit) {
+  const answer = await fetch(`${service.url}/api/ask/${path}`, init);
+  const body = (await answer.json()) as Record<string, unknown>;
+  const spans = await service.collector.until(({ length }) => length >= count);
+  assert.equal(spans.length, count, JSON.stringify(spans));
+  const server = spans.find(({ kind }) => kind === 2);
+  assert.ok(server);
+  const others = spans.filter((span) => span !== server);
+  return { server, others, only: others[0] as ReceivedSpan, body };
+}
+
+function assertChild(child: ReceivedSpan | undefined, parent: ReceivedSpan): asserts child is ReceivedSpan {
+  assert.ok(child);
+  assert.equal(child.traceId, parent.traceId);
+  assert.equal(child.parentSpanId, parent.spanId);
+  assert.equal(child.flags, 0x103);
+}
+
+describe('a request that a controller sends', () => {
+  for (const by of ['fetch', 'http'] as const) {
+    it(`by ${by} is a span below that of its request, and gets the trace`, async (test) => {
+      const peer = await startPeer(test);
+      const service = await startTraced(test, { controllers });
+      const { server, only } = await ask(service, `${by}/${peer.port}/there`, 2);
+      assertChild(only, server);
+      assert.equal(only.kind, CLIENT);
+      assert.equal(only.name, 'GET');
+      assert.equal(only.attributes['http.request.method'], 'GET');
+      assert.equal(only.attributes['server.address'], '127.0.0.1');
+      assert.equal(only.attributes['server.port'], String(peer.port));
+      assert.equal(only.attributes['url.full'], `http://127.0.0.1:${peer.port}/there`);
+      assert.equal(only.attributes['http.response.status_code'], '200');
+      assert.equal(only.status, undefined);
+      const isSent = by === 'fetch' || setsHeaders;
+      assert.equal(peer.requests[0]?.traceparent, isSent ? `00-${only.traceId}-${only.spanId}-03` : undefined);
+      assert.equal(only.attributes['gatefold.traceparent_sent'], isSent ? undefined : false);
+    });
+
+    it(`by ${by} passes tracestate on, and sends the flags of an unsampled trace`, async (test) => {
+      const peer = await startPeer(test);
+      const service = await startTraced(test, { controllers, env: { OTEL_TRACES_SAMPLER: 'always_off' } });
+      await fetch(`${service.url}/api/ask/${by}/${peer.port}/there`, {
+        headers: { traceparent: PARENT, tracestate: 'a=1,b=2' },
+      });
+      await service.flush();
+      assert.deepEqual(service.collector.spans, []);
+      const { traceparent, tracestate } = peer.requests[0] ?? {};
+      if (by === 'http' && !setsHeaders) return assert.equal(traceparent, undefined);
+      assert.match(String(traceparent), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
+      assert.notEqual(String(traceparent).slice(36, 52), SPAN);
+      assert.equal(tracestate, 'a=1,b=2');
+    });
+
+    it(`by ${by} that gets a 404 is an error of the client alone`, async (test) => {
+      const peer = await startPeer(test);
+      const service = await startTraced(test, { controllers });
+      const { server, only } = await ask(service, `${by}/${peer.port}/absent`, 2);
+      assert.deepEqual(only.status, { code: 2 });
+      assert.equal(only.attributes['error.type'], '404');
+      assert.equal(server.status, undefined);
+    });
+  }
+
+  it('that is cut off has the code of the error', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers });
+    const { only } = await ask(service, `http/${peer.port}/cut`, 2);
+    assert.deepEqual(only.status, { code: 2 });
+    assert.equal(only.attributes['error.type'], 'ECONNRESET');
+    assert.equal(only.attributes['http.response.status_code'], undefined);
+  });
+
+  it('that nobody takes has the code of the error', async (test) => {
+    const service = await startTraced(test, { controllers });
+    const { only } = await ask(service, `refused/${(await freePorts(1))[0]}`, 2);
+    assert.deepEqual(only.status, { code: 2 });
+    assert.match(String(only.attributes['error.type']), /^(?:ECONNREFUSED|UND_ERR_\w+)$/);
+  });
+
+  it('whose author has set the header keeps it', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers });
+    await ask(service, `own/${peer.port}`, 2);
+    assert.equal(peer.requests[0]?.traceparent, 'own');
+  });
+
+  it('whose head is written already says so', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers });
+    const { only } = await ask(service, `late/${peer.port}`, 2);
+    assert.equal(peer.requests[0]?.traceparent, undefined);
+    assert.equal(only.attributes['gatefold.traceparent_sent'], false);
+  });
+
+  it('with an unknown method is _OTHER', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers });
+    const { only } = await ask(service, `odd/${peer.port}`, 2);
+    assert.equal(only.name, 'HTTP');
+    assert.equal(only.attributes['http.request.method_original'], 'PURGE');
+  });
+
+  it('has its parent behind a body, too, when the bytes came on a connection that is used again', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers });
+    for (let count = 2; count <= 6; count += 2) {
+      await fetch(`${service.url}/api/ask/body/${peer.port}`, {
+        method: 'POST',
+        body: '{"a":1}',
+        headers: { 'content-type': 'application/json' },
+      });
+      const spans = await service.collector.until(({ length }) => length === count);
+      const server = spans.filter(({ kind }) => kind === 2).at(-1) as ReceivedSpan;
+      assertChild(
+        spans.find(({ parentSpanId }) => parentSpanId === server.spanId),
+        server,
+      );
+    }
+  });
+
+  for (const [hosts, isSent] of [
+    ['all', true],
+    ['off', false],
+    ['127.0.0.1', true],
+    ['127.0.0.2,localhost', false],
+    ['*.0.0.1', true],
+  ] as const)
+    it(`TRACE_PROPAGATE=${hosts} ${isSent ? 'sends' : 'keeps'} the header, and the span is there`, async (test) => {
+      const peer = await startPeer(test);
+      const service = await startTraced(test, { controllers, settings: { TRACE_PROPAGATE: hosts } });
+      const { server, only } = await ask(service, `fetch/${peer.port}/there`, 2);
+      assertChild(only, server);
+      assert.equal(peer.requests[0]?.traceparent !== undefined, isSent);
+    });
+
+  it('TRACE_CAPTURE=query asks for the query', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers, settings: { TRACE_CAPTURE: 'query' } });
+    const { only } = await ask(service, `fetch/${peer.port}/there`, 2);
+    assert.equal(only.attributes['url.full'], `http://127.0.0.1:${peer.port}/there?secret=1`);
+  });
+});
+
+describe('params.waitUntil', () => {
+  it('is a span, and what it calls belongs to the request', async (test) => {
+    const peer = await startPeer(test);
+    const service = await startTraced(test, { controllers });
+    const { server, others } = await ask(service, `after/${peer.port}`, 3);
+    for (const span of others) assertChild(span, server);
+    assert.deepEqual(others.map(({ name, kind }) => [name, kind]).sort(), [
+      ['GET', CLIENT],
+      ['waitUntil', INTERNAL],
+    ]);
+  });
+
+  it('that is rejected is an error', async (test) => {
+    const service = await startTraced(test, { controllers, expectedErrors: ['background-work-failed'] });
+    const { only } = await ask(service, 'after-fails', 2);
+    assert.deepEqual(only.status, { code: 2 });
+    assert.equal(only.attributes['error.type'], 'RangeError');
+    const line = service.lines.find(({ event }) => event === 'background-work-failed');
+    assert.equal(line?.trace_id, only.traceId);
+  });
+});
+
+describe('params.trace', () => {
+  it('makes spans inside of spans, with the attributes that are given', async (test) => {
+    const service = await startTraced(test, { controllers });
+    const { server, others, body } = await ask(service, 'spans', 3);
+    const outer = others.find(({ name }) => name === 'outer');
+    const inner = others.find(({ name }) => name === 'inner');
+    assertChild(outer, server);
+    assertChild(inner, outer);
+    assert.equal(inner.kind, CLIENT);
+    assert.deepEqual(inner.attributes, {
+      'db.system.name': 'postgresql',
+      count: '3',
+      ratio: 0.5,
+      ok: true,
+      list: ['a', '1'],
+    });
+    assert.equal(body.sum, 3);
+    assert.deepEqual(body.ids, [
+      server.traceId,
+      server.spanId,
+      `00-${server.traceId}-${server.spanId}-03`,
+      outer.spanId,
+    ]);
+  });
+
+  for (const path of ['span-fails', 'span-throws'])
+    it(`${path}: the span has the class of the error, and not its message`, async (test) => {
+      const service = await startTraced(test, { controllers });
+      const { only, body } = await ask(service, path, 2);
+      assert.deepEqual(body, { data: 'caught' });
+      assert.deepEqual(only.status, { code: 2 });
+      assert.equal(only.attributes['error.type'], 'RangeError');
+      assert.doesNotMatch(JSON.stringify(service.collector.bodies), /secret/);
+    });
+
+  it('a thenable of a library is returned itself', async (test) => {
+    const service = await startTraced(test, { controllers });
+    const { only, body } = await ask(service, 'thenable', 2);
+    assert.deepEqual(body, { same: true, value: 7 });
+    assert.equal(only.name, 'query');
+  });
+});

@@ -1,0 +1,207 @@
+// The exporter, to a real HTTP server: batches, bounds, retries by the protocol, and the drain.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createExporter, type ExporterOptions } from '../../src/trace/exporter.ts';
+import { createPost } from '../../src/trace/post.ts';
+import { type Collector, startCollector } from '../support/collector.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+import { freePorts } from '../support/ports.ts';
+
+const ENVELOPE = ['{"resourceSpans":[{"resource":{"attributes":[]},"scopeSpans":[{"spans":[', ']}]}]}'] as const;
+const span = (i: number) => `{"name":"${i}","attributes":[]}`;
+
+interface Given extends Partial<ExporterOptions> {
+  readonly compress?: boolean;
+  readonly url?: string;
+  readonly headers?: Record<string, string>;
+}
+
+function createBench(collector: Collector | undefined, { compress = false, url, headers = {}, ...given }: Given = {}) {
+  const { log, lines } = createMemoryLog();
+  const send = createPost(
+    {
+      ...{ endpoint: new URL(url ?? `${collector?.url}/v1/traces`), headers, compress },
+      ...{ certificate: undefined, clientCertificate: undefined, clientKey: undefined },
+    },
+    'test',
+  );
+  const options: ExporterOptions = {
+    ...{ send, envelope: ENVELOPE, delay: 5, timeout: 60_000, queueSize: 100, batchSize: 10, log },
+    ...{ outside: (work) => work(), random: () => 0, ...given },
+  };
+  return { exporter: createExporter(options), lines };
+}
+
+const until = async (condition: () => boolean): Promise<void> => {
+  for (const end = Date.now() + 60_000; !condition(); ) {
+    assert.ok(Date.now() < end, 'it never came');
+    await new Promise((turn) => setTimeout(turn, 5));
+  }
+};
+
+describe('createExporter', () => {
+  it('sends full batches at once, and the rest after the delay', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    const { exporter } = createBench(collector);
+    for (let i = 0; i < 25; i++) exporter.add(span(i));
+    const spans = await collector.until(({ length }) => length === 25);
+    assert.deepEqual(
+      spans.map(({ name }) => Number(name)),
+      Array.from({ length: 25 }, (_, i) => i),
+    );
+    assert.equal(collector.requests.length, 3);
+    await until(() => exporter.exported() === 25);
+    assert.equal(exporter.dropped(), 0);
+  });
+
+  it('sends headers, and bodies in gzip', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    const { exporter } = createBench(collector, { compress: true, headers: { 'api-key': 'k' } });
+    exporter.add(span(1));
+    await collector.until(({ length }) => length === 1);
+    const { headers } = collector.requests[0] ?? { headers: {} };
+    assert.equal(headers['content-encoding'], 'gzip');
+    assert.equal(headers['api-key'], 'k');
+    assert.equal(headers['content-type'], 'application/json');
+  });
+
+  for (const [what, answer] of [
+    ['429', { status: 429, headers: { 'retry-after': '0' } }],
+    ['502', { status: 502 }],
+    ['503', { status: 503, headers: { 'retry-after': new Date(0).toUTCString() } }],
+    ['504', { status: 504, headers: { 'retry-after': 'soon' } }],
+  ] as const)
+    it(`sends again after ${what}, loses nothing, and logs the series once`, async (test) => {
+      const collector = await startCollector();
+      test.after(() => collector.close());
+      collector.answer(answer);
+      const { exporter, lines } = createBench(collector);
+      exporter.add(span(1));
+      await until(() => collector.requests.length >= 2);
+      collector.answer({});
+      await collector.until(({ length }) => length === 1);
+      await until(() => exporter.exported() === 1);
+      assert.equal(exporter.dropped(), 0);
+      assert.deepEqual(
+        lines.map(({ event }) => event),
+        ['trace-export-failed', 'trace-export-restored'],
+      );
+    });
+
+  for (const status of [400, 401, 404, 413, 500, 302])
+    it(`drops and counts a batch that is refused by ${status}`, async (test) => {
+      const collector = await startCollector();
+      test.after(() => collector.close());
+      collector.answer({ status });
+      const { exporter, lines } = createBench(collector);
+      exporter.add(span(1));
+      exporter.add(span(2));
+      await until(() => exporter.dropped() === 2);
+      assert.equal(collector.requests.length, 1);
+      assert.equal(lines[0]?.event, 'trace-export-failed');
+      assert.equal(lines[0]?.reason, `the collector answered ${status}`);
+    });
+
+  it('waits as long as Retry-After says, and drops what that would make too late', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    collector.answer({ status: 503, headers: { 'retry-after': '3600' } });
+    const { exporter } = createBench(collector);
+    exporter.add(span(1));
+    await until(() => exporter.dropped() === 1);
+    assert.equal(collector.requests.length, 1);
+  });
+
+  it('counts the spans that a partial success rejects, and does not send them again', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    collector.answer({ body: '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}' });
+    const { exporter, lines } = createBench(collector);
+    for (let i = 0; i < 3; i++) exporter.add(span(i));
+    await until(() => exporter.exported() === 1);
+    assert.equal(exporter.dropped(), 2);
+    assert.equal(lines[0]?.reason, 'too old');
+    assert.equal(collector.requests.length, 1);
+  });
+
+  for (const body of ['', 'ok', '[]', 'null', '{"partialSuccess":null}', '{"partialSuccess":{"rejectedSpans":"-1"}}'])
+    it(`takes any other body of a 200 for success: ${body}`, async (test) => {
+      const collector = await startCollector();
+      test.after(() => collector.close());
+      collector.answer({ body });
+      const { exporter } = createBench(collector);
+      exporter.add(span(1));
+      await until(() => exporter.exported() === 1);
+      assert.equal(exporter.dropped(), 0);
+    });
+
+  it('holds queueSize spans while the collector is away, drops and counts the rest, and sends when it is back', async (test) => {
+    const [port = 0] = await freePorts(1);
+    const { exporter, lines } = createBench(undefined, { url: `http://127.0.0.1:${port}/v1/traces` });
+    for (let i = 0; i < 500; i++) exporter.add(span(i));
+    // One batch is on its way to nowhere, and the queue is full behind it.
+    await until(() => lines.length > 0);
+    assert.equal(lines[0]?.reason, 'ECONNREFUSED');
+    for (let i = 500; i < 520; i++) exporter.add(span(i));
+    const dropped = exporter.dropped();
+    assert.ok(dropped >= 400 && dropped <= 420, String(dropped));
+    const collector = await startCollector(port);
+    test.after(() => collector.close());
+    const spans = await collector.until(({ length }) => length === 520 - dropped);
+    assert.equal(spans[0]?.name, '0');
+    await until(() => exporter.exported() === 520 - dropped);
+    assert.equal(exporter.dropped(), dropped);
+  });
+
+  it('bounds the characters that wait, too', async () => {
+    const [port = 0] = await freePorts(1);
+    const { exporter } = createBench(undefined, { url: `http://127.0.0.1:${port}/`, queueSize: 1000, batchSize: 1000 });
+    for (let i = 0; i < 100; i++) exporter.add('x'.repeat(1024 * 1024));
+    assert.ok(exporter.dropped() >= 90, String(exporter.dropped()));
+    await exporter.close(1);
+  });
+
+  it('gives up a batch that the collector never answers', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    collector.answer('hang');
+    const { exporter } = createBench(collector, { timeout: 50 });
+    exporter.add(span(1));
+    await until(() => exporter.dropped() === 1);
+  });
+
+  it('sends all that waits when it closes', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    const { exporter, lines } = createBench(collector, { delay: 3_600_000 });
+    for (let i = 0; i < 35; i++) exporter.add(span(i));
+    await exporter.close(60_000);
+    assert.equal(collector.spans.length, 35);
+    assert.deepEqual([exporter.exported(), exporter.dropped(), lines], [35, 0, []]);
+  });
+
+  it('closes during a pause by one last try', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    collector.answer({ status: 503, headers: { 'retry-after': '30' } });
+    const { exporter, lines } = createBench(collector);
+    exporter.add(span(1));
+    await until(() => lines.length > 0);
+    collector.answer({});
+    await exporter.close(60_000);
+    assert.equal(collector.spans.length, 1);
+  });
+
+  it('closes in time, counts what is lost, and says so, where the collector hangs', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    collector.answer('hang');
+    const { exporter, lines } = createBench(collector);
+    for (let i = 0; i < 35; i++) exporter.add(span(i));
+    await exporter.close(50);
+    await until(() => exporter.dropped() === 35);
+    assert.ok(lines.some(({ event }) => event === 'trace-spans-lost'));
+  });
+});

@@ -208,6 +208,16 @@ export const METRICS: readonly MetricRow[] = [
   ...STORE_METRICS,
 
   row(
+    'gatefold_trace_spans_total',
+    'counter',
+    'Spans that the collector has, and spans that it has not',
+    ({ totals }) => [
+      { labels: { outcome: 'exported' }, value: totals.spansExported },
+      { labels: { outcome: 'dropped' }, value: totals.spansDropped },
+    ],
+  ),
+
+  row(
     'gatefold_certificate_expiry_timestamp_seconds',
     'gauge',
     'When the served certificate expires, Unix time',

@@ -25,11 +25,11 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
   const allTools = async (): Promise<readonly Tool[]> => (await groups()).flatMap(describeTools);
 
   async function listTools({ params }: RpcMessage, conversation: Conversation): Promise<object> {
-    // Every list is a whole one, so no client has a cursor from here.
+    // Lists have no pages, so the server has never issued a cursor.
     if (params.cursor !== undefined) throw new RpcError('INVALID_PARAMS', 'The cursor is unknown: ask without one');
     const tools = await allTools();
-    const words = new Set(tools.flatMap(({ access }) => rulesOf(access)));
-    if (words.has('user') || words.has('caller')) await conversation.identifyUser();
+    const rules = new Set(tools.flatMap(({ access }) => rulesOf(access)));
+    if (rules.has('user') || rules.has('caller')) await conversation.identifyUser();
     return { tools: tools.filter((tool) => conversation.mayCall(tool)).map(({ definition }) => definition) };
   }
 
@@ -44,7 +44,7 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }
 
-  /** Returns the result of a request, without what its revision adds. */
+  /** Returns the result of a request. `answer` adds the fields that each result of a revision has. */
   async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
     const { method, isStateless, params } = message;
     const { title: name, version, description: instructions } = info();

@@ -53,7 +53,7 @@ export interface ServiceStatus {
   readonly isStopping: boolean;
   readonly totals: Totals;
   readonly workers: readonly ReportingWorker[];
-  /** The last report of any worker. It describes the tables, which are the same in each worker. */
+  /** The last report of any worker, for what is the same in each: the tables of credentials and of providers. */
   readonly latest: WorkerReport | undefined;
 }
 

@@ -36,7 +36,7 @@ export interface WorkerStatus {
 export interface Rejection {
   readonly generation: number;
   readonly at: Date;
-  /** Groups that serve and did not load; empty if no controller is to blame. */
+  /** Groups that still serve their old code, because the new one did not load; empty if no controller is to blame. */
   readonly failures: readonly GroupLoad[];
   /** The reason, if no controller is to blame. */
   readonly error?: string | undefined;

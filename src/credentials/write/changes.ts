@@ -61,7 +61,7 @@ export interface Rotation {
   readonly previousUntil: number | undefined;
 }
 
-/** Makes a new secret for a row. Without an overlap, all earlier secrets expire now, of all rotations. */
+/** Makes a new secret for a row. Without an overlap, every earlier secret expires now, of earlier rotations, too. */
 export function rotateRow(
   table: EditableTable,
   id: string,
@@ -73,10 +73,10 @@ export function rotateRow(
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
   const raw = table.rows[index] as RawRow;
-  const compiled = parseTable(JSON.stringify({ production: [raw] }));
-  const row = compiled.rows.get(id);
+  const parsed = parseTable(JSON.stringify({ production: [raw] }));
+  const row = parsed.rows.get(id);
   if (row === undefined)
-    throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${compiled.quarantined[0]?.reason}`);
+    throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${parsed.quarantined[0]?.reason}`);
   if (row.digest === undefined)
     throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
   if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);

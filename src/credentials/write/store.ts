@@ -14,7 +14,10 @@ import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
 /** The text of a table without rows, in place of a missing file. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
-/** A process waits for a lock for seconds. An older draft of another machine's lock has no process any more. */
+/**
+ * A process waits for a lock for seconds. A draft of a lock that is older than this is abandoned. The age counts for
+ * the drafts of other machines, whose processes cannot be checked.
+ */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
 export function tablePath(dataDir: string): string {
@@ -87,7 +90,7 @@ async function readOrEmpty(path: string): Promise<Buffer> {
   }
 }
 
-/** The error for a table that is larger than workers read. */
+/** The error for a table of more than `MAX_BYTES`, the most that workers read. */
 function tooLarge(): Error {
   return new Error(`it would be larger than ${MAX_BYTES} bytes`);
 }
@@ -97,9 +100,10 @@ function draftPath(path: string, holder: string): string {
 }
 
 /**
- * Removes drafts that other processes left. This process holds the lock, so the writer of a draft of the table was
- * killed, or was paused until it lost the lock. If it resumes, the missing draft keeps it from undoing this change.
- * Drafts of locks are made before the lock is held, so they are removed only when their process is dead.
+ * Removes the drafts that other processes left.
+ * - Drafts of the table, all of them: this process holds the lock, so each writer was killed, or paused until it lost
+ *   the lock. A writer that resumes fails, because its draft is gone, and cannot undo this change.
+ * - Drafts of the lock whose process is dead: a process writes one before it holds the lock.
  */
 async function removeDrafts(path: string): Promise<void> {
   const tablePrefix = `.${basename(path)}.`;
@@ -107,13 +111,13 @@ async function removeDrafts(path: string): Promise<void> {
   for (const name of await readdir(dirname(path))) {
     if (!name.startsWith(tablePrefix) || !name.endsWith('.tmp')) continue;
     const draft = join(dirname(path), name);
-    if (name.startsWith(lockPrefix) && !isDead(name.slice(lockPrefix.length, -'.tmp'.length), await isAbandoned(draft)))
+    if (name.startsWith(lockPrefix) && !isDead(name.slice(lockPrefix.length, -'.tmp'.length), await isOld(draft)))
       continue;
     await rm(draft, { recursive: true, force: true });
   }
 }
 
-async function isAbandoned(draft: string): Promise<boolean> {
+async function isOld(draft: string): Promise<boolean> {
   const stats = await stat(draft).catch(() => undefined);
   return stats !== undefined && Date.now() - stats.mtimeMs > DRAFT_LIFETIME_MS;
 }

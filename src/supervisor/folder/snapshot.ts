@@ -6,8 +6,14 @@ import { fingerprint } from '../../base/fingerprint.ts';
 import { listControllers } from '../../groups/naming.ts';
 
 /**
- * A map with these keys. `folder` → its real path. `group:Test` → file name. `link:<path>` → the real path behind a
- * symbolic link in the tree. `file:<path>` → fingerprint. `tree:<path>`: a subfolder. A missing key: not there.
+ * The entries:
+ * - `folder` → the real path of the controllers folder
+ * - `group:<name>` → the name of its file
+ * - `link:<path>` → the real path behind a symbolic link in the tree
+ * - `file:<path>` → its fingerprint
+ * - `tree:<path>` → `ABSENT`, for each subfolder
+ *
+ * A missing key equals `ABSENT`.
  */
 export type Snapshot = ReadonlyMap<string, string>;
 
@@ -45,14 +51,14 @@ export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapsh
   return snapshot;
 }
 
-/** Returns the first key whose value differs from `before`; with `exact` also a key that is new. */
-export function firstDifference(before: Snapshot, now: Snapshot, exact: boolean): string | undefined {
+/** Returns the first key whose value differs from `before`. @param includeAdded also finds a key that is new */
+export function firstDifference(before: Snapshot, now: Snapshot, includeAdded: boolean): string | undefined {
   for (const [key, value] of before) if ((now.get(key) ?? ABSENT) !== value) return key;
-  if (exact) for (const [key, value] of now) if (value !== ABSENT && !before.has(key)) return key;
+  if (includeAdded) for (const [key, value] of now) if (value !== ABSENT && !before.has(key)) return key;
   return undefined;
 }
 
-/** Names of files that an import can read. Data files that controllers write must not start generations. */
+/** Names of files that an import can read. Others are left out: a controller that writes data must cause no reload. */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
 /** Levels of subfolders: a mounted tree may be endless, and nobody keeps controllers so deep. */
 const MAX_DEPTH = 16;
@@ -60,25 +66,25 @@ const MAX_DEPTH = 16;
 function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue;
-    const isCode = wholeTree && CODE_FILE.test(entry.name);
-    if (entry.isFile() && !isCode) continue;
+    const isFingerprinted = wholeTree && CODE_FILE.test(entry.name);
+    if (entry.isFile() && !isFingerprinted) continue;
     const path = join(folder, entry.name);
     // The target is compared: mounted volumes and release folders change the target of a link, not the link.
     if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
       if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);
-    } else if (isCode) snapshot.set(`file:${path}`, fingerprint(path));
+    } else if (isFingerprinted) snapshot.set(`file:${path}`, fingerprint(path));
   }
 }
 
-/** A subfolder may vanish or become unreadable between two system calls: that is a difference, not a failure. */
+/** An unreadable subfolder does not fail the snapshot. The keys of its files are missing, and that is a difference. */
 function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
-  // A constant, so that a subfolder is no difference by itself; its files are.
+  // `ABSENT` equals a missing key, so an empty subfolder that is new or gone is no difference.
   snapshot.set(`tree:${path}`, ABSENT);
   try {
     addTree(path, wholeTree, snapshot, depth);
   } catch {
-    snapshot.set(`link:${path}`, ABSENT);
+    // The subfolder vanished, or became unreadable, between two system calls.
   }
 }
 

@@ -14,7 +14,7 @@ export interface Pool {
   serving(): readonly WorkerProcess[];
   /** Keeps `count` booted workers ready, eight at most, for five minutes after the last call. */
   keepReserve(count: number): void;
-  /** Ends the reserve. Resolves when the last process is gone, to the workers that even a kill has not ended. */
+  /** Ends the reserve. Resolves when all processes are gone or their time is over, to those that are still there. */
   close(): Promise<readonly WorkerProcess[]>;
 }
 
@@ -27,9 +27,9 @@ export interface PoolOptions {
 }
 
 const PING_INTERVAL = 1000;
-/** Milliseconds in which the new generation has the cores to itself: its requests come before the next change. */
+/** Milliseconds until the reserve is filled: workers that boot would delay the first requests of a new generation. */
 const RESERVE_DELAY = 250;
-/** Maximum workers in the reserve. Each one takes memory, and only makes the next change live sooner. */
+/** Maximum workers in the reserve. Each one takes memory, and all that it does is to speed up the next reload. */
 const MAX_RESERVE = 8;
 /**
  * Milliseconds that the pool waits for workers after their time to drain. A worker is killed 7 s after that time, so

@@ -1,7 +1,7 @@
 // What traces cost: CPU of the whole process tree a request, of one plain GET, with tracing off and on. All variants are
 // under load at the same time on one core, so that whatever the machine does falls on all of them alike. Each cost is
-// divided by that of the first variant in the same turn. Run it as `node bench/traces.mjs [turns] [--node PATH] [--base DIST] [--lines]`; `--base` is another build
-// to compare with.
+// divided by that of `off` in the same turn, or by that of the other build for the same request. Run it as
+// `node bench/traces.mjs [turns] [--node PATH] [--base DIST] [--lines]`; `--base` is the build to compare with.
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -28,15 +28,27 @@ await new Promise((listening) => collector.listen(0, '127.0.0.1', () => listenin
 const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (collector.address()).port}`;
 const ratio = { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' };
 
-/** @type {{ label: string, dist?: string, env?: Record<string, string>, head?: string }[]} */
+/** @typedef {{ label: string, dist?: string, env?: Record<string, string>, head?: string, to?: string }} Variant */
+const OTHER = 'the other build';
+const OTHER_PARENT = 'the other build, traceparent';
+/** @type {Variant[]} */
+const others = values.base
+  ? [
+      { label: OTHER, dist: values.base },
+      { label: OTHER_PARENT, dist: values.base, head: PARENT },
+    ]
+  : [];
+/** @type {Variant[]} */
 const variants = [
-  ...(values.base ? [{ label: 'the other build', dist: values.base }] : []),
-  { label: 'off' },
+  ...others,
+  { label: 'off', ...(values.base && { to: OTHER }) },
   { label: 'off, again (noise)' },
-  { label: 'off, with a traceparent', head: PARENT },
+  { label: 'off, with a traceparent', head: PARENT, ...(values.base && { to: OTHER_PARENT }) },
   { label: 'on, 1 in 100 sampled', env: { ...ratio, OTEL_TRACES_SAMPLER_ARG: '0.01' } },
   { label: 'on, all sampled', env: { OTEL_EXPORTER_OTLP_ENDPOINT } },
 ];
+/** The index of the variant that each one is divided by. */
+const divisors = variants.map(({ to = 'off' }) => variants.findIndex(({ label }) => label === to));
 
 /** @param {{ dist?: string, env?: Record<string, string> }} variant */
 async function start({ dist = DIST, env = {} }) {
@@ -93,7 +105,7 @@ try {
     const costs = servers.map(
       ({ child }, i) => (treeCpuSeconds(Number(child.pid)) - Number(before[i])) / Number(answers[i]),
     );
-    for (const [i, cost] of costs.entries()) ratios[i]?.push(cost / Number(costs[0]));
+    for (const [i, cost] of costs.entries()) ratios[i]?.push(cost / Number(costs[Number(divisors[i])]));
   }
   process.stdout.write(`Node ${node}, ${turns} turns, lines ${values.lines ? 'on' : 'off'}\n`);
   for (const [i, { label }] of variants.entries()) {

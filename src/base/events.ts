@@ -24,19 +24,20 @@ export interface LoadFacts {
   column: number | undefined;
 }
 
-export interface OperationFacts {
+/** The request of a line, and its trace where one is known. */
+export interface RequestIds {
   request_id: string;
   trace_id?: string | undefined;
   span_id?: string | undefined;
+}
+
+export interface OperationFacts extends RequestIds {
   group: string;
   operation: string;
 }
 
 /** The facts of a request whose group may not exist. `page` is the group that the path names. */
-interface RequestFacts {
-  request_id: string;
-  trace_id?: string | undefined;
-  span_id?: string | undefined;
+interface RequestFacts extends RequestIds {
   page: string;
   operation: string;
 }
@@ -53,10 +54,7 @@ interface MessageFacts extends OperationFacts {
   [field: string]: unknown;
 }
 
-interface SignInFacts {
-  request_id: string;
-  trace_id?: string | undefined;
-  span_id?: string | undefined;
+interface SignInFacts extends RequestIds {
   provider: string;
   application: string;
 }
@@ -143,7 +141,10 @@ export interface LogEvents {
     'folder-restored': { folder: string };
     'generation-file-not-written': { file: string; reason: string };
     'group-shadowed': { group: string; path: string; effect: string };
-    'header-dropped': { header: string; reason: string } & (RequestFacts | { error_code: string });
+    'header-dropped': RequestIds & { header: string; reason: string } & (
+        | { page: string; operation: string }
+        | { error_code: string }
+      );
     'identity-keys-unavailable': ErrorFacts & { provider: string; serving_kept_keys: boolean };
     'identity-provider-refused': { provider: string; reason: string };
     'identity-providers-unreadable': { error: string; keeping: number };
@@ -187,12 +188,7 @@ export interface LogEvents {
       | { seconds: number; by: string }
     );
     'credentials-reload-failed': { error: string; rows_still_live: number };
-    'error-format-failed': ErrorFacts & {
-      request_id: string;
-      trace_id?: string | undefined;
-      span_id?: string | undefined;
-      error_code: string;
-    };
+    'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };
     'generation-rejected': { generation: number; cause: string; effect: string } & (LoadFacts | { error: string });
@@ -210,7 +206,7 @@ export interface LogEvents {
     'stream-failed': RequestFacts & ErrorFacts;
     'supervisor-exception': ErrorFacts;
     'supervisor-step-failed': { error: string };
-    'uncaught-exception': ErrorFacts & { origin: string; at?: string };
+    'uncaught-exception': ErrorFacts & Partial<RequestIds> & { origin: string; at?: string };
     'worker-died': ExitFacts;
     'workers-still-running': { workers: readonly Pid[] };
   };

@@ -48,15 +48,15 @@ const MARGIN = ' '.repeat(10);
 type Body = (line: Line, options: PrettyOptions) => string[];
 
 const BODIES: Readonly<Record<string, Body>> = {
-  request({ method, path, status, duration_ms, credential }, { ink }) {
+  request({ method, path, status, duration_ms, credential, ...ids }, { ink }) {
     const paint = statusPaint(Number(status), ink);
     const duration = `${Number(duration_ms).toFixed(1)} ms`;
     const caller = typeof credential === 'string' && credential !== '' ? `  ${ink.dim(plain(credential))}` : '';
     return [
-      `${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${duration.padStart(10)}${caller}`,
+      `${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${duration.padStart(10)}${caller}${traceFacts(ids, ink)}`,
     ];
   },
-  'request-failed'({ page, operation, error_code, request_id, ...thrown }, options) {
+  'request-failed'({ page, operation, error_code, request_id, ...fields }, options) {
     const { ink } = options;
     const subject = [page, operation].filter((name) => name !== '').join('.');
     const facts = [
@@ -64,9 +64,9 @@ const BODIES: Readonly<Record<string, Body>> = {
       plain(String(error_code)),
       ink.dim(`request ${plain(String(request_id))}`),
     ];
-    const head = `${ink.red('error')}   ${facts.slice(subject === '' ? 1 : 0).join('  ')}`;
+    const head = `${ink.red('error')}   ${facts.slice(subject === '' ? 1 : 0).join('  ')}${traceFacts(fields, ink)}`;
     // An earlier line says why the group does not load.
-    return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(thrown, options)];
+    return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(fields, options)];
   },
   'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
     const subject =
@@ -115,6 +115,12 @@ const anyEvent: Body = (fields, options) => {
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${listed.join('  ')}`.trimEnd();
   return [head, ...describeThrown(fields, options)];
 };
+
+/** The ids of the trace that the request belongs to, if any. */
+function traceFacts({ trace_id, span_id }: LogFields, ink: Ink): string {
+  if (trace_id === undefined) return '';
+  return `  ${ink.dim(`trace_id ${plain(String(trace_id))}  span_id ${plain(String(span_id))}`)}`;
+}
 
 /** Formats a line of `params.log`: the controller's message comes first, its operation last. */
 function fromController({ message, group, operation, request_id, ...line }: Line, options: PrettyOptions): string[] {

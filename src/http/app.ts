@@ -3,6 +3,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
+import type { RequestIds } from '../base/events.ts';
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
@@ -22,7 +23,7 @@ import { createCurrentExchange } from './current-exchange.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
 import { checkHead, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
-import { type EventParts, serveFollowed } from './request-event.ts';
+import { type EventParts, idsOf, serveFollowed } from './request-event.ts';
 import { createRequestIds } from './request-id.ts';
 import { createRouter, firstFit, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
@@ -71,6 +72,8 @@ export interface App {
    * touched. An `uncaughtException` listener calls this.
    */
   failCurrentRequest(thrown: unknown): void;
+  /** Returns the facts of a log line that name that request; undefined: no operation led to the throw. */
+  currentRequestIds(): RequestIds | undefined;
 }
 
 /** @throws Error when a route can never be reached */
@@ -115,7 +118,7 @@ export function createApp({
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const currentExchange = createCurrentExchange();
-  const background = createBackgroundWork(log);
+  const background = createBackgroundWork(log, currentExchange.leave);
   const proxies = parseTrustedProxies(settings.trustedProxies);
   const requestIds = createRequestIds();
   const events: EventParts = { proxies, base: basePath };
@@ -275,6 +278,10 @@ export function createApp({
     failCurrentRequest(thrown) {
       const exchange = currentExchange.get();
       if (exchange !== undefined) respond.fail(exchange, thrown);
+    },
+    currentRequestIds() {
+      const exchange = currentExchange.get();
+      return exchange && idsOf(exchange);
     },
   };
 }

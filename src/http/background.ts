@@ -12,12 +12,12 @@ export interface BackgroundWork {
   giveUp(): void;
 }
 
-export function createBackgroundWork(log: Log): BackgroundWork {
+export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void): BackgroundWork {
   const pending = new Set<OperationFacts>();
   return {
     add(exchange, work) {
       const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
-      followBackground(exchange, work);
+      leaveContext(() => followBackground(exchange, work));
       pending.add(facts);
       Promise.resolve(work).then(
         () => pending.delete(facts),

@@ -18,6 +18,8 @@ export interface CurrentExchange {
   markAsynchronous(method: Work): void;
   /** Calls `work` in the context of the exchange, and of the tools that follow it. */
   run<T>(exchange: Exchange, method: Work, work: () => T): T;
+  /** Calls `work` outside of any exchange, so that a throw of a tool fails no request. */
+  leave<T>(work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   get(): Exchange | undefined;
 }
@@ -30,7 +32,7 @@ const ASYNCHRONOUS =
 const STARTS_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bspan\b|\bget\(/;
 
 export function createCurrentExchange(): CurrentExchange {
-  const storage = new AsyncLocalStorage<Exchange>();
+  const storage = new AsyncLocalStorage<Exchange | undefined>();
   const asynchronous = new WeakMap<Work, boolean>();
   /** Methods that have returned a value, and whose source starts nothing that a tool would follow. */
   const plain = new WeakSet<Work>();
@@ -51,11 +53,13 @@ export function createCurrentExchange(): CurrentExchange {
     run(exchange, method, work) {
       const { event } = exchange;
       if (event === undefined) return storage.run(exchange, work);
-      const result = storage.run(exchange, () => runFollowed(event, work));
+      // A tool whose store throws does so outside of the exchange. Node reports the throw later, as uncaught.
+      const result = runFollowed(event, () => storage.run(exchange, work));
       const isPlain = !isAsynchronous(method) && !isThenable(result) && !STARTS_WORK.test(sourceOf(method));
       if (isPlain) plain.add(method);
       return result;
     },
+    leave: (work) => storage.run(undefined, work),
     get: () => storage.getStore(),
   };
 }

@@ -4,6 +4,7 @@ import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
+import { idsOf } from './request-event.ts';
 
 export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** `*` does not cover `Authorization` (Fetch standard, `Access-Control-Allow-Headers`). */
@@ -25,8 +26,16 @@ export const NO_STORE = ['Cache-Control', 'no-store'];
 /** The headers of a refusal to a connection that sent no valid request. */
 export const RAW_REFUSAL_HEADERS = [...JSON_HEADERS, ...NO_STORE];
 
-/** Returns the headers that an error brings, flat. A header that it must not set is dropped and logged. */
-export function ownedHeaders(error: Pick<HttpError, 'headers' | 'code'>, log: Log): string[] {
+/**
+ * Returns the headers that an error brings, flat. A header that it must not set is dropped and logged.
+ *
+ * @param subject the request that the line names
+ */
+export function ownedHeaders(
+  error: Pick<HttpError, 'headers' | 'code'>,
+  subject: Parameters<typeof idsOf>[0],
+  log: Log,
+): string[] {
   const headers: string[] = [];
   for (const [name, value] of Object.entries(error.headers ?? {})) {
     const lower = name.toLowerCase();
@@ -40,6 +49,7 @@ export function ownedHeaders(error: Pick<HttpError, 'headers' | 'code'>, log: Lo
       headers.push(name, String(value));
     } catch (invalid) {
       log.warn('header-dropped', {
+        ...idsOf(subject),
         header: name.slice(0, 100),
         error_code: error.code,
         reason: (invalid as Error).message,

@@ -6,6 +6,7 @@
 // channel('gatefold:operation')          runs the code of a controller or of the service file: bind a store to it
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestIds } from '../base/events.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { formatTraceparent, parseTraceparent, type TraceContext } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent, SpanOptions, Trace } from '../controller/trace.ts';
@@ -102,7 +103,8 @@ export function serveFollowed(
   serve: (exchange: Exchange) => void,
 ): void {
   const { traceparent } = exchange.head;
-  if (traceparent !== undefined && parent === undefined) exchange.trace = receivedTrace(traceparent);
+  if (parent !== undefined) exchange.trace = parent.trace;
+  else if (traceparent !== undefined) exchange.trace = receivedTrace(traceparent);
   if (!isFollowed(requests)) return serve(exchange);
   const event = new ExchangeEvent(exchange, parent, parts);
   exchange.event = event;
@@ -152,12 +154,6 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
     backgrounds.error.publish(event);
     finish();
   });
-}
-
-interface RequestIds {
-  request_id: string;
-  trace_id?: string | undefined;
-  span_id?: string | undefined;
 }
 
 /** The facts of a log line that name a request. */

@@ -22,16 +22,25 @@ function take(length: number): string {
   return id === '0'.repeat(length) ? take(length) : id;
 }
 
-/** The number of values that the last digits of a trace id have. */
+/** The number of values that the last digits of a trace id have, and that the first seven of these have. */
 const RANGE = 2 ** 52;
+const HIGH_RANGE = 2 ** 28;
 const RANDOM_DIGITS = 13;
+/** Three hexadecimal digits: `toString(16)` of so large a number would be the dearest part of a span. */
+const TRIPLES = Array.from({ length: 4096 }, (_, i) => i.toString(16).padStart(3, '0'));
 
 /** @param randomness from 0 to 1: the last digits of the id, by which all services with one ratio choose alike */
 export function newTraceId(randomness: number): string {
-  const last = Math.floor(randomness * RANGE)
-    .toString(16)
-    .padStart(RANDOM_DIGITS, '0');
-  return take(TRACE - RANDOM_DIGITS) + last;
+  const shifted = randomness * HIGH_RANGE;
+  const high = Math.floor(shifted);
+  const low = Math.floor((shifted - high) * (RANGE / HIGH_RANGE));
+  const first = (high >>> 24).toString(16);
+  return take(TRACE - RANDOM_DIGITS) + first + triples(high & 0xffffff) + triples(low);
+}
+
+/** @param number of 24 bits */
+function triples(number: number): string {
+  return `${TRIPLES[number >>> 12]}${TRIPLES[number & 0xfff]}`;
 }
 
 /** The inverse of `newTraceId`. */

@@ -3,6 +3,7 @@
 // file does not know how the parts of a worker are built.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
+import type { RequestIds } from '../base/events.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import { authorsFrame } from '../groups/load-error.ts';
@@ -17,6 +18,8 @@ export interface RunningParts {
   readonly app: Drainable & {
     /** Answers with 500 the request whose operation threw outside of its promise. */
     failCurrentRequest(thrown: unknown): void;
+    /** Returns the facts of a log line that name that request. */
+    currentRequestIds(): RequestIds | undefined;
   };
   readonly groups: {
     loadAll(options: {
@@ -95,7 +98,12 @@ export async function runWorker({
   process.on('uncaughtException', (error, origin) => {
     if (++faults <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);
-      log.error('uncaught-exception', { origin, ...placeIn(described.stack), ...described });
+      log.error('uncaught-exception', {
+        ...parts?.app.currentRequestIds(),
+        origin,
+        ...placeIn(described.stack),
+        ...described,
+      });
     }
     send({ kind: 'faulty' });
     parts?.app.failCurrentRequest(error);

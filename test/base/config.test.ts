@@ -105,6 +105,15 @@ describe('accepted', () => {
       'acmeContact',
       ['a@example.com', 'b@example.com'],
     ],
+    ['no host gets the trace', { TRACE_PROPAGATE: 'off' }, [], 'tracePropagate', []],
+    [
+      'hosts that get the trace',
+      { TRACE_PROPAGATE: 'API.example.com, *.internal,[::1],127.0.0.1' },
+      [],
+      'tracePropagate',
+      ['api.example.com', '*.internal', '::1', '127.0.0.1'],
+    ],
+    ['captured values', { TRACE_CAPTURE: 'query, User-Agent' }, [], 'traceCapture', ['query', 'user-agent']],
     ['files', { TLS_CERT: 'c.pem', TLS_KEY: '/k.pem' }, [], 'tlsKey', '/k.pem'],
   ];
   for (const [name, env, argv, key, value] of [...rows, ...names]) {
@@ -225,6 +234,30 @@ describe('refused in one line that names the setting', () => {
     ),
     ...['1,000', '1 MiB', '1GiB', '-1', '1.5MiB', 'off', 'unlimited'].map(
       (text): [Record<string, string>, string[], RegExp] => [{ BODY_LIMIT: text }, [], /^BODY_LIMIT: .* is not a size/],
+    ),
+    ...[
+      ',',
+      'a.test,',
+      'a b',
+      'a.test:80',
+      'http://a.test',
+      '*',
+      '*.',
+      '.a.test',
+      'a*.test',
+      'a..test',
+      'a.test;b.test',
+    ].map((text): [Record<string, string>, string[], RegExp] => [
+      { TRACE_PROPAGATE: text },
+      [],
+      /^TRACE_PROPAGATE: .* is not all, off or a list of hosts such as api\.example\.com,\*\.internal, without ports$/,
+    ]),
+    ...[',', 'query,', 'user agent', 'x-a:b', 'query;host', 'ä', 'Authorization', 'host,COOKIE', 'x-api-key'].map(
+      (text): [Record<string, string>, string[], RegExp] => [
+        { TRACE_CAPTURE: text },
+        [],
+        /^TRACE_CAPTURE: .* is not query or names of headers, with commas, and none of authorization, cookie, /,
+      ],
     ),
     [
       { TLS_KEY: '-----BEGIN PRIVATE KEY-----\nMIGHAg', TLS_CERT: 'c' },

@@ -33,6 +33,17 @@ describe('prettyLine', () => {
     };
     assert.match(show(line), new RegExp(`^${clock}  GET     /api/user +200 +1\\.2 ms  w7EPrzg3j0Uj\\n$`));
     assert.match(show({ ...line, credential: '' }), /1\.2 ms\n$/);
+    const ids = { trace_id: '4bf9', span_id: '00f0' };
+    assert.match(show({ ...line, ...ids }), /w7EPrzg3j0Uj {2}trace_id 4bf9 {2}span_id 00f0\n$/);
+    const failed = {
+      event: 'request-failed',
+      page: 'user',
+      operation: 'index',
+      error_code: 'X',
+      request_id: 'r',
+      ...ids,
+    };
+    assert.match(show(failed), /request r {2}trace_id 4bf9 {2}span_id 00f0\n/);
   });
 
   it('lets no field of a controller steer the terminal, or break the line', () => {

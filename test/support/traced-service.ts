@@ -20,29 +20,41 @@ export interface TracedService extends Service {
   status(): { readonly exported: number; readonly dropped: number };
 }
 
-/** Starts both, and closes them after the test. */
-export async function startTraced(test: TestContext, { env = {}, ...options }: TracedOptions): Promise<TracedService> {
-  const collector = await startCollector();
+export type Tracer = Pick<TracedService, 'traceLines' | 'flush' | 'status'>;
+
+/** Traces all requests of this process until the end of the test. */
+export function startTracer(
+  test: TestContext,
+  { url }: Collector,
+  { env = {}, settings = {} }: Pick<TracedOptions, 'env' | 'settings'> = {},
+): Tracer {
   const traceLines: LogLine[] = [];
   const sink = { write: (line: string) => void traceLines.push(JSON.parse(line)), flush: () => {} };
   const tracing = startTracing({
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '10', ...env },
-    settings: parseSettings({ ...options.settings }, [], { cores: 1 }),
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '10', ...env },
+    settings: parseSettings({ ...settings }, [], { cores: 1 }),
     service: { title: 'shop', version: '1.2.3' },
     version: '0.1.0',
     log: createLog({ level: 'debug', sink }),
   });
   if (tracing === undefined) throw new Error('tracing is off');
-  const service = await startService(options);
   let closed: Promise<void> | undefined;
   const flush = () => {
     closed ??= tracing.close();
     return closed;
   };
+  test.after(flush);
+  return { traceLines, flush, status: tracing.status };
+}
+
+/** Starts both, and closes them after the test. */
+export async function startTraced(test: TestContext, { env = {}, ...options }: TracedOptions): Promise<TracedService> {
+  const collector = await startCollector();
+  const tracer = startTracer(test, collector, { env, settings: options.settings ?? {} });
+  const service = await startService(options);
   test.after(async () => {
-    await flush();
     await service.close();
     await collector.close();
   });
-  return { ...service, collector, traceLines, flush, status: tracing.status };
+  return { ...service, ...tracer, collector };
 }

@@ -115,6 +115,7 @@ test('what is thrown outside of any request is logged with its place, whatever i
     await faulty;
   }
   while (lines.length < 3) await new Promise((later) => setTimeout(later, 5));
+  for (const { request_id } of lines) assert.match(String(request_id), /^[\w-]{8,}$/);
   assert.deepEqual(
     lines.map(({ event, at, error }) => [event, at, String(error).replace(/: none$/, '')]),
     [

@@ -28,16 +28,20 @@ export type FormatError = (
   thrown: unknown,
 ) => ErrorBody | undefined;
 
+/** The request that log lines name. */
+type Subject = Pick<Exchange, 'requestId' | 'trace'>;
+
 const JSON_TYPE = 'application/json; charset=UTF-8';
 
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
   return (error, requestId, exchange, thrown) => {
+    const subject = exchange ?? { requestId, trace: undefined };
     try {
       const { status } = error;
-      return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), status, error, log);
+      return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), status, error, subject, log);
     } catch (failure) {
       log.error('error-format-failed', {
-        ...idsOf(exchange ?? { requestId, trace: undefined }),
+        ...idsOf(subject),
         error_code: error.code,
         ...describeError(failure),
       });
@@ -63,7 +67,7 @@ function placeOf({ page, operation, request, verb }: Exchange): Partial<Refusal>
 }
 
 /** @throws Error for a body that cannot be sent */
-function bodyOf(result: unknown, usualStatus: number, error: HttpError, log: Log): ErrorBody {
+function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
   if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
     Promise.resolve(result).catch(() => {});
     throw new TypeError('formatError returned a promise: it must return the body itself');
@@ -73,7 +77,7 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, log: Log
   if (!Number.isInteger(status) || status < 400 || status > 599) throw new TypeError(`the status is ${status}`);
   const body = reply === undefined ? result : reply.body;
   if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');
-  const { contentType, headers } = headersOf(reply?.headers ?? {}, error, log);
+  const { contentType, headers } = headersOf(reply?.headers ?? {}, error, subject, log);
   const isText = typeof body === 'string' && !/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
   const text = isText ? (body as string) : JSON.stringify(body);
   if (typeof text !== 'string') throw new TypeError('formatError returned what JSON cannot express');
@@ -84,6 +88,7 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, log: Log
 function headersOf(
   given: Readonly<Record<string, string>>,
   error: HttpError,
+  subject: Subject,
   log: Log,
 ): Pick<ErrorBody, 'contentType' | 'headers'> {
   const entries = Object.entries(given);
@@ -92,5 +97,8 @@ function headersOf(
   const others = entries.filter((entry) => entry !== typed && !taken.has(entry[0].toLowerCase()));
   const contentType = typed?.[1] ?? JSON_TYPE;
   validateHeaderValue('Content-Type', contentType);
-  return { contentType, headers: ownedHeaders({ headers: Object.fromEntries(others), code: error.code }, log) };
+  return {
+    contentType,
+    headers: ownedHeaders({ headers: Object.fromEntries(others), code: error.code }, subject, log),
+  };
 }

@@ -37,7 +37,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
     const { requestId } = exchange;
     // formatError gets the error itself as the cause, and may change it.
     const { status } = error;
-    const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, log);
+    const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, exchange, log);
     const detail =
       development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);

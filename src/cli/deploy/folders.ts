@@ -2,21 +2,9 @@
 //
 //   current -> releases/20261122T213500123Z     swapped by a rename, so it is never missing
 //   releases/                                   a folder each; a name with a dot is not complete
-//   files/                                      a second name for each file of a release (shareFiles)
 //   runtime/current -> 0.1.0                    Gatefold itself
 //   data/ env run restart                       tables and keys; settings; how the service starts, and starts again
-import {
-  linkSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  symlinkSync,
-} from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { NOTE } from './project.ts';
@@ -95,33 +83,7 @@ export function removeLeftovers(dir: string): void {
     if (name.startsWith('.')) rmSync(join(releases, name), { recursive: true, force: true });
 }
 
-/**
- * Gives each new file of a release a second name, by its inode. A release that comes shares the files that have not
- * changed, and one that goes leaves them to others. Files with several names from their first day on do not look
- * changed to the service when that happens (base/fingerprint.ts).
- */
-export function shareFiles(dir: string, files: Iterable<{ readonly path: string; readonly stat: Stats }>): void {
-  for (const { path, stat } of files) {
-    if (!stat.isFile() || stat.nlink > 1) continue;
-    try {
-      linkSync(path, join(dir, 'files', String(stat.ino)));
-    } catch {
-      // The file system has no links. No file is shared then.
-      return;
-    }
-  }
-}
-
-/** Removes the second names of files that no release has any more. */
-function removeUnshared(dir: string): void {
-  for (const name of readdirSync(join(dir, 'files'))) {
-    const path = join(dir, 'files', name);
-    if (lstatSync(path).nlink === 1) rmSync(path);
-  }
-}
-
 /** Keeps the `keep` newest releases, and each one that is in `inUse`. */
 export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
-  removeUnshared(dir);
 }

@@ -50,7 +50,7 @@ export async function runOrder(
 ): Promise<Result> {
   const { dir } = order;
   const notes = order.setup ? setUp(order) : [];
-  for (const name of ['releases', 'files', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
+  for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
   const lock = await acquireLock(join(dir, 'deploy.lock'), { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER }).catch(
     (error: Error) => {
       throw new Error(

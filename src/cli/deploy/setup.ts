@@ -12,7 +12,7 @@ const UNITS = '/etc/systemd/system';
 
 /** Returns notes for people. @throws Error one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
-  for (const folder of ['', 'releases', 'files', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
+  for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
   if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
   const files: [path: string, text: string, mode: number][] = [
     [join(dir, 'env'), ENV, 0o640],

@@ -4,7 +4,7 @@
 //   releases/                                   a folder each; a name with a dot is not complete
 //   runtime/current -> 0.1.0                    Gatefold itself
 //   data/ env run restart                       tables and keys; settings; how the service starts, and starts again
-import { readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { NOTE } from './project.ts';
@@ -86,4 +86,27 @@ export function removeLeftovers(dir: string): void {
 /** Keeps the `keep` newest releases, and each one that is in `inUse`. */
 export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
+}
+
+/** Milliseconds for which a Gatefold stays in any case: a deployment may have brought it, and wait for the lock. */
+const YOUTH = 3_600_000;
+
+/**
+ * Removes each Gatefold that neither a release, nor the next start, nor the service uses.
+ *
+ * @param running the folder of the Gatefold that the service runs
+ */
+export function pruneRuntimes(dir: string, running: string): void {
+  const folder = join(dir, 'runtime');
+  const inUse = new Set(listReleases(dir).map((release) => readNote(dir, release)?.runtime));
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const stat = lstatSync(path);
+    const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
+    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - YOUTH) continue;
+    // An interruption leaves a name that no version has.
+    const gone = name.endsWith('.gone') ? path : `${path}.gone`;
+    renameSync(path, gone);
+    rmSync(gone, { recursive: true, force: true });
+  }
 }

@@ -5,9 +5,18 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
-import { listReleases, prune, readCurrent, readNote, removeLeftovers, removeRelease, setCurrent } from './folders.ts';
+import {
+  listReleases,
+  prune,
+  pruneRuntimes,
+  readCurrent,
+  readNote,
+  removeLeftovers,
+  removeRelease,
+  setCurrent,
+} from './folders.ts';
 import type { Order, Reply, Result } from './order.ts';
-import { makeRelease } from './release.ts';
+import { isFull, makeRelease } from './release.ts';
 import { canRestart, isInRelease, isRunning, readEnvironment, readRecord, restart, waitForRelease } from './serving.ts';
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
@@ -81,6 +90,8 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     throw new Error(
       `The service at process ${record.pid} serves ${record.folder}, and no release of ${dir}: start it by ${join(dir, 'run')}`,
     );
+  if (isFull(dataDir))
+    throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
   // An interrupted deployment may have left the link at a release that does not serve.
   const served = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
   const before = served ?? current;
@@ -96,6 +107,7 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     for (const release of listReleases(dir))
       if (served?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
     prune(dir, keep, inUse);
+    if (outcome.state === 'serving' && served !== undefined) pruneRuntimes(dir, served.runtime);
     return { ...result, state: outcome.state };
   }
   const failed = { ...result, state: 'failed', errors: outcome.errors } as const;

@@ -78,7 +78,9 @@ async function extract(input: Readable, folder: string): Promise<void> {
   throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
 }
 
-function isFull(folder: string): boolean {
+/** Returns whether nothing more can be written to a folder that exists. */
+export function isFull(folder: string): boolean {
+  if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize < SMALLEST_SPACE;
 }

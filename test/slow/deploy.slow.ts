@@ -206,7 +206,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
       spawnSync('umount', ['-l', dir]);
       rmSync(dir, { recursive: true, force: true });
     };
-    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'gatefold-test', dir]).status !== 0) {
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m,mode=755', 'gatefold-test', dir]).status !== 0) {
       unmount();
       return test.skip('this user may not mount a small disk');
     }

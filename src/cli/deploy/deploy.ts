@@ -56,26 +56,26 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
     },
   };
   const outcomes: Outcome[] = [];
+  const isDone = ({ result }: Outcome) =>
+    result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
   const tell = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of project.leftOut) await tell(`left out: ${path}`);
   for (const target of targets) {
     const outcome = await deployTo(target, plan, (step) => tell(`${target.name}: ${step}`));
     outcomes.push(outcome);
-    if (outcome.result?.state !== 'serving' && !(flags.has('setup') && outcome.result?.state === 'unstarted')) break;
+    if (!isDone(outcome)) break;
   }
   const untouched = targets.slice(outcomes.length).map(({ name }) => name);
-  const isDone = outcomes.every(
-    ({ result }) => result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted'),
-  );
+  const ok = outcomes.every(isDone);
   return {
-    json: { ok: isDone, machines: outcomes, untouched },
+    json: { ok, machines: outcomes, untouched },
     text: [
       ...outcomes.flatMap(describeOutcome),
       ...(untouched.length === 0 ? [] : [`Untouched: ${untouched.join(', ')}`]),
     ]
       .map(plain)
       .join('\n'),
-    exitCode: isDone ? 0 : 1,
+    exitCode: ok ? 0 : 1,
   };
 }
 

@@ -95,10 +95,11 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   // An interrupted deployment may have left the link at a release that does not serve.
   const served = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
   const before = served ?? current;
-  const target = order.action === 'back' ? releaseBefore(dir, current) : order.release;
-  if (order.action === 'release') await makeRelease({ order, input, before, env, report });
-  const runtime = (order.action === 'back' ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
-  await report(`swap to ${target}`);
+  const isBack = order.action === 'back';
+  const target = isBack ? releaseBefore(dir, current) : order.release;
+  const runtime = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
+  if (isBack) await report(`swap to ${target}`);
+  else await makeRelease({ order, input, before, env, report });
   const outcome = await activate({ dir, dataDir, release: target, runtime });
   const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {

@@ -48,6 +48,8 @@ export async function makeRelease({ order, input, before, env, report }: Release
   }
   const note: Note = { before: before ?? null, runtime: order.runtime, packages };
   writeFileSync(join(part, NOTE), `${JSON.stringify(note)}\n`);
+  // A connection that is lost by now leaves only what the next deployment removes.
+  await report(`swap to ${order.release}`);
   renameSync(part, path);
 }
 

@@ -15,7 +15,7 @@ const root = import.meta.dirname;
 const dist = join(root, 'dist');
 /** Records the kind of the last build, and a hash of its sources. */
 const STAMP = join(dist, '.built.json');
-const ENTRIES = ['server', 'worker', 'cli', 'controller', 'client', 'testing'];
+const ENTRIES = ['server', 'worker', 'store-host', 'cli', 'controller', 'client', 'testing'];
 /** The entries that users of the package import, and that have types. */
 const TYPED = ['controller', 'client', 'testing'];
 

@@ -2,7 +2,8 @@
 # Three instances of the service behind two of the real HAProxy and the real nginx, with the configurations beside this file:
 # loads them, rolls one instance after the other, changes a controller, kills one instance with SIGKILL, and counts lost
 # requests. None may be lost, but for what the killed one was answering to a method that may not be repeated. At the end one
-# address floods both HAProxys, which have to hold the limit of their stick tables together.
+# address floods both HAProxys, which have to hold the limit of their stick tables together. Where root finds a PostgreSQL of
+# Debian, the instances share it: a key that one of them accepts is good on all, and a revoked one on none.
 # Takes about a minute; exit 1 when a request was lost that may not be, 2 when it cannot run here.
 #
 #   npm run build && deploy/try.sh
@@ -62,10 +63,26 @@ start() { # name command…
   pids[$name]=$!
 }
 
+# A PostgreSQL that the instances share. Without one, they share the folder of the tables.
+store=
+start_store() {
+  local bin='' port=55432
+  for bin in /usr/lib/postgresql/*/bin; do :; done
+  [ -x "$bin/initdb" ] && [ "$(id -u)" = 0 ] && id postgres >/dev/null 2>&1 && runuser -u postgres true 2>/dev/null || return 0
+  install -d -o postgres -m 700 "$work/postgres"
+  (cd / && runuser -u postgres -- "$bin/initdb" -D "$work/postgres" --auth=trust --locale=C >/dev/null 2>&1) || return 0
+  [ "$TRY_NETWORK" = namespace ] || port=$((base + 7))
+  start postgres runuser -u postgres -- "$bin/postgres" -D "$work/postgres" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories=
+  export STORE=postgres://postgres@127.0.0.1:$port/postgres
+  # It tries for ten seconds.
+  node "$here/../dist/cli.js" store init >/dev/null || { echo 'The store does not start:' >&2; tail -n 5 "$work/postgres.log" >&2; exit 2; }
+  store=yes
+}
+
 declare -A last=([a]=11 [b]=12 [c]=13)
 start_instance() {
   start "$1" env HOST="$net.${last[$1]}" PORT="$port" OPS_HOST="$net.${last[$1]}" OPS_PORT="$ops" WORKERS=2 LOG_LEVEL=warn \
-    CONTROLLERS_DIR="$work/controllers" DATA_DIR="$work/data" TRY_INSTANCE="$1" node "$server"
+    CONTROLLERS_DIR="$work/controllers" DATA_DIR="$work/data${store:+-$1}" TRY_INSTANCE="$1" node "$server"
 }
 ask() { node "$here/try-client.mjs" get "$@"; }
 until_ready() {
@@ -93,7 +110,7 @@ CONTROLLER
 }
 
 chmod 755 "$work"
-mkdir "$work/controllers" "$work/data" "$work/nginx"
+mkdir "$work/controllers" "$work/data" "$work/nginx" "$work/data-a" "$work/data-b" "$work/data-c"
 write_controller 1
 
 # The configurations as they are, but for addresses, and for files that belong to the system's own HAProxy and nginx.
@@ -110,6 +127,8 @@ sed -E "$machines; s/listen 80 /listen $nginx_at /; s#/run/nginx.pid#$work/nginx
   "$here/nginx.conf" >"$work/nginx.conf"
 
 echo "Three instances behind HAProxy ($haproxy_at) and nginx ($nginx_at), network: $TRY_NETWORK"
+start_store
+echo "Keys and rates: ${STORE:-the folder that all instances share}"
 for name in a b c; do start_instance "$name"; done
 for name in a b c; do until_ready "$name"; done
 start haproxy haproxy -db -f "$work/haproxy.cfg"
@@ -158,6 +177,17 @@ exec 3>&-
 status=0
 wait "$client" || status=$?
 cat "$work/report"
+if [ -n "$store" ]; then
+  # The answers of all three to one key, as soon as the command has ended.
+  answers() { for name in a b c; do TOKEN=$1 node -e 'fetch(process.argv[1], { headers: { authorization: `Bearer ${process.env.TOKEN}` } }).then(({ status }) => console.log(status))' "http://$net.${last[$name]}:$port/api/try"; done | xargs; }
+  issued=$(node "$here/../dist/cli.js" credentials issue --name try --groups '*' --json)
+  field() { node -p "JSON.parse(process.argv[1]).$1" "$issued"; }
+  before=$(answers "$(field token)")
+  node "$here/../dist/cli.js" credentials revoke "$(field id)" >/dev/null
+  after=$(answers "$(field token)")
+  echo "a new key on all three: $before; when it is revoked: $after"
+  [ "$before/$after" = '200 200 200/401 401 401' ] || status=1
+fi
 # 1,000 in 10 seconds over both; what the two do not know of each other yet may pass.
 node "$here/try-client.mjs" flood "$flooder" 1600 1000 "$haproxy_at" "$second_at" || status=1
 exit "$status"

@@ -13,7 +13,7 @@ export function isOwnFile(path: string): boolean {
 }
 
 /** Returns the path of an entry, which can be imported or run in a new process. */
-export function entryPath(name: 'server' | 'worker' | 'cli'): string {
+export function entryPath(name: 'server' | 'worker' | 'cli' | 'store-host'): string {
   return `${OWN_FOLDER}${name}${extname(import.meta.url)}`;
 }
 

@@ -9,6 +9,7 @@ import { findOtherPackage } from './groups/own-package.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { OperationsServer } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
+import type { SharedStore } from './store/link.ts';
 import type { Announcer } from './supervisor/serve.ts';
 import { forkEarly } from './supervisor/workers/prefork.ts';
 import { relayOutput } from './supervisor/workers/worker-output.ts';
@@ -28,6 +29,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { serve } = await import('./supervisor/serve.ts');
   const operations = await createOperations(basics);
   const certificates = await createCertificates(basics);
+  const store = await createStore(basics);
   await serve({
     settings,
     early,
@@ -36,6 +38,7 @@ async function run(basics: ProcessBasics): Promise<void> {
     output,
     operations,
     certificates,
+    store,
     announcer: await createAnnouncer(basics),
   });
 }
@@ -59,6 +62,14 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
     hasDocs: settings.docs !== 'off',
     basePath: settings.basePath,
   });
+}
+
+async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {
+  if (settings.store === undefined) return undefined;
+  const { createSharedStore } = await import('./store/link.ts');
+  const args = process.argv.slice(2);
+  const exec = entryPath('store-host');
+  return createSharedStore({ exec, args, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

@@ -7,6 +7,7 @@ import { keepTickShape } from './base/node-internals.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
+import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
 import { prepareTypeScript } from './groups/module-loader.ts';
 import { listControllers } from './groups/naming.ts';
@@ -36,6 +37,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         sink,
         observer: metrics?.observer,
         transport,
+        shared: await createShared(settings),
         usesCaches: true,
         ...events,
       });
@@ -72,6 +74,17 @@ async function createTransport(settings: Settings, plainRefusal: () => string): 
   const { createTlsServer } = await import('./https/serve/tls-server.ts');
   const { headersTimeout: handshakeTimeout, maxConnections } = settings;
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
+}
+
+/** @returns undefined when the tables are files, as by default */
+async function createShared({ store, storeKey }: Settings): Promise<SharedTable | undefined> {
+  if (store === undefined) return undefined;
+  const { createSharedTable } = await import('./store/worker.ts');
+  return createSharedTable({
+    sharesSessionKey: storeKey.length > 0,
+    send: (message) => void process.send?.(message, undefined, {}, () => {}),
+    onMessage: (receive) => void process.on('message', receive),
+  });
 }
 
 /** @returns undefined when there is no operations port, because nothing else reads the metrics */

@@ -14,13 +14,13 @@ const FLOORS: readonly (readonly string[])[] = [
   ['base'],
   ['controller', 'client'],
   ['contract', 'credentials', 'https', 'identity', 'limits', 'service', 'trace'],
-  ['groups', 'ops'],
+  ['groups', 'ops', 'store'],
   ['docs', 'http'],
   ['mcp'],
   ['worker'],
   ['supervisor'],
   ['cli'],
-  ['cli.ts', 'server.ts', 'worker.ts', 'testing.ts'],
+  ['cli.ts', 'server.ts', 'worker.ts', 'store-host.ts', 'testing.ts'],
 ];
 /** The floors of the room contract, lowest first; the door above them is the room itself. */
 const CONTRACT_FLOORS = ['source', 'types', 'schema', 'check', 'contract'];

@@ -61,6 +61,7 @@ export const CATALOGUE = {
   IDENTITY_UNAVAILABLE: { status: 503, message: "The identity provider's keys are temporarily unavailable" },
   REGISTRATION_UNAVAILABLE: { status: 503, message: 'Registration is temporarily unavailable' },
   SESSION_UNAVAILABLE: { status: 503, message: 'Sign-in is temporarily unavailable' },
+  STORE_AWAY: { status: 503, message: 'Credentials cannot be checked at the moment' },
   OPERATION_TIMEOUT: { status: 503, message: 'The operation did not finish in time' },
   OVERLOADED: { status: 503, message: 'The server has more requests under way than it takes' },
   HTTP_VERSION_NOT_SUPPORTED: { status: 505, message: 'Only HTTP/1.0 and HTTP/1.1 are served' },

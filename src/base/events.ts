@@ -123,6 +123,7 @@ export interface LogEvents {
     'request-refused': RefusalFacts & { reason: string };
     stopped: object;
     stopping: { signal: string };
+    'store-back': { away_seconds: number };
     'stream-ended-early': RequestFacts & ErrorFacts;
     'trace-export-restored': { spans_dropped: number };
     'traces-disabled': { reason: string };
@@ -159,6 +160,13 @@ export interface LogEvents {
     'service-file-removed': { generation: number; effect: string };
     'service-not-closed': ErrorFacts;
     'stop-forced': { signal: string };
+    'store-bell-missing': { effect: string };
+    'store-history-changed': { rows: number };
+    'store-refused': { reason: string };
+    'store-revocation-restored': { id: string };
+    'store-revocations-lost': { count: number; effect: string };
+    'store-rows-missing': { count: number; names: readonly string[] };
+    'store-unencrypted': { effect: string };
     'tools-absent': { reason: string };
     'trace-export-failed': { reason: string; spans_dropped: number };
     'trace-spans-lost': { spans_dropped: number };
@@ -195,6 +203,10 @@ export interface LogEvents {
     'request-failed': RefusalFacts & ErrorFacts;
     'service-not-loadable': LoadFacts;
     'session-key-unusable': { error: string };
+    'store-away': { reason: string; age_seconds: number | null };
+    'store-host-exited': { code: number | null; signal: string | null; error: string };
+    'store-too-old': { effect: string };
+    'store-unusable': { reason: string };
     'stream-failed': RequestFacts & ErrorFacts;
     'supervisor-exception': ErrorFacts;
     'supervisor-step-failed': { error: string };

@@ -4,7 +4,6 @@
 // valid content stays live. The caller parses the bytes, and may accept a missing file as empty content.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { hash } from './builtins.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
@@ -80,6 +79,8 @@ export interface LiveFile {
    * begins share it. Never rejects.
    */
   look(): Promise<void>;
+  /** The same without the distance, for a caller that knows of a change. */
+  lookNow(): Promise<void>;
   status(): LiveFileStatus;
   close(): void;
 }
@@ -111,6 +112,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   let lastCheck = Promise.resolve();
   /** A check that has not begun. */
   let waitingCheck: Promise<void> | undefined;
+  /** Ends the pause before the next check. */
+  let wake = () => {};
   let timer = setTimeout(poll, pollMs).unref();
 
   async function poll(): Promise<void> {
@@ -122,7 +125,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   function look(): Promise<void> {
     waitingCheck ??= lastCheck.then(async () => {
       const delay = lookedAt + Math.min(MIN_CHECK_INTERVAL, pollMs) - clock();
-      if (delay > 0) await sleep(delay);
+      if (delay > 0) await pause(delay);
       waitingCheck = undefined;
       lookedAt = clock();
       const content = await readIfChangePossible();
@@ -130,6 +133,23 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     });
     lastCheck = waitingCheck;
     return waitingCheck;
+  }
+
+  function pause(delay: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delay);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  function lookNow(): Promise<void> {
+    lookedAt = Number.NEGATIVE_INFINITY;
+    const done = look();
+    wake();
+    return done;
   }
 
   async function readIfChangePossible(): Promise<Content | undefined> {
@@ -187,6 +207,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
 
   return {
     look,
+    lookNow,
     status: () => status,
     close() {
       isClosed = true;

@@ -21,6 +21,7 @@ import {
   sizeOrAuto,
   wholeNumber,
 } from './setting-values.ts';
+import { ageOrOff, storeAddress, storeKeys } from './store-address.ts';
 
 export interface Machine {
   readonly cores: number;
@@ -171,6 +172,28 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       sessionKey,
       'Key of the session tokens, 32 characters or more; empty: data/session.key',
       true,
+    ),
+    /** `undefined`: the files of `dataDir`. The address may have a password. */
+    store: row(
+      'STORE',
+      'file',
+      storeAddress(cwd),
+      'Where keys, rates and the session key are: file (the data folder), or the PostgreSQL that several machines share',
+      true,
+    ),
+    storeKey: row(
+      'STORE_KEY',
+      '',
+      storeKeys,
+      'Seals the session key in the store, 32 characters or more; empty: each machine has its own session key',
+      true,
+    ),
+    /** Infinite: off. */
+    storeMaxAge: row(
+      'STORE_MAX_AGE',
+      '24h',
+      ageOrOff,
+      'How long credentials are accepted while the store is away; off: without end',
     ),
     development: row(
       'NODE_ENV',

@@ -22,6 +22,11 @@ const COMMANDS: readonly Entry[] = [
     about: 'Issue, list, rotate, revoke and check application credentials',
     load: () => import('./credentials.ts'),
   },
+  {
+    name: 'store',
+    about: 'Prepare, show, fill and copy the store that several machines share',
+    load: () => import('./store.ts'),
+  },
 ];
 
 const ABOUT = 'A JSON API server: drop a controller file into a folder and it answers; --version prints the version';

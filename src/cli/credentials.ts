@@ -8,14 +8,14 @@ import { makeFolder } from '../base/make-folder.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
-import { type Listed, listCredentials } from '../credentials/table/listing.ts';
-import { readTable } from '../credentials/table/live-table.ts';
+import type { Listed } from '../credentials/table/listing.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
-import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { tablePath } from '../credentials/write/store.ts';
 import { listControllers } from '../groups/naming.ts';
 import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
+import { editTable, listTable, loadTable } from './table.ts';
 
 const ISSUE: Command = {
   name: 'credentials issue',
@@ -42,7 +42,7 @@ const ISSUE: Command = {
     description: { type: 'string' },
   },
   operands: [],
-  reads: ['controllersDir', 'dataDir'],
+  reads: ['controllersDir', 'dataDir', 'store'],
   run: issue,
 };
 
@@ -53,7 +53,7 @@ const LIST: Command = {
   help: [],
   options: {},
   operands: [],
-  reads: ['dataDir'],
+  reads: ['controllersDir', 'dataDir', 'store'],
   run: list,
 };
 
@@ -64,18 +64,21 @@ const ROTATE: Command = {
   help: ['--overlap SPAN         How long the old secret stays valid (30m, 12h, 7d); default: it ends at once'],
   options: { overlap: { type: 'string' } },
   operands: ['ID'],
-  reads: ['dataDir'],
+  reads: ['controllersDir', 'dataDir', 'store'],
   run: rotate,
 };
 
 const REVOKE: Command = {
   name: 'credentials revoke',
-  usage: 'ID',
+  usage: 'ID [--here [--undo]]',
   about: 'End a credential and its sessions, for good',
-  help: [],
-  options: {},
+  help: [
+    '--here                 Only on this machine, without the store: for an emergency while the store is away',
+    '--undo                 With --here: make this machine follow the store again',
+  ],
+  options: { here: { type: 'boolean' }, undo: { type: 'boolean' } },
   operands: ['ID'],
-  reads: ['dataDir'],
+  reads: ['controllersDir', 'dataDir', 'store'],
   run: revoke,
 };
 
@@ -86,7 +89,7 @@ const CHECK: Command = {
   help: [],
   options: {},
   operands: [],
-  reads: ['dataDir', 'sessionKey'],
+  reads: ['controllersDir', 'dataDir', 'sessionKey', 'store'],
   run: check,
 };
 
@@ -98,8 +101,8 @@ export const command: CommandGroup = {
 async function issue({ options, settings, now }: Call): Promise<Answer> {
   const request = parseIssueFlags(options, now);
   const { token, row } = createRow(request, now);
-  makeDataFolder(settings.dataDir);
-  await updateTable(settings.dataDir, (table) => table.append(row));
+  if (settings.store === undefined) makeDataFolder(settings.dataDir);
+  await editTable(settings, [], (table) => table.append(row));
   const { hash: _hash, ...shown } = row;
   return {
     json: { ...shown, token: token.token },
@@ -135,9 +138,9 @@ function missingGroups(names: readonly string[] | '*', dir: string): string[] {
   }
 }
 
-async function rotate({ options, operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
+async function rotate({ options, operands: [id = ''], settings, now }: Call): Promise<Answer> {
   const overlap = parseOverlap(options.overlap);
-  const { token, name, previousUntil } = await updateTable(dataDir, (table) => rotateRow(table, id, overlap, now));
+  const { token, name, previousUntil } = await editTable(settings, [id], (table) => rotateRow(table, id, overlap, now));
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
   const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is valid until ${until}`;
   return {
@@ -147,22 +150,29 @@ async function rotate({ options, operands: [id = ''], settings: { dataDir }, now
   };
 }
 
-async function revoke({ operands: [id = ''], settings: { dataDir }, now }: Call): Promise<Answer> {
-  const { name, revokedAt } = await updateTable(dataDir, (table) => revokeRow(table, id, now));
+async function revoke({ operands: [id = ''], flags, settings, now }: Call): Promise<Answer> {
+  if (flags.has('undo') && !flags.has('here')) throw new UsageError('--undo needs --here');
+  if (flags.has('here')) {
+    if (settings.store === undefined) throw new UsageError('--here is for machines that share a store');
+    const { revokeHere } = await import('./revoke-here.ts');
+    return revokeHere(settings.dataDir, id, flags.has('undo'), now);
+  }
+  const { name, revokedAt } = await editTable(settings, [id], (table) => revokeRow(table, id, now));
   return {
     json: { id, name, revoked_at: revokedAt },
     text: `Revoked ${id} (${escapeAndShorten(name)}), as of ${revokedAt}.`,
   };
 }
 
-async function list({ settings: { dataDir }, now }: Call): Promise<Answer> {
-  if (!existsSync(dataDir)) throw new Refused(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
-  const rows = listCredentials(tablePath(dataDir), now);
+async function list({ settings, now }: Call): Promise<Answer> {
+  const { dataDir, store } = settings;
+  if (store === undefined && !existsSync(dataDir))
+    throw new Refused(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
+  const rows = await listTable(settings, now);
   return { json: rows, text: rows.length === 0 ? 'There are no credentials.' : drawTable(rows) };
 }
 
 async function check({ settings, io, now }: Call): Promise<Answer> {
-  const { dataDir } = settings;
   const text = (await readAll(io.stdin)).replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
   if (text === '') throw new UsageError('there is no token on standard input');
   const token = text.replace(/^bearer +/i, '');
@@ -171,7 +181,7 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const hasShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
   const verifySignature = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
   const isChecksumRight = hasShape && (isSession ? verifySignature() : parseToken(token) !== undefined);
-  const table = readTable(tablePath(dataDir));
+  const table = await loadTable(settings);
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const isLive = caller.kind === 'row';
   const subject =

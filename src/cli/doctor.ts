@@ -18,8 +18,10 @@ import { version } from '../own-files.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
+import { checkStore, inspectStore } from './doctor-store.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findShadowed } from './routes.ts';
+import type { StoreDescription } from './store.ts';
 
 export const command: Command = {
   name: 'doctor',
@@ -49,6 +51,8 @@ export type Report = (level: Finding['level'], message: string, at?: string) => 
 export interface Installation extends Call {
   /** The loaded folder, or the error that says why it cannot be loaded. */
   readonly inspection: Inspection | Error;
+  /** The state of the store, or the error that says why it is away. Undefined without one. */
+  readonly store: StoreDescription | Error | undefined;
 }
 
 /** The checks, in the order of their findings. The message of an Error that a check throws is a finding, too. */
@@ -61,6 +65,7 @@ const CHECKS: readonly {
   { topic: 'folder', check: checkFolder },
   { topic: 'service', check: checkService },
   { topic: 'controllers', check: checkControllers },
+  { topic: 'store', check: checkStore },
   { topic: 'credentials', check: checkCredentials },
   { topic: 'identity', check: checkIdentity },
   { topic: 'https', check: checkHttps },
@@ -69,13 +74,14 @@ const CHECKS: readonly {
 async function run(call: Call): Promise<Answer> {
   const { settings, io, ink } = call;
   const inspection = await inspectFolder(settings, io).catch((error: Error) => error);
+  const store = await inspectStore(call);
   const findings: Finding[] = [];
   for (const { topic, check } of CHECKS) {
     const report: Report = (level, message, at) => {
       findings.push({ level, topic, message, ...(at === undefined ? {} : { at }) });
     };
     try {
-      check({ ...call, inspection }, report);
+      check({ ...call, inspection, store }, report);
     } catch (error) {
       report('wrong', (error as Error).message);
     }

@@ -6,18 +6,32 @@ import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
-import { countLiveRows, createRow, ownsLiveRow } from './write/changes.ts';
+import { createRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /** Requests that may wait for a new read of the file. Further ones are answered from the table in memory. */
 export const MAX_WAITING = 100;
-/** Live applications that one identity may register. */
-export const MAX_APPLICATIONS = 100;
-
 export interface Registration {
   readonly owner: Owner;
   readonly name: string;
   readonly description?: string | undefined;
+}
+
+/** `away`: the table is older than STORE_MAX_AGE, so no credential is accepted. */
+export type KnownCaller = Caller | { readonly kind: 'away' };
+
+/** The store that several machines share (src/store). The file of the table is then its replica. */
+export interface SharedTable {
+  /** Makes the file equal to the store. Returns at once while the store is away, and soon otherwise. Never rejects. */
+  refresh(): Promise<void>;
+  /** Adds a row, unless the identity may not register it. @throws Error when the store is away, or HttpError */
+  register(row: object, request: Registration): Promise<void>;
+  /** Whether the table is older than STORE_MAX_AGE, so that no credential may be accepted. */
+  isTooOld(): boolean;
+  /** Whether all machines have the session key of the store, so that no machine makes one. */
+  readonly sharesSessionKey: boolean;
+  /** Calls back when the file or the session key has changed. */
+  onChange(look: () => void): void;
 }
 
 export interface Credentials {
@@ -25,7 +39,7 @@ export interface Credentials {
    * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be read
    * first. Never throws or rejects.
    */
-  identify(authorization: string): Caller | Promise<Caller>;
+  identify(authorization: string): KnownCaller | Promise<KnownCaller>;
   /** The current table. A change replaces it, and then each caller must be identified again. */
   table(): unknown;
   /** Creates a session token. @throws HttpError `SESSION_UNAVAILABLE` without a session key that can be used or made */
@@ -49,6 +63,8 @@ export interface CredentialsOptions {
   /** The value of the setting SESSION_KEY. Without one, the file session.key is used. */
   readonly sessionKey: string | undefined;
   readonly log: Log;
+  /** Undefined: the file is the only place of the table. */
+  readonly shared?: SharedTable | undefined;
   /** Unix milliseconds. */
   readonly now?: () => number;
 }
@@ -58,26 +74,43 @@ export async function createCredentials({
   dataDir,
   sessionKey,
   log,
+  shared,
   now = Date.now,
 }: CredentialsOptions): Promise<Credentials> {
   const table = await createLiveTable(tablePath(dataDir), log);
-  const keys = createKeyHolder(dataDir, sessionKey, log);
+  const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
   let waiting = 0;
+  shared?.onChange(() => {
+    keys.forget();
+    void table.lookNow();
+  });
+  const refresh = shared === undefined ? table.look : () => shared.refresh().then(table.lookNow);
 
   const identifyNow = (authorization: string): Caller =>
     identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find });
 
+  function identify(authorization: string): Caller | Promise<Caller> {
+    const caller = identifyNow(authorization);
+    if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
+    // The row of the token may have been written since the last read.
+    waiting++;
+    return refresh().then(() => {
+      waiting--;
+      return identifyNow(authorization);
+    });
+  }
+
+  /** Refuses each credential while the table is too old: a revocation may have happened since. */
+  async function identifyUnlessTooOld(authorization: string): Promise<KnownCaller> {
+    const caller = await identify(authorization);
+    return shared?.isTooOld() && caller.kind !== 'foreign' ? { kind: 'away' } : caller;
+  }
+
   return {
-    identify(authorization) {
-      const caller = identifyNow(authorization);
-      if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
-      // The row of the token may have been written since the last read.
-      waiting++;
-      return table.look().then(() => {
-        waiting--;
-        return identifyNow(authorization);
-      });
-    },
+    identify:
+      shared === undefined
+        ? identify
+        : (authorization) => (shared.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
     table: table.current,
     issueSession(rowId) {
       try {
@@ -87,17 +120,19 @@ export async function createCredentials({
       }
     },
     async findByOwner(owner) {
-      await table.look();
+      await refresh();
       return findByOwner(table.current(), owner).filter((row) => whyNotLive(row, now()) === undefined);
     },
     async register(request) {
       try {
         const issued = createRow(request, now());
-        await updateTable(dataDir, ({ rows, append }) => {
-          if (ownsLiveRow(rows, request.owner, request.name, now())) throw refusal('ALREADY_REGISTERED');
-          if (countLiveRows(rows, request.owner, now()) >= MAX_APPLICATIONS) throw refusal('TOO_MANY_APPLICATIONS');
-          append(issued.row);
-        });
+        if (shared === undefined)
+          await updateTable(dataDir, ({ rows, append }) => {
+            const code = refuseRegistration(rows, request.owner, request.name, now());
+            if (code !== undefined) throw refusal(code);
+            append(issued.row);
+          });
+        else await shared.register(issued.row, request);
         // The client's next request may use the new token.
         await table.look();
         const row = table.current().rows.get(issued.token.id);
@@ -114,14 +149,21 @@ export async function createCredentials({
   };
 }
 
-function createKeyHolder(dataDir: string, setting: string | undefined, log: Log) {
+/** @param isShared the store writes the key file */
+function createKeyHolder(dataDir: string, setting: string | undefined, log: Log, isShared: boolean) {
   const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
   let key = derive(setting ?? readSessionKey(dataDir));
   let lastReported = '';
   return {
     findOrMake: (): Buffer => {
-      key ??= deriveSessionKey(makeSessionKey(dataDir));
+      if (isShared) key ??= derive(readSessionKey(dataDir));
+      else key ??= deriveSessionKey(makeSessionKey(dataDir));
+      if (key === undefined) throw new Error('The store has not given this machine the session key yet');
       return key;
+    },
+    /** The store may have written another key. */
+    forget(): void {
+      if (isShared && setting === undefined) key = undefined;
     },
     /** Reads the key file while there is no key: another worker may have made the file meanwhile. */
     find(): Buffer | undefined {

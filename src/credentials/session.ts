@@ -1,10 +1,21 @@
 // Creates and checks session tokens, `gfs_<claims>.<mac>`. A token belongs to a row, is valid for an hour, and is
 // checked with the session key alone, so every machine with the key accepts it. The key is a setting, or the file
 // `session.key` in the data folder, which is made when it is first needed. identify.ts checks the row.
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
+import { replaceFile } from '../base/system.ts';
 
 export const SESSION_LIFETIME_SECONDS = 3600;
 
@@ -83,6 +94,13 @@ export function readSessionKey(dataDir: string): string | undefined {
     );
   }
   return text;
+}
+
+/** Replaces the key file by the key that all machines share. @throws Error of the system */
+export function writeSessionKey(dataDir: string, text: string): void {
+  const draft = join(dataDir, `.session.key.${process.pid}.tmp`);
+  writeFileSync(draft, `${text}\n`, { mode: 0o600 });
+  replaceFile(draft, join(dataDir, 'session.key'));
 }
 
 /**

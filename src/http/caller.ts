@@ -11,7 +11,9 @@ export type Caller =
   /** The header is no key of this service: operations may read it themselves. */
   | { readonly kind: 'foreign' }
   /** `id` names the row, if the token has a readable one. */
-  | { readonly kind: 'refused'; readonly reason: string; readonly id?: string };
+  | { readonly kind: 'refused'; readonly reason: string; readonly id?: string }
+  /** The table is too old to accept any credential. */
+  | { readonly kind: 'away' };
 
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
@@ -34,7 +36,8 @@ export function createIdentifyCaller(
     } else if (caller.kind === 'refused') {
       exchange.credential = caller.id ?? '';
       refuseKey(exchange, caller.reason);
-    } else exchange.foreignAuthorization = text;
+    } else if (caller.kind === 'away') throw refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
+    else exchange.foreignAuthorization = text;
   }
 
   /** A client that guesses keys is limited by its address. */

@@ -1,5 +1,6 @@
 // The supervisor's half of rate limiting. The ledger subtracts what all workers have spent from the tokens of each
-// caller. It lives as long as the supervisor, so a reload of the folder resets no limit.
+// caller. It lives as long as the supervisor, so a reload of the folder resets no limit. If machines share their rates
+// (shared-rates.ts), each reply of the store replaces the tokens here.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
@@ -13,10 +14,19 @@ export interface Ledger {
    * callers that have less than half of their burst
    */
   spend(spendings: readonly Spending[]): Balance[];
+  /** Replaces the tokens of a caller by those that all machines have left. `spent` is what is not in them yet. */
+  replaceTokens(caller: string, tokens: number, spent: number): void;
 }
 
 interface Account extends Bucket {
   rate: Rate;
+}
+
+export interface LedgerOptions {
+  /** A clock in milliseconds that never goes back. */
+  readonly now?: () => number;
+  /** Divides each rate: the number of machines, while they cannot share their rates. */
+  readonly divisor?: () => number;
 }
 
 /** Maximum debt of a caller, in bursts, so that an error locks nobody out for long. */
@@ -24,7 +34,7 @@ const MAX_DEBT = 2;
 /** Maximum balances in the reply to a new worker. It gets the others when their callers call. */
 const MAX_INITIAL_BALANCES = 1000;
 
-export function createLedger(now: () => number = () => performance.now()): Ledger {
+export function createLedger({ now = () => performance.now(), divisor = () => 1 }: LedgerOptions = {}): Ledger {
   const accounts = createBoundedMap<Account>(MAX_CALLERS);
 
   function spend([caller, spent, count, seconds, burst]: Spending, time: number): Balance {
@@ -35,16 +45,21 @@ export function createLedger(now: () => number = () => performance.now()): Ledge
       accounts.set(caller, account);
     }
     account.rate = rate;
-    refill(account, rate, time);
+    refill(account, ownPart(rate), time);
     account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
     return [caller, account.tokens, count, seconds, burst];
+  }
+
+  function ownPart(rate: Rate): Rate {
+    const parts = divisor();
+    return parts === 1 ? rate : { ...rate, count: rate.count / parts, burst: Math.max(1, rate.burst / parts) };
   }
 
   function lowBalances(time: number): Balance[] {
     const balances: Balance[] = [];
     for (const [caller, account] of accounts.entries()) {
       const { count, seconds, burst } = account.rate;
-      refill(account, account.rate, time);
+      refill(account, ownPart(account.rate), time);
       if (account.tokens < burst / 2) balances.push([caller, account.tokens, count, seconds, burst]);
       if (balances.length >= MAX_INITIAL_BALANCES) break;
     }
@@ -55,6 +70,12 @@ export function createLedger(now: () => number = () => performance.now()): Ledge
     spend(spendings) {
       const time = now();
       return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => spend(spending, time));
+    },
+    replaceTokens(caller, tokens, spent) {
+      const account = accounts.get(caller);
+      if (account === undefined) return;
+      account.tokens = tokens - spent;
+      account.updatedAt = now();
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Family, Sample } from './exposition.ts';
 import { readinessOf } from './readiness.ts';
 import { describeCell, type OperationCounts } from './request-counts.ts';
 import type { ReportingWorker, ServiceStatus, Totals } from './service-status.ts';
+import { STORE_METRICS } from './store-metrics.ts';
 
 export interface MetricRow extends Omit<Family, 'samples'> {
   readonly samples: (service: ServiceStatus, supervisorProcess: ProcessFacts) => Iterable<Sample>;
@@ -203,6 +204,8 @@ export const METRICS: readonly MetricRow[] = [
       { labels: { process: 'supervisor' }, value: logLinesDropped() },
     ],
   ),
+
+  ...STORE_METRICS,
 
   row(
     'gatefold_trace_spans_total',

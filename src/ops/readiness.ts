@@ -4,10 +4,11 @@
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
+import type { StoreStatus } from '../store/link.ts';
 import type { ServiceStatus } from './service-status.ts';
 
 /** `service-not-loadable`: every request gets 500, since no good version of the service file has loaded. */
-export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable';
+export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable' | 'store-too-old';
 
 /** States in which a worker answers requests. A faulty worker answers them until its replacement serves. */
 const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
@@ -16,6 +17,7 @@ export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readines
   if (isStopping) return 'stopping';
   if (supervisor === undefined || supervisor.generation === 0) return 'starting';
   if (supervisor.notLoadable.some(({ group }) => group === SERVICE)) return 'service-not-loadable';
+  if (supervisor.store?.isTooOld) return 'store-too-old';
   return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
 }
 
@@ -36,9 +38,14 @@ export function describeReadiness(service: ServiceStatus, now: Date = new Date()
     })),
     rejected: describeRejection(supervisor?.rejected),
     not_loadable: (supervisor?.notLoadable ?? []).map(describeFailure),
+    ...(supervisor?.store === undefined ? {} : { store: describeStore(supervisor.store) }),
     credentials: latest === undefined ? null : describeCredentials(latest),
     identity: latest === undefined ? null : { providers: latest.providers, refused: latest.refusedProviders },
   };
+}
+
+function describeStore({ state: { away, machines }, ageSeconds }: StoreStatus): object {
+  return { state: away === null ? 'connected' : 'away', reason: away, age_seconds: ageSeconds, machines };
 }
 
 function describeRejection(rejected: NonNullable<ServiceStatus['supervisor']>['rejected']): object | null {

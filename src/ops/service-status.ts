@@ -3,13 +3,18 @@
 
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
+import type { StoreStatus } from '../store/link.ts';
 import type { SupervisorStatus as OwnStatus } from '../supervisor/status.ts';
 import { addPiece, createHistogram, type Histogram } from './histogram.ts';
 import { DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 /** The supervisor's status with that of the certificate, which is undefined without HTTPS. */
-export type SupervisorStatus = OwnStatus & { readonly certificate?: CertificateStatus | undefined };
+export type SupervisorStatus = OwnStatus & {
+  readonly certificate?: CertificateStatus | undefined;
+  /** Undefined without STORE. */
+  readonly store?: StoreStatus | undefined;
+};
 
 /** A worker that has reported and is alive. */
 export interface ReportingWorker {

@@ -10,9 +10,10 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { CertificateStatus, Certificates } from '../https/certificates.ts';
-import { createLedger } from '../limits/ledger.ts';
+import { createLedger, type Ledger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { packagePath } from '../own-files.ts';
+import type { SharedStore, StoreStatus } from '../store/link.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
@@ -25,12 +26,15 @@ import type { EarlyWorker } from './workers/prefork.ts';
 import type { WorkerProcess } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
+type ServiceState = SupervisorStatus & {
+  readonly certificate: CertificateStatus | undefined;
+  readonly store: StoreStatus | undefined;
+};
+
 /** The operations port: serves health and metrics. */
 export interface Operations {
   /** @throws Error of the system when the port cannot be bound */
-  open(
-    supervisor: () => (SupervisorStatus & { readonly certificate: CertificateStatus | undefined }) | undefined,
-  ): Promise<void>;
+  open(supervisor: () => ServiceState | undefined): Promise<void>;
   /** A worker has reported its counters. */
   addReport(pid: number, metrics: unknown): void;
   /** The service stops. */
@@ -50,6 +54,8 @@ export interface ServeOptions {
   readonly operations?: Operations | undefined;
   /** The certificate that is live; undefined: plain HTTP. */
   readonly certificates?: Certificates | undefined;
+  /** The store that machines share; undefined: the files of the data folder. */
+  readonly store?: SharedStore | undefined;
   /** Lists the routes on the terminal; undefined: nobody watches it. */
   readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
@@ -65,7 +71,7 @@ export interface Announcer {
 
 /** Serves until a signal ends the process. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, early, log, flush, output, operations, certificates, announcer, onServing } = options;
+  const { settings, early, log, flush, output, operations, certificates, store, announcer, onServing } = options;
   const { controllersDir, dataDir } = settings;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, runtime: packagePath(), log });
   let supervisor: Supervisor | undefined;
@@ -94,6 +100,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     checkFolder(settings.controllersDir, log);
     await openOperations();
+    await awaitTable();
     await awaitCertificate();
     if (isStopping()) return;
     const port = await openPort(settings.port, settings.host);
@@ -102,7 +109,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const acceptFor = operations === undefined ? SOCKET_CLOSE_TIME : BALANCER_TIME;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
       operations?.addReport(worker.pid ?? 0, metrics);
-    const ledger = createLedger();
+    const ledger = await createRates();
     const hints = createHints(dir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
@@ -141,6 +148,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   } catch (error) {
     // The workers serve, so this error does not end the service.
     if (isServing) return log.error('supervisor-exception', describeError(error));
+    store?.close();
     supervisor?.kill();
     // A worker that outlives this process would log that, after the one line of the error.
     await killEarlyWorkers();
@@ -169,11 +177,24 @@ export async function serve(options: ServeOptions): Promise<void> {
     await operations
       ?.open(() => {
         const status = supervisor?.status();
-        return status && { ...status, certificate: certificates?.status() };
+        return status && { ...status, certificate: certificates?.status(), store: store?.status() };
       })
       .catch((error: NodeJS.ErrnoException) => {
         throw new StartError(`OPS_PORT: ${describeListenError(opsPort, opsHost, error.code ?? String(error))}`);
       });
+  }
+
+  async function createRates(): Promise<Pick<Ledger, 'spend'>> {
+    if (store === undefined) return createLedger();
+    const { createSharedLedger } = await import('../limits/shared-rates.ts');
+    return createSharedLedger(store);
+  }
+
+  /** Waits for the table of the store, if there is no replica: a worker with an empty table would refuse all keys. */
+  async function awaitTable(): Promise<void> {
+    await store?.start().catch((error: Error) => {
+      throw new StartError(error.message);
+    });
   }
 
   /** Waits for the certificate before the port is bound: to get the first one may need a listener on it. */
@@ -196,6 +217,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     operations?.setStopping();
     log.info('stopping', { signal });
     void (supervisor?.stop() ?? killEarlyWorkers()).then(async () => {
+      store?.close();
       generationFile.stop();
       await output?.drained();
       log.info('stopped', {});

@@ -7,6 +7,7 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Balance, Spending } from '../limits/rate-limiter.ts';
+import type { ToWorkerStore, WorkerCall } from '../store/messages.ts';
 
 export type ToWorker =
   /**
@@ -37,6 +38,8 @@ export type ToWorker =
   | { readonly kind: 'quit' }
   /** The reply to `spent`: the tokens that callers have left after the requests of all workers. */
   | { readonly kind: 'balances'; readonly balances: readonly Balance[] }
+  /** The state of the store, or the answer to a call (store/worker.ts). */
+  | ToWorkerStore
   | { readonly kind: 'ping' };
 
 export type FromWorker =
@@ -67,6 +70,8 @@ export type FromWorker =
   | { readonly kind: 'metrics'; readonly metrics: unknown }
   /** The tokens that callers have spent in this worker since the last such message. */
   | { readonly kind: 'spent'; readonly spendings: readonly Spending[] }
+  /** A call to the store, which store/link.ts answers. */
+  | WorkerCall
   | { readonly kind: 'pong' };
 
 export interface Envelope<T> {

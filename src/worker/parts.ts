@@ -3,7 +3,7 @@
 
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import { type Credentials, createCredentials } from '../credentials/credentials.ts';
+import { type Credentials, createCredentials, type SharedTable } from '../credentials/credentials.ts';
 import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
@@ -34,6 +34,8 @@ export interface WorkerPartsOptions {
   readonly onFile?: (file: LoadedFile) => void;
   /** Called with the tokens that callers have spent. Undefined when this process is the only one. */
   readonly onSpent?: (spendings: readonly Spending[]) => void;
+  /** The store that this machine shares with others. */
+  readonly shared?: SharedTable | undefined;
   /** Whether a large folder may be loaded from the caches of earlier processes (groups/contract-cache.ts). */
   readonly usesCaches?: boolean | undefined;
   /** Adds callers to those of the table, for tests. */
@@ -63,6 +65,7 @@ export async function createWorkerParts({
   onImported,
   onFile,
   onSpent,
+  shared,
   usesCaches,
   withCallers = (table) => table,
   withUsers = (loaded) => loaded,
@@ -83,7 +86,7 @@ export async function createWorkerParts({
       app.useService(service === undefined ? state : { kind: 'loaded', service });
     },
   });
-  const credentials = await createCredentials({ dataDir, sessionKey, log });
+  const credentials = await createCredentials({ dataDir, sessionKey, log, shared });
   const identity = createIdentity({ dataDir, log, accounts: credentials });
   const docs = createDocs({
     access: settings.docs,

@@ -44,6 +44,9 @@ test('parseSettings gives the decided defaults', () => {
     logLevel: 'info',
     logFormat: 'auto',
     sessionKey: undefined,
+    store: undefined,
+    storeKey: [],
+    storeMaxAge: 86_400_000,
     development: false,
   });
 });

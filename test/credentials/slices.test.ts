@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createCredentials, MAX_APPLICATIONS } from '../../src/credentials/credentials.ts';
+import { createCredentials } from '../../src/credentials/credentials.ts';
 import { MAX_BYTES } from '../../src/credentials/table/live-table.ts';
 import { runAtOnce, runInSlices } from '../../src/credentials/table/slices.ts';
 import { compileTable } from '../../src/credentials/table/table.ts';
-import { createRow } from '../../src/credentials/write/changes.ts';
+import { createRow, MAX_APPLICATIONS } from '../../src/credentials/write/changes.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
 import { createFolder, createMemoryLog, makeRow, until, writeTable } from '../support/credentials-bench.ts';
 

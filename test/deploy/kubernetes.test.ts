@@ -64,6 +64,17 @@ describe('kubernetes', () => {
       assert.ok(output.includes(part), part);
   });
 
+  test('kubectl puts the store over the base: its address is a Secret, and its copy can be written', {
+    skip: without('kubectl'),
+  }, () => {
+    const { status, output } = run('kubectl', ['kustomize', join(folder, 'store')]);
+    assert.equal(status, 0, output);
+    assert.match(output, /name: STORE\n\s+valueFrom:\n\s+secretKeyRef:\n\s+key: address/);
+    assert.match(output, /mountPath: \/data\n\s+name: data\n/);
+    assert.match(output, /emptyDir:/);
+    assert.equal(output.match(/mountPath: \/data\n/g)?.length, 1);
+  });
+
   test('a kustomization names every manifest beside it', () => {
     for (const [name, manifest] of manifests) {
       if (manifest.kind !== 'Kustomization') continue;

@@ -68,7 +68,7 @@ function simulate(workers: number, latency: number) {
   let time = 0;
   const due: { at: number; work: () => void }[] = [];
   const later = (work: () => void, milliseconds: number) => void due.push({ at: time + milliseconds, work });
-  const ledger = createLedger(() => time);
+  const ledger = createLedger({ now: () => time });
   const limiters: RateLimiter[] = Array.from({ length: workers }, () => {
     const limiter: RateLimiter = createRateLimiter({
       workers,
@@ -179,7 +179,7 @@ describe('a worker', () => {
 });
 
 test('the ledger lets nobody owe more than two bursts, and tells a new worker of those alone who have spent most of theirs', () => {
-  const ledger = createLedger(() => 0);
+  const ledger = createLedger({ now: () => 0 });
   assert.deepEqual(ledger.spend([['a', 1000, 1, 3600, 10]]), [['a', -20, 1, 3600, 10]]);
   ledger.spend([
     ['half', 5, 1, 3600, 10],

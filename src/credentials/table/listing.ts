@@ -2,7 +2,7 @@
 // with a mistake, which the table leaves out. Hashes and literal header values are not listed.
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
-import { type CredentialRow, FIELDS, type Owner, type RawRow } from './table.ts';
+import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type Owner, type RawRow } from './table.ts';
 
 export interface Listed {
   readonly id?: string;
@@ -30,8 +30,13 @@ export interface Listed {
 
 /** @throws Error one line, when the table cannot be read */
 export function listCredentials(path: string, now: number): Listed[] {
+  return listRows((onRow) => readTable(path, onRow), now);
+}
+
+/** @param read reads the table, and calls back for each valid row */
+export function listRows(read: (onRow: OnRow) => CredentialTable, now: number): Listed[] {
   const rawRows = new Map<string, RawRow>();
-  const table = readTable(path, (row, raw) => rawRows.set(row.id, raw));
+  const table = read((row, raw) => void rawRows.set(row.id, raw));
   const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) ?? {}, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }

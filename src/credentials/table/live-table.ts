@@ -3,7 +3,7 @@
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
-import { type CredentialTable, compileTable, EMPTY_TABLE, type Quarantined } from './table.ts';
+import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type Quarantined } from './table.ts';
 
 /** The size of about 250,000 rows. Larger files are neither read nor written: each worker keeps the table in memory. */
 export const MAX_BYTES = 64 * 1024 * 1024;
@@ -17,7 +17,7 @@ export interface TableStatus extends LiveFileStatus {
   readonly quarantined: readonly Quarantined[];
 }
 
-export interface LiveTable extends Pick<LiveFile, 'look' | 'close'> {
+export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> {
   current(): CredentialTable;
   status(): TableStatus;
 }
@@ -67,12 +67,11 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
   return {
     current: () => table,
     look: file.look,
+    lookNow: file.lookNow,
     status: () => ({ rows: table.rows.size, quarantined: table.quarantined, ...file.status() }),
     close: file.close,
   };
 }
-
-type OnRow = Parameters<typeof compileTable>[1];
 
 /** Reads the table synchronously, for the commands. @throws Error one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {

@@ -64,19 +64,19 @@ class InvalidRow extends Error {}
  * @param text the content of production.json
  * @throws Error one line, when the text is not a table
  */
-export function parseTable(text: string): CredentialTable {
-  return runAtOnce(compileTable(Buffer.from(text)));
+export function parseTable(text: string, onRow?: OnRow): CredentialTable {
+  return runAtOnce(compileTable(Buffer.from(text), onRow));
 }
 
+/** Gets each valid row, compiled and as the file has it. */
+export type OnRow = (row: CredentialRow, raw: RawRow) => void;
+
 /**
- * Compiles a table in steps (slices.ts). `onRow` gets each valid row, compiled and as the file has it.
+ * Compiles a table in steps (slices.ts).
  *
  * @throws Error one line, when the bytes are not a table
  */
-export function* compileTable(
-  bytes: Buffer,
-  onRow?: (row: CredentialRow, raw: RawRow) => void,
-): Sliced<CredentialTable> {
+export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
   const rows = new Map<string, CredentialRow | undefined>();
   const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: Quarantined[] = [];

@@ -124,6 +124,20 @@ function findIndexes(table: EditableTable, id: string): number[] {
   return indexes;
 }
 
+/** Live applications that one identity may register. */
+export const MAX_APPLICATIONS = 100;
+
+/** @returns the code of the refusal; undefined when the identity may register an application of this name */
+export function refuseRegistration(
+  rows: readonly unknown[],
+  owner: Owner,
+  name: string,
+  now: number,
+): 'ALREADY_REGISTERED' | 'TOO_MANY_APPLICATIONS' | undefined {
+  if (ownsLiveRow(rows, owner, name, now)) return 'ALREADY_REGISTERED';
+  return countLiveRows(rows, owner, now) >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
+}
+
 /** Whether the owner has a live row of this name. A row with an invalid expiry counts as live. */
 export function ownsLiveRow(rows: readonly unknown[], owner: Owner, name: string, now: number): boolean {
   return rows.some((raw) => isLiveRowOf(raw, owner, now) && raw.name === name);

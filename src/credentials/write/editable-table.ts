@@ -21,15 +21,8 @@ export interface Edited<T> {
 /** @throws Error when the bytes are not a table, or a field is repeated; also any error of `mutate` */
 export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Edited<T> {
   const { members, rows, repeated } = parseTableText(bytes);
-  const edited = [...rows];
-  const result = mutate({
-    rows,
-    append: (row) => edited.push(row),
-    change(index, fields) {
-      const row = edited[index];
-      edited[index] = { ...(isObject(row) ? row : {}), ...fields };
-    },
-  });
+  const { table, edited } = recordEdits(rows);
+  const result = mutate(table);
   if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
     return { text: undefined, result };
   const [duplicate] = repeated;
@@ -43,4 +36,18 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
     ([key, value]) => `${JSON.stringify(key)}:${value === rows ? list : JSON.stringify(value)}`,
   );
   return { text: `{${lines.join(',\n')}}\n`, result };
+}
+
+/** Returns a table that can be edited, and the rows with the edits: the changed ones in their places, then new ones. */
+export function recordEdits(rows: readonly unknown[]): { readonly table: EditableTable; readonly edited: unknown[] } {
+  const edited = [...rows];
+  const table: EditableTable = {
+    rows,
+    append: (row) => edited.push(row),
+    change(index, fields) {
+      const row = edited[index];
+      edited[index] = { ...(isObject(row) ? row : {}), ...fields };
+    },
+  };
+  return { table, edited };
 }

@@ -1,0 +1,89 @@
+// Parses the setting STORE: `file`, or the address of a PostgreSQL such as `postgres://user:password@host/database`.
+// The store itself is in src/store, which is loaded only when STORE has an address.
+import { resolve } from 'node:path';
+import { InvalidValue } from './setting-values.ts';
+
+export interface StoreAddress {
+  /** One PostgreSQL, by its primary and its standbys. The one that accepts writes is used. */
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+  /** `verify`: TLS, and the certificate must be valid for the host. `off`: no TLS. */
+  readonly tls: 'verify' | 'off';
+  /** PEM file of the authority; undefined: those of Node. */
+  readonly rootCertificate: string | undefined;
+}
+
+const FORM =
+  'file or an address such as postgres://user:password@host:5432/database, with several hosts after commas if there are standbys';
+const ADDRESS = /^postgres(?:ql)?:\/\/([^@/?#\s:]+)(?::([^@/?#\s]*))?@([^@/?#\s]+)\/([^/?#\s]+)(?:\?([^#\s]*))?$/;
+const HOST = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
+const PARAMETERS = new Set(['sslmode', 'sslrootcert']);
+
+/** @returns undefined for `file` */
+export function storeAddress(cwd: string) {
+  return (text: string): StoreAddress | undefined => {
+    if (text === 'file') return undefined;
+    const match = ADDRESS.exec(text);
+    if (match === null) throw new InvalidValue(FORM);
+    const [, user = '', password = '', list = '', database = '', query = ''] = match;
+    const hosts = list.split(',').map(parseHost);
+    const parameters = new URLSearchParams(query);
+    for (const name of parameters.keys())
+      if (!PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
+    const isLocal = hosts.every(({ host }) => isLoopback(host));
+    const rootCertificate = parameters.get('sslrootcert') ?? undefined;
+    return {
+      hosts,
+      user: decode(user),
+      password: decode(password),
+      database: decode(database),
+      tls: parseMode(parameters.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full')),
+      rootCertificate: rootCertificate === undefined ? undefined : resolve(cwd, rootCertificate),
+    };
+  };
+}
+
+export function isLoopback(host: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/.test(host);
+}
+
+function parseHost(text: string): { host: string; port: number } {
+  const [, host = '', port = '5432'] = HOST.exec(text) ?? [];
+  if (host === '' || Number(port) < 1 || Number(port) > 65535) throw new InvalidValue(FORM);
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
+}
+
+/** The other modes of PostgreSQL send the password to a server that nobody has verified. */
+function parseMode(mode: string): StoreAddress['tls'] {
+  if (mode === 'verify-full') return 'verify';
+  if (mode === 'disable') return 'off';
+  throw new InvalidValue(`${FORM}; its sslmode is either verify-full or disable`);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InvalidValue(`${FORM}; write % as %25`);
+  }
+}
+
+/** Parses the keys that seal the secrets in the store. Several keys are in commas: the first one seals. */
+export function storeKeys(text: string): readonly string[] {
+  const keys = text === '' ? [] : text.split(',');
+  if (keys.some((key) => key.length < 32)) throw new InvalidValue('32 characters or longer, each of them');
+  return keys;
+}
+
+const AGE_UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses `10m`, `24h`, `7d` to milliseconds, and `off` to infinity. */
+export function ageOrOff(text: string): number {
+  if (text === 'off') return Number.POSITIVE_INFINITY;
+  const match = /^(\d{1,6})([smhd])$/.exec(text);
+  const age = match === null ? 0 : Number(match[1]) * (AGE_UNITS[match[2] as string] as number);
+  if (age < 10_000) throw new InvalidValue('off or a time such as 30m, 24h or 7d, 10s at least');
+  return age;
+}

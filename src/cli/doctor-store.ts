@@ -1,0 +1,34 @@
+// The doctor's check of the store: whether it answers, whether it accepts writes, what a failover may lose, its clock,
+// and whether STORE_KEY opens the session key.
+import { isLoopback } from '../base/store-address.ts';
+import type { Call } from './command.ts';
+import type { Installation, Report } from './doctor.ts';
+import type { StoreDescription } from './store.ts';
+
+/** Seconds by which two clocks may differ. Expiry is checked by the clock of the machine. */
+const MAX_CLOCK_DIFFERENCE = 5;
+
+/** @returns undefined when STORE has no address */
+export async function inspectStore({ settings }: Call): Promise<StoreDescription | Error | undefined> {
+  if (settings.store === undefined) return undefined;
+  const { describeStore } = await import('./store.ts');
+  const { withStore } = await import('./table.ts');
+  return withStore(settings, (store) => describeStore(store, settings.storeKey)).catch((error: Error) => error);
+}
+
+export function checkStore({ settings, store }: Installation, report: Report): void {
+  if (settings.store === undefined || store === undefined) return;
+  const { tls, hosts } = settings.store;
+  if (tls === 'off' && !hosts.every(({ host }) => isLoopback(host)))
+    report('warning', 'the connection has no TLS: remove sslmode=disable');
+  if (settings.storeKey.length === 0)
+    report('warning', 'STORE_KEY is not set, so each machine has a session key of its own');
+  if (store instanceof Error) return report('wrong', store.message);
+  report('note', `${store.rows} rows, ${store.machines.length} machines in the last hour, ${store.version}`);
+  if (!store.writable) report('wrong', 'it is read-only, so no key can be issued or revoked');
+  if (store.keyFailure !== undefined) report('wrong', store.keyFailure);
+  if (Math.abs(store.clock) > MAX_CLOCK_DIFFERENCE)
+    report('warning', `its clock is ${store.clock} s ahead of this machine's; set the clocks`);
+  if (store.standbys === '')
+    report('note', 'no standby is synchronous, so a failover may lose the last keys that were issued or rotated');
+}

@@ -1,0 +1,191 @@
+// `gatefold store`: prepares the PostgreSQL that several machines share, shows its state, and moves the rows and the
+// session key between it and the files of a data folder.
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { crypto } from '../base/builtins.ts';
+import { makeFolder } from '../base/make-folder.ts';
+import { tablePath } from '../credentials/write/store.ts';
+import { createFileStore } from '../store/file.ts';
+import type { PostgresStore } from '../store/postgres.ts';
+import { SCHEMA } from '../store/schema.ts';
+import { createSeal } from '../store/seal.ts';
+import { SESSION_KEY, syncSessionKey } from '../store/session-key.ts';
+import type { Change } from '../store/store.ts';
+import { retryWhileAway } from '../store/update.ts';
+import { type Answer, type Call, type Command, type CommandGroup, Refused } from './command.ts';
+import { withStore } from './table.ts';
+
+const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKey'];
+
+const INIT: Command = {
+  name: 'store init',
+  usage: '[--print]',
+  about: 'Make the tables of the store; what exists stays as it is',
+  help: ['--print                Print the SQL for an administrator, and change nothing'],
+  options: { print: { type: 'boolean' } },
+  operands: [],
+  reads: READS,
+  run: init,
+};
+
+const STATUS: Command = {
+  name: 'store status',
+  usage: '',
+  about: 'Show the store, its rows and its machines; exit 1 when it is away',
+  help: [],
+  options: {},
+  operands: [],
+  reads: READS,
+  run: status,
+};
+
+const IMPORT: Command = {
+  name: 'store import',
+  usage: '[FOLDER] [--merge]',
+  about: 'Copy the table and the session key of a data folder into the store, all or nothing',
+  help: ['--merge                The store may have rows: add the ones that it lacks, and change none'],
+  options: { merge: { type: 'boolean' } },
+  operands: ['[FOLDER]'],
+  reads: READS,
+  run: importFolder,
+};
+
+const EXPORT: Command = {
+  name: 'store export',
+  usage: 'FOLDER',
+  about: 'Copy the table and the session key of the store into a new data folder',
+  help: [],
+  options: {},
+  operands: ['FOLDER'],
+  reads: READS,
+  run: exportFolder,
+};
+
+export const command: CommandGroup = {
+  about: 'Prepare, show, fill and copy the store that several machines share',
+  commands: [INIT, STATUS, IMPORT, EXPORT],
+};
+
+function open<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>): Promise<T> {
+  if (settings.store === undefined)
+    throw new Refused('STORE is not set, so the files of the data folder are used; set it to postgres://…');
+  return withStore(settings, work);
+}
+
+async function init(call: Call): Promise<Answer> {
+  if (call.flags.has('print')) return { json: { sql: SCHEMA.trim() }, text: SCHEMA.trim() };
+  await open(call, (store) => retryWhileAway(store.init));
+  return { json: { prepared: true }, text: 'The store is prepared: schema gatefold.' };
+}
+
+async function status(call: Call): Promise<Answer> {
+  return open(call, async (store) => {
+    const { version, rows, machines, clock, standbys, writable } = await describeStore(store, call.settings.storeKey);
+    const lines = [
+      `version:  ${version}`,
+      `rows:     ${rows}`,
+      `writes:   ${writable ? 'accepted' : 'refused, it is read-only'}`,
+      `standbys: ${standbys === '' ? 'none is synchronous, so a failover may lose the last keys that were issued' : standbys}`,
+      `clock:    ${clock} s ahead of this machine`,
+      ...machines.map(({ name, seconds }) => `machine:  ${name}, reported ${seconds} s ago`),
+    ];
+    return { json: { version, rows, writable, standbys, clock, machines }, text: lines.join('\n') };
+  });
+}
+
+export interface StoreDescription {
+  readonly version: string;
+  readonly rows: number;
+  readonly writable: boolean;
+  /** `synchronous_standby_names`; empty: a confirmed write may be lost at a failover. */
+  readonly standbys: string;
+  /** Seconds that the clock of the store is ahead of this machine's. */
+  readonly clock: number;
+  readonly machines: readonly { readonly name: string; readonly seconds: number }[];
+  /** Why STORE_KEY does not open the session key; undefined: it does, or there is none. */
+  readonly keyFailure: string | undefined;
+}
+
+/** @param keys STORE_KEY; empty: the session key is not opened */
+export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
+  const { version, entries } = await store.read('keys');
+  const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
+  const before = Date.now();
+  const [facts] = await store.query(
+    `select extract(epoch from clock_timestamp())::float8 as clock, current_setting('transaction_read_only') as read_only,
+      current_setting('synchronous_standby_names') as standbys`,
+  );
+  const machines = await store.query(
+    `select name, extract(epoch from clock_timestamp() - seen)::int as seconds from gatefold.machine
+      where seen > clock_timestamp() - interval '1 hour' order by name`,
+  );
+  return {
+    version,
+    rows: entries.size,
+    writable: facts?.read_only === 'off',
+    standbys: String(facts?.standbys ?? ''),
+    clock: Math.round(Number(facts?.clock) - (before + Date.now()) / 2000),
+    machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
+    keyFailure: sealed === undefined || keys.length === 0 ? undefined : failureToOpen(keys, sealed),
+  };
+}
+
+function failureToOpen(keys: readonly string[], sealed: string): string | undefined {
+  try {
+    createSeal(keys).open(SESSION_KEY, sealed);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+async function importFolder(call: Call): Promise<Answer> {
+  const { settings, operands, io, flags } = call;
+  const folder = operands[0] === undefined ? settings.dataDir : resolve(io.cwd, operands[0]);
+  const rows = (await createFileStore(folder).read('keys')).entries;
+  return open(call, async (store) => {
+    const { version, entries } = await store.read('keys');
+    if (entries.size > 0 && !flags.has('merge'))
+      throw new Refused(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
+    const changes = [...rows].flatMap(([name, { value }]): Change[] =>
+      value === undefined || entries.has(name) ? [] : [{ name, is: '', value }],
+    );
+    const different = [...rows].filter(([name, { value }]) => entries.has(name) && entries.get(name)?.value !== value);
+    if (changes.length > 0 && !(await store.write('keys', changes, crypto().randomUUID(), version)))
+      throw new Refused('Another process has changed the store meanwhile; run the command again');
+    const sharesKey = settings.storeKey.length > 0;
+    if (sharesKey) await syncSessionKey(store, createSeal(settings.storeKey), folder);
+    return {
+      json: { folder, rows: changes.length, different: different.map(([name]) => name), session_key: sharesKey },
+      text: `Imported ${changes.length} rows of ${tablePath(folder)}.`,
+      complaints: [
+        ...different.map(([name]) => `${name} differs in the store, and stays as it is there`),
+        ...(sharesKey ? [] : ['the session key was not imported: STORE_KEY is not set']),
+      ],
+    };
+  });
+}
+
+async function exportFolder(call: Call): Promise<Answer> {
+  const { settings, operands, io } = call;
+  const folder = resolve(io.cwd, operands[0] ?? '');
+  if (existsSync(tablePath(folder))) throw new Refused(`${tablePath(folder)} exists; name a new folder`);
+  return open(call, async (store) => {
+    const { entries } = await store.read('keys');
+    makeFolder(folder, 0o700);
+    const file = createFileStore(folder);
+    const changes = Array.from(entries, ([name, { value }]) => ({ name, is: '', value: value as string }));
+    if (!(await file.write('keys', changes, ''))) throw new Refused(`${tablePath(folder)} was made at the same time`);
+    const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
+    const hasKey = sealed !== undefined && settings.storeKey.length > 0;
+    if (hasKey) {
+      const { text } = createSeal(settings.storeKey).open(SESSION_KEY, sealed);
+      await file.write('secrets', [{ name: SESSION_KEY, is: '', value: text }], '');
+    }
+    return {
+      json: { folder, rows: changes.length, session_key: hasKey },
+      text: `Exported ${changes.length} rows to ${tablePath(folder)}.`,
+      complaints: sealed !== undefined && !hasKey ? ['the session key was not exported: STORE_KEY is not set'] : [],
+    };
+  });
+}

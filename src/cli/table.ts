@@ -1,0 +1,63 @@
+// The credentials table for the commands: the file of the data folder, or the store that several machines share.
+import type { Settings } from '../base/settings.ts';
+import type { StoreAddress } from '../base/store-address.ts';
+import { type Listed, listCredentials, listRows } from '../credentials/table/listing.ts';
+import { readTable } from '../credentials/table/live-table.ts';
+import { type CredentialTable, type OnRow, parseTable } from '../credentials/table/table.ts';
+import type { EditableTable } from '../credentials/write/editable-table.ts';
+import { tablePath, updateTable } from '../credentials/write/store.ts';
+import type { PostgresStore } from '../store/postgres.ts';
+import { Refused } from './command.ts';
+
+type TableSettings = Pick<Settings, 'dataDir' | 'controllersDir' | 'store'>;
+
+/** @param ids the rows that `edit` needs */
+export async function editTable<T>(
+  settings: TableSettings,
+  ids: readonly string[],
+  edit: (table: EditableTable) => T,
+): Promise<T> {
+  if (settings.store === undefined) return updateTable(settings.dataDir, edit);
+  const { updateRows } = await import('../store/update.ts');
+  return withStore(settings, (store) => updateRows(store, ids, edit));
+}
+
+export async function listTable(settings: TableSettings, now: number): Promise<Listed[]> {
+  if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
+  const text = await readText(settings);
+  return listRows((onRow: OnRow) => parseTable(text, onRow), now);
+}
+
+export async function loadTable(settings: TableSettings): Promise<CredentialTable> {
+  return settings.store === undefined ? readTable(tablePath(settings.dataDir)) : parseTable(await readText(settings));
+}
+
+async function readText(settings: TableSettings): Promise<string> {
+  const { tableText } = await import('../store/entries.ts');
+  const { retryWhileAway } = await import('../store/update.ts');
+  const { entries } = await withStore(settings, (store) => retryWhileAway(() => store.read('keys')));
+  return tableText(Array.from(entries.values(), ({ value }) => value as string));
+}
+
+/**
+ * Opens the store for one command.
+ *
+ * @throws Refused with the reason, when the store is away
+ */
+export async function withStore<T>(
+  { controllersDir, store: address }: Pick<Settings, 'controllersDir' | 'store'>,
+  work: (store: PostgresStore) => Promise<T>,
+): Promise<T> {
+  const { createPostgresStore } = await import('../store/postgres.ts');
+  const { loadPostgres } = await import('../store/connection.ts');
+  const { StoreAway } = await import('../store/store.ts');
+  const load = () => loadPostgres([controllersDir, process.cwd()]);
+  const store = createPostgresStore({ address: address as StoreAddress, load, name: 'gatefold command' });
+  try {
+    return await work(store);
+  } catch (error) {
+    throw error instanceof StoreAway ? new Refused(`The store is away: ${error.message}`) : error;
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,88 @@
+// Shares the rates with other machines. The ledger decides at once, as on one machine. The spent tokens go to the store
+// ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens after the
+// requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
+// over about a second. While the store is away, each machine takes its part of each rate.
+import type { Rate } from '../base/rate.ts';
+import { createLedger, type Ledger } from './ledger.ts';
+import type { Spending } from './rate-limiter.ts';
+
+export interface SharedRatesOptions {
+  /** Subtracts at the store. @returns the tokens that are left; undefined: the store is away */
+  readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
+  /** The number of machines that share the rates. */
+  readonly machines: () => number;
+  /** A clock in milliseconds that never goes back. */
+  readonly now?: () => number;
+  /** Calls back after a delay that does not keep the process alive. */
+  readonly later?: (callback: () => void, milliseconds: number) => void;
+}
+
+/** Milliseconds between two reports, and the least of them. */
+const REPORT_INTERVAL = 100;
+const MIN_INTERVAL = 10;
+/** The part of a burst that may be spent before a report is urgent. */
+const URGENT_PART = 0.25;
+/** The most callers in one statement. The others are in the next one. */
+const CALLERS_A_REPORT = 1000;
+
+export function createSharedLedger({
+  spend,
+  machines,
+  now = () => performance.now(),
+  later = (callback, milliseconds) => void setTimeout(callback, milliseconds).unref(),
+}: SharedRatesOptions): Pick<Ledger, 'spend'> {
+  let isAway = false;
+  const ledger = createLedger({ now, divisor: () => (isAway ? Math.max(1, machines()) : 1) });
+  /** Tokens that callers have spent since the last report. */
+  let unreported = new Map<string, { spent: number; rate: Rate }>();
+  let isReporting = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  /** When the next report is due; infinite: none is scheduled. */
+  let dueAt = Number.POSITIVE_INFINITY;
+
+  function schedule(isUrgent: boolean): void {
+    if (isReporting) return;
+    const time = now();
+    const due = Math.max(time, reportedAt + (isUrgent ? MIN_INTERVAL : REPORT_INTERVAL));
+    if (due >= dueAt) return;
+    dueAt = due;
+    later(() => {
+      // An earlier report has taken what this one was for.
+      if (dueAt === due) void report();
+    }, due - time);
+  }
+
+  async function report(): Promise<void> {
+    dueAt = Number.POSITIVE_INFINITY;
+    if (isReporting || unreported.size === 0) return;
+    isReporting = true;
+    reportedAt = now();
+    const entries = [...unreported];
+    const sent = entries.slice(0, CALLERS_A_REPORT);
+    unreported = new Map(entries.slice(CALLERS_A_REPORT));
+    const tokens = await spend(
+      sent.map(([caller, { spent, rate }]) => [caller, spent, rate.count, rate.seconds, rate.burst]),
+    ).catch(() => undefined);
+    isReporting = false;
+    // While the store is away, this machine has its own part, so no later report has these tokens.
+    isAway = tokens === undefined;
+    for (const [index, [caller]] of sent.entries()) {
+      const left = tokens?.[index];
+      if (left !== undefined) ledger.replaceTokens(caller, left, unreported.get(caller)?.spent ?? 0);
+    }
+    if (unreported.size > 0) schedule(false);
+  }
+
+  return {
+    spend(spendings) {
+      let isUrgent = false;
+      for (const [caller, spent, count, seconds, burst] of spendings) {
+        const sum = (unreported.get(caller)?.spent ?? 0) + spent;
+        unreported.set(caller, { spent: sum, rate: { count, seconds, burst } });
+        isUrgent ||= sum >= URGENT_PART * burst;
+      }
+      if (spendings.length > 0) schedule(isUrgent);
+      return ledger.spend(spendings);
+    },
+  };
+}

@@ -1,0 +1,24 @@
+// The entry of the store-host, which the supervisor starts when STORE has an address. It only connects store/host.ts
+// with the channel to the supervisor, and ends with it.
+import { readProcessBasics } from './base/process.ts';
+import type { Settings } from './base/settings.ts';
+import { type HostOptions, startHost } from './store/host.ts';
+import type { FromHost, ToHost } from './store/messages.ts';
+
+// Ctrl-C in a terminal signals the whole process group. This process ends when the supervisor does.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+process.on('disconnect', () => process.exit(0));
+
+const send = (message: FromHost): void => void process.send?.(message, undefined, {}, () => {});
+const settings = readProcessBasics()?.settings;
+if (settings?.store !== undefined) await run(settings as HostOptions['settings']);
+
+async function run(settings: Settings & HostOptions['settings']): Promise<void> {
+  try {
+    const host = await startHost({ settings, send });
+    process.on('message', (message: ToHost) => host.receive(message));
+  } catch (error) {
+    const failure: FromHost = { kind: 'failed', reason: (error as Error).message };
+    process.send?.(failure, undefined, {}, () => process.exit(1));
+  }
+}

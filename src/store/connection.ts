@@ -1,0 +1,200 @@
+// One connection to PostgreSQL, by the package `postgres` of the user's project. Each query has a time limit. A
+// connection whose server does not answer is destroyed: a dropped packet must not look like a slow server for minutes.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describeFailure, errorCode } from '../base/failure.ts';
+import type { StoreAddress } from '../base/store-address.ts';
+import { StoreAway } from './store.ts';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface Connection {
+  /** @throws StoreAway, after `timeout` milliseconds at the latest */
+  query(text: string, parameters?: readonly (string | number | null)[], timeout?: number): Promise<readonly Row[]>;
+  readonly isOpen: boolean;
+  close(): void;
+}
+
+/** The parts of the package `postgres` that are used. */
+export type PostgresPackage = (options: Readonly<Record<string, unknown>>) => {
+  unsafe(text: string, parameters: readonly unknown[], options: { prepare: boolean }): PromiseLike<readonly Row[]>;
+  end(options: { timeout: number }): Promise<void>;
+};
+
+/** Milliseconds for a query. A look reads an index and takes less than one. */
+const QUERY_TIMEOUT = 2000;
+
+/**
+ * Loads the package `postgres` from the project.
+ *
+ * @param folders the folders from which it is looked up, in this order
+ * @throws StoreAway when it is not installed
+ */
+export async function loadPostgres(folders: readonly string[]): Promise<PostgresPackage> {
+  for (const from of [...folders.map((folder) => pathToFileURL(join(folder, 'package.json')).href), import.meta.url]) {
+    try {
+      const module = await import(pathToFileURL(createRequire(from).resolve('postgres')).href);
+      return (module as { default: PostgresPackage }).default;
+    } catch (error) {
+      if (errorCode(error) !== 'MODULE_NOT_FOUND') throw cannotLoad(error);
+    }
+  }
+  throw new StoreAway('STORE needs the package postgres. Run: npm install postgres', { isFinal: true });
+}
+
+function cannotLoad(error: unknown): StoreAway {
+  return new StoreAway(`Cannot load the package postgres: ${describeFailure(error)}`, { isFinal: true, cause: error });
+}
+
+export interface ConnectionOptions {
+  readonly load: () => Promise<PostgresPackage>;
+  readonly address: StoreAddress;
+  /** The index of the host. */
+  readonly host: number;
+  /** The name of the connection in `pg_stat_activity`. */
+  readonly name: string;
+  readonly onNotify: (payload: string) => void;
+  /** Milliseconds to connect and to log in. */
+  readonly timeout: number;
+}
+
+/** @throws StoreAway when the host does not answer, refuses, or is a standby */
+export async function openConnection(options: ConnectionOptions): Promise<Connection> {
+  const { address, name, onNotify, timeout } = options;
+  const { host, port } = address.hosts[options.host] as StoreAddress['hosts'][number];
+  const place = `${host}:${port}`;
+  let socket: Socket | undefined;
+  let isOpen = true;
+  const sql = (await options.load())({
+    host,
+    port,
+    user: address.user,
+    pass: address.password,
+    database: address.database,
+    max: 1,
+    idle_timeout: null,
+    max_lifetime: null,
+    connect_timeout: timeout / 1000,
+    fetch_types: false,
+    ssl: tlsOptions(address),
+    connection: { application_name: name },
+    onnotice() {},
+    onnotify: (_channel: string, payload: string) => onNotify(payload),
+    onclose: close,
+    // The package would connect again by itself. Here a closed connection stays closed.
+    socket: () => {
+      if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
+      socket = connectSocket({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 });
+      return opened(Object.assign(socket, { host }));
+    },
+  });
+
+  function close(): void {
+    if (!isOpen) return;
+    isOpen = false;
+    sql.end({ timeout: 0 }).catch(() => {});
+    socket?.destroy();
+  }
+
+  async function query(
+    text: string,
+    parameters: readonly (string | number | null)[] = [],
+    limit = QUERY_TIMEOUT,
+  ): Promise<readonly Row[]> {
+    if (!isOpen) throw new StoreAway(`${place}: the connection was closed`);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new StoreAway(`${place} has not answered within ${limit / 1000} s`));
+        close();
+      }, limit);
+    });
+    try {
+      return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), late]);
+    } catch (error) {
+      const away = toAway(error, place);
+      // A server that shuts down, or that became a standby, refuses each further query, too.
+      if (!isStatement(error)) close();
+      throw away;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  try {
+    const [server] = await query('select pg_is_in_recovery() as standby', [], timeout);
+    if (server?.standby !== false) throw new StoreAway(`${place} is a standby`);
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return {
+    query,
+    get isOpen() {
+      return isOpen;
+    },
+    close,
+  };
+}
+
+function opened(socket: Socket): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once('close', () => reject(new Error('the connection was closed')));
+    socket.once('connect', () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+  });
+}
+
+function tlsOptions({ tls, rootCertificate }: StoreAddress): object | false {
+  if (tls === 'off') return false;
+  if (rootCertificate === undefined) return { rejectUnauthorized: true };
+  try {
+    return { rejectUnauthorized: true, ca: readFileSync(rootCertificate) };
+  } catch (error) {
+    throw new StoreAway(`Cannot read ${rootCertificate}: ${describeFailure(error)}`, { isFinal: true });
+  }
+}
+
+/** Reasons that an operator can act on. `true`: somebody must change something before a retry. */
+const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolean]>> = {
+  '28P01': ['it refuses the user or the password', true],
+  '28000': ['it refuses the user', true],
+  '3D000': ['it has no such database', true],
+  '3F000': ['it is not prepared. Run: gatefold store init', true],
+  '42P01': ['it is not prepared. Run: gatefold store init', true],
+  '42703': ['it was prepared by another version. Run: gatefold store init', true],
+  '42501': ['its user lacks a right. Run gatefold store init as the owner of the database', true],
+  '25006': ['it is read-only', false],
+  '53100': ['its disk is full', false],
+  '53300': ['it has no free connection', false],
+  '57P01': ['it shuts down', false],
+  '57P03': ['it starts or shuts down', false],
+};
+
+/** Classes of SQLSTATE that concern one statement. After any other error the connection is of no use. */
+const STATEMENT_ERROR = /^(?:0A|2[1-3]|25006|3F|40|42|53100|55)/;
+
+function isStatement(error: unknown): boolean {
+  return STATEMENT_ERROR.test(sqlState(error) ?? '');
+}
+
+export function sqlState(error: unknown): string | undefined {
+  const code = errorCode(error instanceof StoreAway ? error.cause : error);
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+function toAway(error: unknown, place: string): StoreAway {
+  if (error instanceof StoreAway) return error;
+  const code = errorCode(error) ?? '';
+  const known = REASONS[code];
+  if (known !== undefined) return new StoreAway(`${place}: ${known[0]}`, { isFinal: known[1], cause: error });
+  const [message = ''] = String((error as Error)?.message ?? error).split('\n', 1);
+  const isNamed = code === '' || message.includes(code);
+  return new StoreAway(`${place}: ${message.slice(0, 200)}${isNamed ? '' : ` (${code})`}`, { cause: error });
+}

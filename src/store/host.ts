@@ -1,0 +1,168 @@
+// The store-host: the process that speaks with the store, for the supervisor of one machine. Its end is a store that is
+// away for as long as the next one takes to start. It owns the replica, and no worker ever waits for it to serve a
+// request with a known credential.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { crypto } from '../base/builtins.ts';
+import { createLog } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
+import { isLoopback, type StoreAddress } from '../base/store-address.ts';
+import { refuseRegistration } from '../credentials/write/changes.ts';
+import { loadPostgres } from './connection.ts';
+import { createFollower } from './follower.ts';
+import type { Answer, FromHost, Request, ToHost } from './messages.ts';
+import { createPostgresStore } from './postgres.ts';
+import { openReplica, type Replica } from './replica.ts';
+import { createSeal } from './seal.ts';
+import { syncSessionKey } from './session-key.ts';
+import { type Store, StoreAway } from './store.ts';
+import { retryWhileAway } from './update.ts';
+
+export interface HostOptions {
+  readonly settings: Settings & { readonly store: StoreAddress };
+  readonly send: (message: FromHost) => void;
+}
+
+export interface Host {
+  receive(message: ToHost): void;
+  close(): Promise<void>;
+}
+
+/** Milliseconds between two reports of this machine, two reads of the session key, and two sweeps of the rates. */
+const REPORT_INTERVAL = 5000;
+const KEY_INTERVAL = 30_000;
+const SWEEP_INTERVAL = 60_000;
+/** Milliseconds for which a registration is tried. The client waits. */
+const REGISTRATION_PATIENCE = 5000;
+
+export async function startHost({ settings, send }: HostOptions): Promise<Host> {
+  const { dataDir, controllersDir, store: address, storeKey } = settings;
+  // The supervisor writes the lines, so that no further process shares its output.
+  const log = createLog({
+    level: settings.logLevel,
+    sink: { write: (line) => send({ kind: 'log', line }), flush() {} },
+  });
+  const load = () => loadPostgres([controllersDir, process.cwd()]);
+  // A package that is not installed is a mistake of the installation, with or without a replica.
+  await load();
+  const store = createPostgresStore({ address, load, name: 'gatefold' });
+  const replica = openReplica(dataDir, log);
+  const seal = storeKey.length === 0 ? undefined : createSeal(storeKey);
+  const due = { report: 0, key: 0, sweep: performance.now() + SWEEP_INTERVAL };
+  let machines = 1;
+  let looks = 0;
+  let keyFailure = '';
+  const follower = createFollower({
+    store,
+    replica,
+    log,
+    onPublished: () => send({ kind: 'published' }),
+    onLook() {
+      looks++;
+      sendState();
+      void doChores();
+    },
+  });
+  sendState();
+  if (address.tls === 'off' && !address.hosts.every(({ host }) => isLoopback(host)))
+    log.warn('store-unencrypted', { effect: 'who reads the network reads hashes of keys, and may change rows' });
+
+  function sendState(): void {
+    const { away = null, ...status } = follower.status();
+    const age = replica.age();
+    send({
+      kind: 'state',
+      state: {
+        ...{ ...status, away, machines, looks },
+        hasTable: replica.hasTable(),
+        age: Number.isFinite(age) ? age : null,
+        rows: replica.rows().size,
+      },
+    });
+  }
+
+  /** Does what is due and not urgent, after a look that has shown that the store answers. */
+  async function doChores(): Promise<void> {
+    if (follower.status().away !== undefined) {
+      due.key = 0;
+      return;
+    }
+    const now = performance.now();
+    const isDue = (name: keyof typeof due, interval: number) => {
+      if (now < due[name]) return false;
+      due[name] = now + interval;
+      return true;
+    };
+    try {
+      if (isDue('report', REPORT_INTERVAL)) machines = await store.reportMachine();
+      if (isDue('sweep', SWEEP_INTERVAL)) await store.sweepRates();
+      if (seal !== undefined && isDue('key', KEY_INTERVAL) && (await syncSessionKey(store, seal, dataDir)))
+        send({ kind: 'published' });
+      keyFailure = '';
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== keyFailure) log.warn('store-refused', { reason: message });
+      keyFailure = message;
+    }
+  }
+
+  async function answer(request: Request): Promise<Answer> {
+    switch (request.kind) {
+      case 'look':
+        await follower.look();
+        return {};
+      case 'register':
+        return register(store, replica, follower.look, request);
+      case 'spend':
+        if (follower.status().away !== undefined) throw new StoreAway('the store is away');
+        return { tokens: (await store.spend(request.spendings)).tokens };
+    }
+  }
+
+  return {
+    receive({ call, request }) {
+      answer(request)
+        .catch((error: unknown) => ({ error: (error as Error).message }))
+        .then((result) => send({ kind: 'answer', call, answer: result }));
+    },
+    async close() {
+      follower.close();
+      await store.close();
+    },
+  };
+}
+
+type Registration = Extract<Request, { kind: 'register' }>;
+
+/** Checks and writes against one version of all rows. If another write comes between, it begins again. */
+async function register(
+  store: Store,
+  replica: Replica,
+  look: () => Promise<void>,
+  { row, owner, name }: Registration,
+): Promise<Answer> {
+  const id = crypto().randomUUID();
+  const subject = JSON.stringify(owner.subject);
+  const { id: rowName } = row as { readonly id: string };
+  const change = { name: rowName, is: '', value: JSON.stringify(row) };
+  const attempt = async (): Promise<Answer | undefined> => {
+    await look();
+    if (replica.rows().has(rowName)) return {};
+    const own = [...replica.rows().values()].filter((text) => text.includes(subject));
+    const code = refuseRegistration(
+      own.map((text) => JSON.parse(text) as unknown),
+      owner,
+      name,
+      Date.now(),
+    );
+    if (code !== undefined) return { error: code, code };
+    if (!(await store.write('keys', [change], id, replica.version()))) return undefined;
+    await look().catch(() => {});
+    return {};
+  };
+  for (const end = performance.now() + REGISTRATION_PATIENCE; ; ) {
+    const result = await retryWhileAway(attempt, end - performance.now());
+    if (result !== undefined) return result;
+    if (performance.now() > end) throw new StoreAway('other machines write all the time');
+    await sleep(10 * Math.random());
+  }
+}

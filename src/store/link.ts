@@ -1,0 +1,217 @@
+// The supervisor's end of the store: starts the store-host again when it ends, passes calls of workers on, and
+// sends workers a message when they must read the table again, and when the table is too old.
+import { type ChildProcess, fork } from 'node:child_process';
+import cluster, { type Worker } from 'node:cluster';
+import type { Log } from '../base/log.ts';
+import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
+import type { Spending } from './store.ts';
+
+export interface StoreStatus {
+  readonly state: HostState;
+  /** Seconds since the table was proven to be complete; null: never. */
+  readonly ageSeconds: number | null;
+  readonly isTooOld: boolean;
+  readonly hostRestarts: number;
+}
+
+export interface SharedStore {
+  /** Resolves when workers can have a table. @throws Error one line, when the store can never work like this */
+  start(): Promise<void>;
+  status(): StoreStatus;
+  /** @returns the tokens that are left; undefined while the store is away */
+  spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
+  /** The machines that share the rates. */
+  machines(): number;
+  close(): void;
+}
+
+export interface SharedStoreOptions {
+  /** The script of the store-host, and its arguments. */
+  readonly exec: string;
+  readonly args: readonly string[];
+  /** Milliseconds; STORE_MAX_AGE. */
+  readonly maxAge: number;
+  readonly log: Log;
+  /** Writes a line of the store-host to the log. */
+  readonly writeLine: (line: string) => void;
+}
+
+/** Milliseconds for a look that a request with an unknown key waits for, and between two of those looks. */
+const LOOK_TIMEOUT = 1000;
+const LOOK_INTERVAL = 100;
+/** Milliseconds for any other call. The store-host has shorter limits of its own. */
+const CALL_TIMEOUT = 15_000;
+/** Milliseconds without a word of the store-host after which it counts as away: it looks each second. */
+const SILENCE = 5000;
+const RESTART_PAUSE = 500;
+const FINAL_PAUSE = 10_000;
+const MAX_ERROR_TEXT = 2000;
+
+const UNKNOWN: HostState = {
+  ...{ away: 'the store-host starts', isFinal: false, hasTable: false, age: null, rows: 0 },
+  ...{ machines: 1, looks: 0, fullReads: 0, missedBells: 0 },
+};
+
+export function createSharedStore({ exec, args, maxAge, log, writeLine }: SharedStoreOptions): SharedStore {
+  let host: ChildProcess | undefined;
+  let state = UNKNOWN;
+  let stateAt = performance.now();
+  let wasTooOld = false;
+  let hostRestarts = 0;
+  let isClosed = false;
+  let nextCall = 0;
+  const calls = new Map<number, (answer: Answer) => void>();
+  let started: { resolve: () => void; reject: (error: Error) => void } | undefined;
+  let look: Promise<unknown> | undefined;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let ageTimer: NodeJS.Timeout | undefined;
+
+  function startHost(): void {
+    const child = fork(exec, [...args], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+    host = child;
+    let errors = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      errors = (errors + text).slice(-MAX_ERROR_TEXT);
+    });
+    child.on('error', () => {});
+    child.on('message', (message: FromHost) => receive(message));
+    child.on('exit', (code, signal) => {
+      if (host !== child || isClosed) return;
+      host = undefined;
+      hostRestarts++;
+      setState({ ...state, age: age(), away: 'the store-host has ended' });
+      for (const resolve of [...calls.values()]) resolve({ error: 'the store-host has ended' });
+      log.error('store-host-exited', { code, signal, error: errors.trim() });
+      setTimeout(startHost, state.isFinal ? FINAL_PAUSE : RESTART_PAUSE);
+    });
+  }
+
+  function receive(message: FromHost): void {
+    switch (message.kind) {
+      case 'answer':
+        return calls.get(message.call)?.(message.answer);
+      case 'log':
+        return writeLine(message.line);
+      case 'published':
+        return broadcast();
+      case 'state':
+        return setState(message.state);
+      case 'failed':
+        log.error('store-unusable', { reason: message.reason });
+        started?.reject(new Error(message.reason));
+        return setState({ ...state, away: message.reason, isFinal: true });
+    }
+  }
+
+  function setState(next: HostState): void {
+    state = next;
+    stateAt = performance.now();
+    if (isTooOld() !== wasTooOld) checkAge();
+    if (state.hasTable) started?.resolve();
+    else if (state.isFinal) started?.reject(new Error(`STORE: ${state.away}`));
+  }
+
+  function age(): number | null {
+    return state.age === null ? null : state.age + performance.now() - stateAt;
+  }
+
+  function isTooOld(): boolean {
+    return (age() ?? Number.POSITIVE_INFINITY) > maxAge && maxAge !== Number.POSITIVE_INFINITY;
+  }
+
+  function checkAge(): void {
+    if (isTooOld() === wasTooOld) return;
+    wasTooOld = !wasTooOld;
+    if (wasTooOld) log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
+    broadcast();
+  }
+
+  function isAway(): boolean {
+    return host === undefined || state.away !== null || performance.now() - stateAt > SILENCE;
+  }
+
+  function call(request: Request, timeout: number): Promise<Answer> {
+    if (host === undefined) return Promise.resolve({ error: 'the store-host has ended' });
+    const number = ++nextCall;
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, timeout, { error: 'the store has not answered in time' });
+      calls.set(number, done);
+      host?.send({ call: number, request }, () => {});
+      function done(answer: Answer): void {
+        clearTimeout(timer);
+        calls.delete(number);
+        resolve(answer);
+      }
+    });
+  }
+
+  /** Unknown keys of all workers share looks, ten a second at most. A look that has begun is not shared any more. */
+  function lookForKeys(): Promise<unknown> {
+    if (look !== undefined) return look;
+    const pause = Math.max(0, lookedAt + LOOK_INTERVAL - performance.now());
+    lookedAt = performance.now() + pause;
+    const begin = () => {
+      look = undefined;
+      return call({ kind: 'look' }, LOOK_TIMEOUT);
+    };
+    if (pause === 0) return begin();
+    look = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
+    return look;
+  }
+
+  async function answerWorker(request: Request): Promise<Answer> {
+    if (isAway()) return { error: `The store is away: ${state.away ?? 'it does not answer'}` };
+    if (request.kind !== 'look') return call(request, CALL_TIMEOUT);
+    await lookForKeys();
+    return {};
+  }
+
+  function onMessage(worker: Worker, message: unknown): void {
+    const ours = (message as { gatefold?: WorkerCall } | null)?.gatefold;
+    if (ours?.kind !== 'store') return;
+    send(worker, { kind: 'store', isTooOld: isTooOld() });
+    void answerWorker(ours.request).then((answer) => send(worker, { kind: 'store', call: ours.call, answer }));
+  }
+
+  function broadcast(): void {
+    for (const worker of Object.values(cluster.workers ?? {}))
+      if (worker !== undefined) send(worker, { kind: 'store', isTooOld: isTooOld() });
+  }
+
+  return {
+    async start() {
+      cluster.on('message', onMessage);
+      ageTimer = setInterval(checkAge, 1000);
+      ageTimer.unref();
+      await new Promise<void>((resolve, reject) => {
+        started = { resolve, reject };
+        startHost();
+      }).finally(() => {
+        started = undefined;
+      });
+    },
+    status() {
+      const milliseconds = age();
+      const away = state.away ?? (isAway() ? 'the store-host does not answer' : null);
+      return {
+        state: { ...state, away },
+        ageSeconds: milliseconds === null ? null : Math.round(milliseconds / 100) / 10,
+        isTooOld: isTooOld(),
+        hostRestarts,
+      };
+    },
+    async spend(spendings) {
+      return isAway() ? undefined : (await call({ kind: 'spend', spendings }, 1000)).tokens;
+    },
+    machines: () => state.machines,
+    close() {
+      isClosed = true;
+      clearInterval(ageTimer);
+      host?.disconnect();
+    },
+  };
+}
+
+function send(worker: Worker, message: ToWorkerStore): void {
+  if (worker.isConnected()) worker.send({ gatefold: message }, undefined, {}, () => {});
+}

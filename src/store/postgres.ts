@@ -1,0 +1,202 @@
+// The store over PostgreSQL (schema.ts has the statements). It has one connection, which it opens when it is needed. A
+// write and a look are one statement each, so a machine that stops in the middle locks nobody out.
+import { hostname } from 'node:os';
+import { crypto } from '../base/builtins.ts';
+import type { StoreAddress } from '../base/store-address.ts';
+import { type Connection, openConnection, type PostgresPackage, type Row, sqlState } from './connection.ts';
+import {
+  MAX_CHANGES,
+  READ,
+  READ_NAMES,
+  REPORT_MACHINE,
+  SCHEMA,
+  SINCE,
+  SPEND,
+  SWEEP_RATES,
+  WRITE,
+  WRITTEN,
+} from './schema.ts';
+import { type Entry, type Snapshot, type Space, type Spending, type Store, StoreAway } from './store.ts';
+
+export interface PostgresStore extends Store {
+  bell(ring: () => void): () => void;
+  spend(spendings: readonly Spending[]): Promise<{ tokens: number[] }>;
+  /** Says that this machine is alive. @returns the number of machines that have said so lately */
+  reportMachine(): Promise<number>;
+  sweepRates(): Promise<void>;
+  /** Makes the tables that do not exist. */
+  init(): Promise<void>;
+  /** Asks something that only PostgreSQL knows. */
+  query(text: string): Promise<readonly Row[]>;
+}
+
+export interface PostgresOptions {
+  readonly address: StoreAddress;
+  readonly load: () => Promise<PostgresPackage>;
+  /** The name of the connection in `pg_stat_activity`. */
+  readonly name: string;
+}
+
+/** Milliseconds to connect for the first time. Later ones are measured by what a connection took. */
+const FIRST_CONNECT = 5000;
+const MIN_CONNECT = 1500;
+/** Milliseconds to read the complete table, or to write all rows of an import. */
+const LONG_QUERY = 60_000;
+/** Milliseconds of a write, which may wait for the lock of other writers. */
+const WRITE_TIMEOUT = 5000;
+
+export function createPostgresStore({ address, load, name }: PostgresOptions): PostgresStore {
+  const machine = crypto().randomUUID();
+  const rings = new Set<() => void>();
+  let connection: Connection | undefined;
+  let opening: Promise<Connection> | undefined;
+  let connectTimeout = FIRST_CONNECT;
+  let isClosed = false;
+
+  function connected(): Promise<Connection> | Connection {
+    if (connection?.isOpen) return connection;
+    opening ??= openPrimary().finally(() => {
+      opening = undefined;
+    });
+    return opening;
+  }
+
+  /** Tries all hosts at once: the one that is no standby answers. */
+  async function openPrimary(): Promise<Connection> {
+    const begun = performance.now();
+    const attempts = address.hosts.map((_, host) =>
+      openConnection({ load, address, host, name, timeout: connectTimeout, onNotify: ring }),
+    );
+    const primary = await Promise.any(attempts).catch((error: AggregateError) => {
+      throw summarize(error.errors as StoreAway[]);
+    });
+    for (const attempt of attempts)
+      attempt.then(
+        (other) => other === primary || other.close(),
+        () => {},
+      );
+    if (isClosed) primary.close();
+    if (rings.size > 0) await primary.query('listen gatefold');
+    connectTimeout = Math.max(MIN_CONNECT, 4 * (performance.now() - begun));
+    connection = primary;
+    return primary;
+  }
+
+  function ring(): void {
+    for (const each of rings) each();
+  }
+
+  async function run(text: string, parameters: readonly (string | number | null)[], timeout?: number) {
+    if (isClosed) throw new StoreAway('the store was closed');
+    return (await connected()).query(text, parameters, timeout);
+  }
+
+  async function hasWritten(space: Space, names: readonly string[], id: string): Promise<boolean> {
+    const [row] = await run(WRITTEN, [space, JSON.stringify(names), id]);
+    return row?.written === names.length;
+  }
+
+  return {
+    async read(space, names) {
+      const rows =
+        names === undefined
+          ? await run(READ, [space], LONG_QUERY)
+          : await run(READ_NAMES, [space, JSON.stringify(names)]);
+      return toSnapshot(rows);
+    },
+    async since(space, version) {
+      const seen = parseVersion(version);
+      if (seen === undefined) return undefined;
+      const rows = await run(SINCE, [space, seen.number]);
+      const head = versionOf(rows);
+      const { origin, number } = parseVersion(head) as Version;
+      if (origin !== seen.origin || BigInt(number) < BigInt(seen.number)) return undefined;
+      const changes = entriesOf(rows);
+      const last = changes.length === MAX_CHANGES ? changes.at(-1)?.[1].version : undefined;
+      return { version: last === undefined ? head : `${origin}/${last}`, changes };
+    },
+    async write(space, changes, id, at) {
+      const list = changes.map(({ name, is, value }, index) => ({ name, k: index + 1, is: is || '0', value }));
+      const expected = at === undefined ? null : (parseVersion(at)?.number ?? '-1');
+      const timeout = changes.length > 100 ? LONG_QUERY : WRITE_TIMEOUT;
+      try {
+        const [row] = await run(WRITE, [space, JSON.stringify(list), String(list.length), id, expected], timeout);
+        if (row?.written === list.length) return true;
+      } catch (error) {
+        if (sqlState(error) !== DIVISION_BY_ZERO) throw error;
+      }
+      // The answer of an earlier attempt may have been lost.
+      return hasWritten(
+        space,
+        changes.map(({ name }) => name),
+        id,
+      );
+    },
+    bell(each) {
+      rings.add(each);
+      if (connection?.isOpen) connection.query('listen gatefold').catch(() => {});
+      return () => void rings.delete(each);
+    },
+    async spend(spendings) {
+      const list = spendings.map(([caller, spent, count, seconds, burst]) => {
+        return { caller, spent, burst, gain: count / seconds };
+      });
+      const rows = await run(SPEND, [JSON.stringify(list)]);
+      const tokens = new Map(rows.map((row) => [row.caller, Number(row.tokens)]));
+      return { tokens: spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst) };
+    },
+    async reportMachine() {
+      const [row] = await run(REPORT_MACHINE, [machine, hostname()]);
+      return Number(row?.machines ?? 1);
+    },
+    async sweepRates() {
+      await run(SWEEP_RATES, [], LONG_QUERY);
+    },
+    async init() {
+      for (const statement of SCHEMA.split(/;\s*$/m).filter((text) => text.trim() !== '')) await run(statement, []);
+    },
+    query: (text) => run(text, []),
+    async close() {
+      isClosed = true;
+      connection?.close();
+      await opening?.catch(() => {});
+      connection?.close();
+    },
+  };
+}
+
+const DIVISION_BY_ZERO = '22012';
+
+function summarize(reasons: readonly StoreAway[]): StoreAway {
+  return new StoreAway(reasons.map(({ message }) => message).join('; '), {
+    isFinal: reasons.every(({ isFinal }) => isFinal),
+    cause: reasons[0]?.cause,
+  });
+}
+
+interface Version {
+  /** The history and the timeline. Numbers of another origin mean other changes. */
+  readonly origin: string;
+  readonly number: string;
+}
+
+function parseVersion(version: string): Version | undefined {
+  const [, origin = '', number = ''] = /^(.+)\/(\d+)$/.exec(version) ?? [];
+  return origin === '' ? undefined : { origin, number };
+}
+
+function versionOf(rows: readonly Row[]): string {
+  const [row] = rows;
+  if (row === undefined) throw new StoreAway('it is not prepared. Run: gatefold store init', { isFinal: true });
+  return `${row.history}/${row.timeline}/${row.head}`;
+}
+
+function entriesOf(rows: readonly Row[]): [string, Entry][] {
+  return rows.flatMap(({ name, v, value }) =>
+    name === null ? [] : [[String(name), { version: String(v), value: value === null ? undefined : String(value) }]],
+  );
+}
+
+function toSnapshot(rows: readonly Row[]): Snapshot {
+  return { version: versionOf(rows), entries: new Map(entriesOf(rows)) };
+}

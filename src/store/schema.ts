@@ -1,0 +1,122 @@
+// The tables in PostgreSQL. `gatefold store init` runs these statements, which change nothing that exists already. To
+// serve, a user needs the rights to select, insert, update and delete.
+
+export const SCHEMA = `
+create schema if not exists gatefold;
+
+-- One row a space. A writer locks it, so the numbers of changes are in the order of their commits.
+create table if not exists gatefold.head (
+  space text primary key,
+  v bigint not null,
+  history uuid not null default gen_random_uuid()
+);
+
+-- "v" is the number of the last change of the entry, "was" that of the change before, and "first" that of its creation.
+-- "change" identifies a write that is repeated because its answer was lost.
+create table if not exists gatefold.entry (
+  space text not null,
+  name text not null,
+  v bigint not null,
+  was bigint not null,
+  first bigint not null,
+  value text,
+  change text not null,
+  changed_at timestamptz not null default now(),
+  primary key (space, name)
+);
+create unique index if not exists entry_v on gatefold.entry (space, v);
+
+-- After a crash or a failover these two are empty: buckets are full again, and machines report within seconds.
+create unlogged table if not exists gatefold.rate (
+  caller text primary key,
+  tokens float8 not null,
+  at timestamptz not null,
+  burst float8 not null,
+  gain float8 not null
+) with (fillfactor = 50);
+create unlogged table if not exists gatefold.machine (
+  id text primary key,
+  name text not null,
+  seen timestamptz not null
+);
+
+insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on conflict do nothing;
+`;
+
+/** The timeline changes when a standby is promoted. The function shows the new one at once; control data is late. */
+const POSITION = `h.v::text as head, h.history::text as history,
+  substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
+const ENTRY = 'e.name, e.v::text as v, e.value';
+
+/** $1 space. One statement sees one moment. */
+export const READ = `select ${POSITION}, ${ENTRY} from gatefold.head h
+  left join gatefold.entry e on e.space = h.space and e.value is not null
+  where h.space = $1::text order by e.first`;
+
+/** $1 space, $2 names as JSON. */
+export const READ_NAMES = `select ${POSITION}, ${ENTRY} from gatefold.head h
+  left join gatefold.entry e on e.space = h.space and e.value is not null
+    and e.name in (select json_array_elements_text($2::text::json))
+  where h.space = $1::text order by e.first`;
+
+/** The most changes of one look. */
+export const MAX_CHANGES = 5000;
+
+/** $1 space, $2 the last number that was seen. */
+export const SINCE = `select ${POSITION}, ${ENTRY} from gatefold.head h
+  left join gatefold.entry e on e.space = h.space and e.v > $2::text::bigint
+  where h.space = $1::text order by e.v limit ${MAX_CHANGES}`;
+
+/**
+ * $1 space, $2 changes as JSON, $3 their number, $4 the id of the write, $5 the number that the space must have, or
+ * null. The condition of the update sees the row as it is after the lock. A single change that does not fit writes
+ * nothing. If one of several changes does not fit, the
+ * statement divides by zero, which undoes the others.
+ */
+export const WRITE = `with h as (
+    update gatefold.head set v = v + $3::text::bigint
+    where space = $1::text and ($5::text is null or v = $5::text::bigint) returning v
+  ), c as (
+    insert into gatefold.entry as e (space, name, v, was, first, value, change)
+    select $1::text, x.name, h.v - $3::text::bigint + x.k, x.is, h.v - $3::text::bigint + x.k, x.value, $4::text
+    from h, json_to_recordset($2::text::json) as x(name text, k bigint, "is" bigint, value text)
+    on conflict (space, name) do update
+      set v = excluded.v, was = excluded.was, value = excluded.value, change = excluded.change, changed_at = now()
+      where e.v = excluded.was
+    returning e.v
+  )
+  select (select v from h)::text as v, count(*)::int as written,
+    case when count(*) = $3::text::bigint then pg_notify('gatefold', $1::text || ' ' || (select v from h))::text
+      when $3::text::bigint > 1 and exists (select from h) then (1 / (count(*) - count(*)))::text end as bell
+  from c`;
+
+/** $1 space, $2 names as JSON, $3 the id of a write. */
+export const WRITTEN = `select count(*)::int as written from gatefold.entry
+  where space = $1::text and name in (select json_array_elements_text($2::text::json)) and change = $3::text`;
+
+/**
+ * $1 spendings as JSON. The callers are sorted, so that two machines that report the same callers cannot deadlock. A
+ * debt ends at two bursts, so that an error locks nobody out for long. The new row has "burst - spent" tokens.
+ */
+export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
+  select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
+  from json_to_recordset($1::text::json) as x(caller text, spent float8, burst float8, gain float8)
+  order by x.caller
+  on conflict (caller) do update set
+    tokens = greatest(-2 * excluded.burst, least(excluded.burst, r.tokens
+      + greatest(0, extract(epoch from excluded.at - r.at)::float8) * excluded.gain)
+      - (excluded.burst - excluded.tokens)),
+    at = greatest(r.at, excluded.at), burst = excluded.burst, gain = excluded.gain
+  returning r.caller, r.tokens`;
+
+/** A full bucket is the same as none. */
+export const SWEEP_RATES = `delete from gatefold.rate
+  where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
+
+/** $1 the id of the machine, $2 its name. Returns how many machines have reported in the last 15 s. */
+export const REPORT_MACHINE = `with m as (
+    insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())
+    on conflict (id) do update set name = excluded.name, seen = excluded.seen
+  ), old as (delete from gatefold.machine where seen < clock_timestamp() - interval '1 day' and id <> $1::text)
+  select 1 + count(*)::int as machines from gatefold.machine
+  where id <> $1::text and seen > clock_timestamp() - interval '15 s'`;

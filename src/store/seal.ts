@@ -1,0 +1,59 @@
+// Seals values for the store: AES-256-GCM with a key of STORE_KEY. The name of the entry is a part of the key and of
+// the authenticated data, so that a sealed value is of no use under another name. There is no default key.
+import { crypto } from '../base/builtins.ts';
+
+export interface Seal {
+  seal(name: string, text: string): string;
+  /**
+   * @returns the text, and whether the first key sealed it
+   * @throws Error one line, when no key opens the value
+   */
+  open(name: string, sealed: string): { readonly text: string; readonly isCurrent: boolean };
+}
+
+const FORM = 'v1';
+const NONCE_LENGTH = 12;
+const TAG_LENGTH = 16;
+
+/** @param keys the texts of STORE_KEY: the first one seals, and each of them opens */
+export function createSeal(keys: readonly string[]): Seal {
+  const { createCipheriv, createDecipheriv, hkdfSync, randomBytes } = crypto();
+  const derive = (key: string, name: string) =>
+    Buffer.from(hkdfSync('sha256', key, '', `gatefold store ${FORM} ${name}`, 32));
+
+  function tryOpen(key: string, name: string, bytes: Buffer): string | undefined {
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', derive(key, name), bytes.subarray(0, NONCE_LENGTH), {
+        authTagLength: TAG_LENGTH,
+      });
+      decipher.setAAD(Buffer.from(name));
+      decipher.setAuthTag(bytes.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
+      return decipher.update(bytes.subarray(NONCE_LENGTH + TAG_LENGTH), undefined, 'utf8') + decipher.final('utf8');
+    } catch {
+      return undefined;
+    }
+  }
+
+  return {
+    seal(name, text) {
+      const nonce = randomBytes(NONCE_LENGTH);
+      const cipher = createCipheriv('aes-256-gcm', derive(keys[0] as string, name), nonce, {
+        authTagLength: TAG_LENGTH,
+      });
+      cipher.setAAD(Buffer.from(name));
+      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return `${FORM}.${Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')}`;
+    },
+    open(name, sealed) {
+      const [form, body = ''] = sealed.split('.');
+      const bytes = Buffer.from(body, 'base64url');
+      if (form !== FORM || bytes.length < NONCE_LENGTH + TAG_LENGTH)
+        throw new Error(`The store's value ${name} is not sealed in a form that this version knows`);
+      for (const [index, key] of keys.entries()) {
+        const text = tryOpen(key, name, bytes);
+        if (text !== undefined) return { text, isCurrent: index === 0 };
+      }
+      throw new Error(`STORE_KEY does not open the store's value ${name}: it was sealed with another key, or changed`);
+    },
+  };
+}

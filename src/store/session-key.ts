@@ -1,0 +1,49 @@
+// Shares the session key: the store has it sealed, and each machine has it in the file session.key, which workers read.
+// The first machine gives its own key to the store, so that its sessions stay valid.
+import { crypto } from '../base/builtins.ts';
+import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
+import type { Seal } from './seal.ts';
+import { type Store, StoreAway } from './store.ts';
+
+/** The name of the session key in the space `secrets`. */
+export const SESSION_KEY = 'session-key';
+
+/**
+ * Makes the file of this machine equal to the store.
+ *
+ * @returns whether the file has changed
+ * @throws StoreAway, also when STORE_KEY does not open the value
+ */
+export async function syncSessionKey(store: Store, seal: Seal, dataDir: string): Promise<boolean> {
+  const own = readSessionKey(dataDir);
+  const entry = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY);
+  if (entry?.value === undefined) {
+    const text = own ?? crypto().randomBytes(32).toString('base64url');
+    const isWritten = await write(store, seal, text, entry?.version ?? '');
+    // Another machine was first.
+    if (!isWritten) return syncSessionKey(store, seal, dataDir);
+    if (own === undefined) writeSessionKey(dataDir, text);
+    return own === undefined;
+  }
+  const { text, isCurrent } = open(seal, entry.value);
+  if (!isCurrent) await write(store, seal, text, entry.version);
+  if (own === text) return false;
+  writeSessionKey(dataDir, text);
+  return true;
+}
+
+function write(store: Store, seal: Seal, text: string, is: string): Promise<boolean> {
+  return store.write(
+    'secrets',
+    [{ name: SESSION_KEY, is, value: seal.seal(SESSION_KEY, text) }],
+    crypto().randomUUID(),
+  );
+}
+
+function open(seal: Seal, value: string): ReturnType<Seal['open']> {
+  try {
+    return seal.open(SESSION_KEY, value);
+  } catch (error) {
+    throw new StoreAway((error as Error).message, { isFinal: true });
+  }
+}

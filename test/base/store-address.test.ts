@@ -1,0 +1,50 @@
+// The forms of STORE, STORE_KEY and STORE_MAX_AGE.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { InvalidValue } from '../../src/base/setting-values.ts';
+import { ageOrOff, storeAddress, storeKeys } from '../../src/base/store-address.ts';
+
+const parse = storeAddress('/srv');
+
+describe('STORE', () => {
+  it('is the files by default', () => assert.equal(parse('file'), undefined));
+  it('is an address with a host, or several', () => {
+    assert.deepEqual(parse('postgres://gatefold:a%20b@db1,db2:5433/api?sslrootcert=ca.pem'), {
+      hosts: [
+        { host: 'db1', port: 5432 },
+        { host: 'db2', port: 5433 },
+      ],
+      ...{ user: 'gatefold', password: 'a b', database: 'api', tls: 'verify', rootCertificate: '/srv/ca.pem' },
+    });
+    assert.deepEqual(parse('postgresql://u@[::1]:5432/d')?.hosts, [{ host: '::1', port: 5432 }]);
+  });
+
+  const modes: readonly (readonly [address: string, tls: string])[] = [
+    ['postgres://u@db/d', 'verify'],
+    ['postgres://u@localhost/d', 'off'],
+    ['postgres://u@127.0.0.1,db/d', 'verify'],
+    ['postgres://u@localhost/d?sslmode=verify-full', 'verify'],
+    ['postgres://u@db/d?sslmode=disable', 'off'],
+  ];
+  for (const [address, tls] of modes) it(`${address} has TLS: ${tls}`, () => assert.equal(parse(address)?.tls, tls));
+
+  const wrong = [
+    ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
+    ...['postgres://u@h:0/d', 'postgres://u@h:65536/d', 'postgres://u@h,/d', 'postgres://u@h/d?sslmode=require'],
+    ...['postgres://u@h/d?ssl=off', 'postgres://u:%zz@h/d', 'postgres://u@h/d#x', 'postgres://u:a@b@h/d/e'],
+  ];
+  for (const address of wrong)
+    it(`refuses ${JSON.stringify(address)}`, () => assert.throws(() => parse(address), InvalidValue));
+});
+
+describe('STORE_KEY and STORE_MAX_AGE', () => {
+  it('take keys of 32 characters, and an age or off', () => {
+    assert.deepEqual(storeKeys(''), []);
+    assert.deepEqual(storeKeys(`${'a'.repeat(32)},${'b'.repeat(40)}`), ['a'.repeat(32), 'b'.repeat(40)]);
+    assert.deepEqual(['off', '10s', '24h', '7d'].map(ageOrOff), [Number.POSITIVE_INFINITY, 1e4, 864e5, 6048e5]);
+  });
+  for (const keys of ['short', `${'a'.repeat(32)},`, `${'a'.repeat(32)},short`])
+    it(`refuse the keys ${keys}`, () => assert.throws(() => storeKeys(keys), InvalidValue));
+  for (const age of ['', '0', '9s', '24', '1w', '-1h', 'never'])
+    it(`refuse the age ${JSON.stringify(age)}`, () => assert.throws(() => ageOrOff(age), InvalidValue));
+});

@@ -1,0 +1,256 @@
+// The store through faults: a real PostgreSQL with standbys that is killed, frozen, cut off, full, read-only, or
+// replaced by a standby that lags; and the copies that machines have afterwards.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseSettings } from '../../src/base/config.ts';
+import { createRow, revokeRow } from '../../src/credentials/write/changes.ts';
+import { type HostOptions, startHost } from '../../src/store/host.ts';
+import type { HostState } from '../../src/store/messages.ts';
+import type { PostgresStore } from '../../src/store/postgres.ts';
+import { updateRows } from '../../src/store/update.ts';
+import {
+  type Cluster,
+  type Server,
+  startCluster,
+  startProxy,
+  withoutNotifications,
+} from '../support/postgres-cluster.ts';
+import { noPostgres, openStore } from '../support/store-bench.ts';
+import { until } from '../support/store-machines.ts';
+
+interface Copy {
+  readonly state: () => HostState;
+  readonly events: string[];
+  /** id → whether it is revoked. */
+  rows(): Map<string, boolean>;
+}
+
+async function openCopy(test: TestContext, url: string): Promise<Copy> {
+  const data = mkdtempSync(join(tmpdir(), 'gatefold-copy-'));
+  test.after(() => rmSync(data, { recursive: true, force: true }));
+  let state: HostState | undefined;
+  const events: string[] = [];
+  const settings = parseSettings({ STORE: url, DATA_DIR: data }, [], { cores: 1 }) as HostOptions['settings'];
+  const host = await startHost({
+    settings,
+    send(message) {
+      if (message.kind === 'state') state = message.state;
+      if (message.kind === 'log') events.push((JSON.parse(message.line) as { event: string }).event);
+    },
+  });
+  test.after(() => host.close());
+  await until('the first table', () => state?.hasTable === true);
+  return {
+    events,
+    state: () => state ?? assert.fail(),
+    rows() {
+      const { production } = JSON.parse(readFileSync(join(data, 'production.json'), 'utf8')) as {
+        production: { id: string; revoked_at?: string }[];
+      };
+      return new Map(production.map(({ id, revoked_at }) => [id, revoked_at !== undefined]));
+    },
+  };
+}
+
+async function openCluster(test: TestContext, standbys: number, ...settings: string[]): Promise<Cluster> {
+  const cluster = await startCluster(standbys, ...settings);
+  test.after(() => cluster.close());
+  const store = openStore(test, cluster.url());
+  await store.init();
+  await store.close();
+  return cluster;
+}
+
+/** @returns the ids */
+async function addRows(store: PostgresStore, count: number): Promise<string[]> {
+  const rows = Array.from({ length: count }, (_, index) => createRow({ name: `row ${index}` }, Date.now()).row);
+  await updateRows(store, [], (table) => {
+    for (const row of rows) table.append(row);
+  });
+  return rows.map(({ id }) => String(id));
+}
+
+const revoke = (store: PostgresStore, id: string) =>
+  updateRows(store, [id], (table) => revokeRow(table, id, Date.now()), 60_000);
+
+const isStreaming = async (primary: Server, count: number) =>
+  (await primary.sql('select count(*) from pg_stat_replication')) === String(count);
+
+describe('the store through faults', { skip: noPostgres }, () => {
+  it('loses no confirmed change when the primary is killed and a synchronous standby promoted', async (test) => {
+    const cluster = await openCluster(test, 2);
+    const url = cluster.url();
+    let [primary, next, last] = cluster.servers as [Server, Server, Server];
+    const setSynchronous = async (server: Server) => {
+      await server.sql("alter system set synchronous_standby_names = 'ANY 1 (*)'");
+      await server.sql('select pg_reload_conf()');
+    };
+    await until('both stream', () => isStreaming(primary, 2));
+    await setSynchronous(primary);
+    const copies = await Promise.all([1, 2, 3].map(() => openCopy(test, url)));
+    const store = openStore(test, url);
+    const ids = await addRows(store, 120);
+    const writing = (async () => {
+      for (const id of ids) await revoke(store, id);
+    })();
+    for (let kills = 0; kills < 2; kills++) {
+      await sleep(300);
+      await primary.kill();
+      // The one with more of the log is the one that has confirmed.
+      const lag = async (server: Server) =>
+        BigInt(await server.sql("select pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint"));
+      if ((await lag(last)) > (await lag(next))) [next, last] = [last, next];
+      await next.promote();
+      await last.kill();
+      await cluster.follow(last, next);
+      await cluster.follow(primary, next);
+      [primary, next, last] = [next, last, primary];
+    }
+    await writing;
+    for (const copy of copies)
+      await until('each copy has each revocation', () => {
+        const rows = copy.rows();
+        return ids.every((id) => rows.get(id) === true);
+      });
+    assert.equal((await store.read('keys')).entries.size, ids.length);
+  });
+
+  it('writes revocations again that a promoted standby lacks, and never undoes one', async (test) => {
+    const cluster = await openCluster(test, 1);
+    const [primary, standby] = cluster.servers as [Server, Server];
+    const copies = await Promise.all([1, 2].map(() => openCopy(test, cluster.url())));
+    const store = openStore(test, cluster.url());
+    const ids = await addRows(store, 60);
+    await until(
+      'the standby has the rows',
+      async () => (await standby.sql("select count(*) from gatefold.entry where space = 'keys'")) === '60',
+    );
+    await standby.sql("alter system set primary_conninfo = ''");
+    await standby.sql('select pg_reload_conf()');
+    await until('the standby lags', () => isStreaming(primary, 0));
+    for (const id of ids.slice(0, 40)) await revoke(store, id);
+    for (const copy of copies) await until('seen', () => ids.slice(0, 40).every((id) => copy.rows().get(id) === true));
+    const undone = new Set<string>();
+    const watch = setInterval(() => {
+      for (const copy of copies) for (const id of ids.slice(0, 40)) if (copy.rows().get(id) !== true) undone.add(id);
+    }, 20);
+    test.after(() => clearInterval(watch));
+    await primary.kill();
+    await standby.promote();
+    const other = openStore(test, cluster.url());
+    await until(
+      'the new history has each revocation',
+      async () =>
+        [...(await other.read('keys')).entries.values()].filter(({ value }) => value?.includes('revoked_at')).length ===
+        40,
+    );
+    for (const id of ids.slice(40, 50)) await revoke(other, id);
+    for (const copy of copies)
+      await until('changes after the promotion are seen', () => ids.slice(0, 50).every((id) => copy.rows().get(id)));
+    assert.deepEqual([...undone], []);
+    assert.ok(copies.some(({ events }) => events.includes('store-revocation-restored')));
+  });
+
+  it('notices a connection that is cut without a word, and is complete when it is back', async (test) => {
+    const cluster = await openCluster(test, 0);
+    const [primary] = cluster.servers as [Server];
+    const proxy = await startProxy(primary.port);
+    test.after(() => proxy.close());
+    const copy = await openCopy(test, cluster.url([proxy]));
+    const store = openStore(test, cluster.url());
+    proxy.cut();
+    const ids = await addRows(store, 5);
+    await until('away', () => copy.state().away !== null);
+    assert.equal(copy.rows().size, 0);
+    proxy.heal();
+    await until('complete', () => ids.every((id) => copy.rows().has(id)));
+  });
+
+  it('is away while the server is frozen or out of connections', async (test) => {
+    const cluster = await openCluster(test, 0, 'max_connections=4', 'superuser_reserved_connections=0');
+    const [primary] = cluster.servers as [Server];
+    const copy = await openCopy(test, cluster.url());
+    const isAway = () => copy.state().away !== null;
+    primary.freeze();
+    await until('frozen', isAway);
+    primary.thaw();
+    await until('back', () => !isAway());
+
+    const taken = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const store = openStore(test, cluster.url());
+        await store.read('keys');
+        return store;
+      }),
+    );
+    await taken[0]?.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gatefold'");
+    const fourth = openStore(test, cluster.url());
+    await fourth.read('keys').catch(() => {});
+    await until('no free connection', () => /no free connection/.test(String(copy.state().away)) || !isAway());
+    for (const store of [...taken, fourth]) await store.close();
+    await until('back again', () => !isAway());
+  });
+
+  it('logs in by SCRAM, and says when the password was changed', async (test) => {
+    const cluster = await openCluster(test, 0);
+    const [primary] = cluster.servers as [Server];
+    await primary.sql("create user guarded superuser password 'first word'");
+    writeFileSync(
+      join(primary.folder, 'pg_hba.conf'),
+      'host all guarded 127.0.0.1/32 scram-sha-256\nhost all postgres 127.0.0.1/32 trust\n',
+    );
+    await primary.sql('select pg_reload_conf()');
+    const url = cluster.url().replace('postgres@', 'guarded:first%20word@');
+    const copy = await openCopy(test, url);
+    await primary.sql("alter user guarded password 'second word'");
+    await primary.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'guarded'");
+    await until('refused', () => /refuses the user or the password/.test(String(copy.state().away)));
+    await assert.rejects(openStore(test, url).read('keys'), /refuses the user or the password/);
+    const ids = await addRows(openStore(test, cluster.url()), 1);
+    await primary.sql("alter user guarded password 'first word'");
+    await until('complete', () => ids.every((id) => copy.rows().has(id)));
+  });
+
+  it('serves from a store that is full or read-only, and refuses writes with the reason', async (test) => {
+    const cluster = await openCluster(test, 0);
+    const [primary] = cluster.servers as [Server];
+    const copy = await openCopy(test, cluster.url());
+    const store = openStore(test, cluster.url());
+    const [id = ''] = await addRows(store, 1);
+    for (const [name, state, reason] of [
+      ['full', '53100', /disk is full/],
+      ['read-only', '25006', /read-only/],
+    ] as const) {
+      // A trigger, because a real full disk would be that of this machine.
+      await primary.sql(`create function refuse() returns trigger language plpgsql as $$ begin raise sqlstate '${state}'; end $$;
+        create trigger refuse before update on gatefold.head execute function refuse()`);
+      await assert.rejects(
+        updateRows(store, [id], (table) => revokeRow(table, id, 0), 200),
+        reason,
+        name,
+      );
+      assert.equal(copy.state().away, null);
+      await primary.sql('drop trigger refuse on gatefold.head; drop function refuse()');
+    }
+    await revoke(store, id);
+    await until('revoked', () => copy.rows().get(id) === true);
+  });
+
+  it('misses nothing when notifications never come', async (test) => {
+    const cluster = await openCluster(test, 0);
+    const [primary] = cluster.servers as [Server];
+    const proxy = await startProxy(primary.port, withoutNotifications);
+    test.after(() => proxy.close());
+    const copy = await openCopy(test, cluster.url([proxy]));
+    const store = openStore(test, cluster.url());
+    const ids = await addRows(store, 3);
+    await until('there', () => ids.every((id) => copy.rows().has(id)));
+    await until('reported', () => copy.events.includes('store-bell-missing'));
+    for (const id of ids) await revoke(store, id);
+    await until('revoked', () => ids.every((id) => copy.rows().get(id)));
+  });
+});

@@ -1,0 +1,54 @@
+// A real PostgreSQL with the tables of the store, for the tests of src/store.
+import type { TestContext } from 'node:test';
+import postgresPackage from 'postgres';
+import { startPostgres } from '../../examples/conduit/test/postgres.ts';
+import { type StoreAddress, storeAddress } from '../../src/base/store-address.ts';
+import type { PostgresPackage } from '../../src/store/connection.ts';
+import { createPostgresStore, type PostgresStore } from '../../src/store/postgres.ts';
+
+export { noPostgres } from '../../examples/conduit/test/postgres.ts';
+
+export const load = async () => postgresPackage as unknown as PostgresPackage;
+
+export function addressOf(url: string): StoreAddress {
+  return storeAddress('/')(url.replace('postgres@', 'postgres:@')) as StoreAddress;
+}
+
+export function openStore(test: TestContext, url: string): PostgresStore {
+  const store = createPostgresStore({ address: addressOf(url), load, name: 'test' });
+  test.after(() => store.close());
+  return store;
+}
+
+export interface StoreBench {
+  readonly url: string;
+  readonly database: Awaited<ReturnType<typeof startPostgres>>;
+  readonly store: PostgresStore;
+}
+
+let shared: Promise<StoreBench['database']> | undefined;
+let databases = 0;
+
+/** A database of its own on a server that all tests of the process share. It is gone when the process ends. */
+export async function startStore(test: TestContext): Promise<StoreBench> {
+  shared ??= startPostgres();
+  const database = await shared;
+  const name = `test_${++databases}`;
+  const admin = openStore(test, database.url);
+  await admin.query(`create database ${name}`);
+  await admin.close();
+  return prepare(test, database, database.url.replace(/[^/]+$/, name));
+}
+
+/** A server of its own, for a test that breaks it. @param settings of postgresql.conf */
+export async function startOwnStore(test: TestContext, ...settings: string[]): Promise<StoreBench> {
+  const database = await startPostgres(...settings);
+  test.after(() => database.close());
+  return prepare(test, database, database.url);
+}
+
+async function prepare(test: TestContext, database: StoreBench['database'], url: string): Promise<StoreBench> {
+  const store = openStore(test, url);
+  await store.init();
+  return { url, database, store };
+}

@@ -1,7 +1,7 @@
 // `gatefold deploy` without a machine: what its words mean, which files go, and the texts that a machine runs.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { runGatefold } from '../../src/cli/commands.ts';
@@ -23,7 +23,6 @@ describe('parseTarget', () => {
     ['ada@vm:/opt/api/', 'ada@vm', '/opt/api'],
     ['vm:api', 'vm', 'api'],
     ['vm:', 'vm', '/srv/shop'],
-    ['vm:/', 'vm', '/'],
     ['vm:/a:b', 'vm', '/a:b'],
     [`vm:${HOSTILE}`, 'vm', HOSTILE],
     ['fe80::1', 'fe80::1', '/srv/shop'],
@@ -41,6 +40,8 @@ describe('parseTarget', () => {
     '-oProxyCommand=id',
     '-oProxyCommand=id:/srv',
     'a b',
+    'vm:/',
+    'vm://',
     'vm:~/api',
     'vm:/srv/../etc',
     'vm:/a\nb',
@@ -70,6 +71,15 @@ describe('planProject', () => {
       'secret.txt': '',
       '.env': '',
       '.env.local': '',
+      '.env-production': '',
+      'lib/.envrc': '',
+      'lib/.ENV': '',
+      'keys/putty.ppk': '',
+      'keys/id_ed25519_sk': '',
+      'keys/id_ed25519_sk.pub': '',
+      '.netrc': '',
+      '.pgpass': '',
+      '.git-credentials': '',
       'lib/server.KEY': '',
       'config/ca.pem': '',
       '.git/HEAD': '',
@@ -83,10 +93,20 @@ describe('planProject', () => {
     symlinkSync('nowhere', join(root, 'lib/.#a.js'));
     execFileSync('mkfifo', [join(root, 'pipe')]);
     const planned = plan(root, { dataDir: join(root, 'tables'), tlsKey: join(root, 'secret.txt') });
-    const files = ['-rf', '.npmrc', 'controllers/AController.js', 'lib/a.js', 'lib/data/table.js', 'lib/link.js'];
+    const files = [
+      '-rf',
+      '.npmrc',
+      'keys/id_ed25519_sk.pub',
+      'controllers/AController.js',
+      'lib/a.js',
+      'lib/data/table.js',
+      'lib/link.js',
+    ];
     assert.deepEqual([...planned.files].sort(), [...files, 'package.json'].sort());
     assert.equal(planned.bytes, 3 + 4 + '{"name":"@ada/shop"}'.length);
-    const leftOut = ['.env', '.env.local', 'config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe'];
+    const leftOut = ['.env', '.env.local', '.env-production', 'lib/.envrc', 'lib/.ENV', 'keys/putty.ppk'];
+    leftOut.push('keys/id_ed25519_sk', '.netrc', '.pgpass', '.git-credentials');
+    leftOut.push('config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe');
     assert.deepEqual([...planned.leftOut].sort(), leftOut.sort());
     assert.deepEqual([planned.name, planned.controllers, planned.typescript], ['shop', 'controllers', false]);
   });
@@ -158,6 +178,19 @@ for (const [program = '', ...words] of SHELLS) {
       const { node, isSetUp, hasRuntime, dir: found } = JSON.parse(stdout.slice(MARK.length));
       assert.deepEqual([node, isSetUp, hasRuntime, found], [process.versions.node, false, false, dir]);
       assert.ok(existsSync(join(dir, 'runtime')));
+      assert.equal(JSON.parse(stdout.slice(MARK.length)).open, undefined);
+      for (const name of ['env', 'run', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
+      for (const name of ['', 'env', 'run', 'restart', 'runtime'])
+        for (const mode of [0o775, 0o757]) {
+          chmodSync(join(dir, name), mode);
+          const { stdout } = sh(probeCommand(question));
+          assert.equal(JSON.parse(stdout.slice(MARK.length)).open, join(dir, name), 'others may write to it');
+          chmodSync(join(dir, name), 0o755);
+        }
+      if (process.getuid?.() === 0) {
+        chownSync(join(dir, 'restart'), 12_345, 0);
+        assert.equal(JSON.parse(sh(probeCommand(question)).stdout.slice(MARK.length)).open, join(dir, 'restart'));
+      }
       const builtIn = sh(probeCommand(question).replace('command -v node', 'command -v no-such-node'));
       assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);
     });
@@ -181,7 +214,29 @@ for (const [program = '', ...words] of SHELLS) {
 
 test('an env that no shell reads is an error', (t) => {
   const dir = makeProject(t, { env: 'A=(\n' });
-  assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: /);
+  assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: line 1 is not what a shell reads$/);
+});
+
+const which = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
+
+test('the error about an env has nothing of its text', (t) => {
+  const dir = makeProject(t, { env: 'A=1\nPASSWORD=(hunter2\nB=$(hunter3' });
+  const path = process.env.PATH;
+  const shells = SHELLS.map(([program = '']) => which(program));
+  t.after(() => {
+    process.env.PATH = path;
+  });
+  for (const [i, program] of shells.entries()) {
+    const bin = join(dir, String(i));
+    mkdirSync(bin);
+    symlinkSync(program, join(bin, 'sh'));
+    process.env.PATH = `${bin}:${path}`;
+    assert.throws(
+      () => readEnvironment(dir),
+      ({ message }: Error) => message.startsWith('Cannot read ') && !message.includes('hunter'),
+      program,
+    );
+  }
 });
 
 const UNIT = readFileSync(resolve(import.meta.dirname, '../../deploy/gatefold.service'), 'utf8');

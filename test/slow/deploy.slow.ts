@@ -76,9 +76,7 @@ describe('gatefold deploy, twenty times', { skip: NO_SSH }, () => {
     test.diagnostic(`${reports.map(({ answers }) => answers).join(' + ')} answers, none lost`);
 
     assert.equal(shop.record().generation, 21, 'each deployment makes one generation');
-    const unchanged = statSync(join(shop.dir, 'current/lib/unchanged.js'));
-    assert.ok(unchanged.nlink > 2, 'the releases share a file that has not changed');
-    assert.equal(statSync(join(shop.dir, 'current/lib/value.js')).nlink, 2, 'and no file that has');
+    assert.equal(statSync(join(shop.dir, 'current/lib/unchanged.js')).nlink, 1, 'no release has files of another');
     await until('the old generations have drained', () => shop.record().draining.length === 0);
     assert.equal((await shop.deploy('--keep', '1')).code, 0);
     assert.ok(shop.releases().length <= 2, 'the one that serves, and the one before');
@@ -208,7 +206,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
       spawnSync('umount', ['-l', dir]);
       rmSync(dir, { recursive: true, force: true });
     };
-    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'gatefold-test', dir]).status !== 0) {
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m,mode=755', 'gatefold-test', dir]).status !== 0) {
       unmount();
       return test.skip('this user may not mount a small disk');
     }

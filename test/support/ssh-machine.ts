@@ -2,7 +2,16 @@
 // and an `ssh` in the PATH that is the real one with that configuration.
 import { execFileSync, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -34,6 +43,8 @@ export interface SshMachine {
 export interface MachineOptions {
   /** Folders in the PATH of the remote shell, before those of the system. */
   readonly path?: readonly string[];
+  /** A user that only this machine knows. Needs root and its right to mount. */
+  readonly login?: { readonly name: string; readonly uid: number };
   /** Lines of the configuration of ssh that come first. */
   readonly client?: readonly string[];
 }
@@ -79,7 +90,7 @@ export async function startSshMachine(
       'Host vm*',
       '  HostName 127.0.0.1',
       `  Port ${port}`,
-      `  User ${userInfo().username}`,
+      `  User ${options.login?.name ?? userInfo().username}`,
       '  HostKeyAlias vm',
       `  UserKnownHostsFile ${at('known_hosts')}`,
       `  IdentityFile ${at('user')}`,
@@ -91,7 +102,15 @@ export async function startSshMachine(
   const ssh = execFileSync('sh', ['-c', 'command -v ssh'], { encoding: 'utf8' }).trim();
   writeFileSync(at('bin/ssh'), `#!/bin/sh\nexec ${ssh} -F '${config}' "$@"\n`);
   chmodSync(at('bin/ssh'), 0o755);
-  const sshd = spawn(SSHD, ['-D', '-e', '-f', at('sshd_config')], {
+  const words = ['-D', '-e', '-f', at('sshd_config')];
+  const { login } = options;
+  if (login !== undefined) {
+    const line = `${login.name}:*:${login.uid}:${login.uid}::${folder}:/bin/sh\n`;
+    writeFileSync(at('passwd'), readFileSync('/etc/passwd', 'utf8') + line);
+    chmodSync(folder, 0o755);
+    words.unshift('-m', 'sh', '-c', `mount --bind '${at('passwd')}' /etc/passwd && exec "$0" "$@"`, SSHD);
+  }
+  const sshd = spawn(login === undefined ? SSHD : 'unshare', words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });

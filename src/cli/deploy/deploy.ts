@@ -10,7 +10,7 @@ import { releaseName } from './folders.ts';
 import type { Order, Result } from './order.ts';
 import { type Project, planProject } from './project.ts';
 import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
-import { type Files, runRemote } from './ssh.ts';
+import { type Files, quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
 
 export const command: Command = {
@@ -56,26 +56,26 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
     },
   };
   const outcomes: Outcome[] = [];
+  const isDone = ({ result }: Outcome) =>
+    result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
   const tell = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of project.leftOut) await tell(`left out: ${path}`);
   for (const target of targets) {
     const outcome = await deployTo(target, plan, (step) => tell(`${target.name}: ${step}`));
     outcomes.push(outcome);
-    if (outcome.result?.state !== 'serving' && !(flags.has('setup') && outcome.result?.state === 'unstarted')) break;
+    if (!isDone(outcome)) break;
   }
   const untouched = targets.slice(outcomes.length).map(({ name }) => name);
-  const isDone = outcomes.every(
-    ({ result }) => result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted'),
-  );
+  const ok = outcomes.every(isDone);
   return {
-    json: { ok: isDone, machines: outcomes, untouched },
+    json: { ok, machines: outcomes, untouched },
     text: [
       ...outcomes.flatMap(describeOutcome),
       ...(untouched.length === 0 ? [] : [`Untouched: ${untouched.join(', ')}`]),
     ]
       .map(plain)
       .join('\n'),
-    exitCode: isDone ? 0 : 1,
+    exitCode: ok ? 0 : 1,
   };
 }
 
@@ -132,7 +132,11 @@ async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order
     throw new Refused(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
   if (machine.refusal !== undefined)
     throw new Refused(
-      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} '${machine.dir}'; or deploy as root`,
+      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
+    );
+  if (machine.open !== undefined)
+    throw new Refused(
+      `${name}: others than ${machine.user} can change ${machine.open}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(machine.open)} && chmod go-w ${quote(machine.open)}`,
     );
   if (!machine.isSetUp && !setup)
     throw new Refused(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);

@@ -2,21 +2,9 @@
 //
 //   current -> releases/20261122T213500123Z     swapped by a rename, so it is never missing
 //   releases/                                   a folder each; a name with a dot is not complete
-//   files/                                      a second name for each file of a release (shareFiles)
 //   runtime/current -> 0.1.0                    Gatefold itself
 //   data/ env run restart                       tables and keys; settings; how the service starts, and starts again
-import {
-  linkSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  symlinkSync,
-} from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { NOTE } from './project.ts';
@@ -95,33 +83,30 @@ export function removeLeftovers(dir: string): void {
     if (name.startsWith('.')) rmSync(join(releases, name), { recursive: true, force: true });
 }
 
-/**
- * Gives each new file of a release a second name, by its inode. A release that comes shares the files that have not
- * changed, and one that goes leaves them to others. Files with several names from their first day on do not look
- * changed to the service when that happens (base/fingerprint.ts).
- */
-export function shareFiles(dir: string, files: Iterable<{ readonly path: string; readonly stat: Stats }>): void {
-  for (const { path, stat } of files) {
-    if (!stat.isFile() || stat.nlink > 1) continue;
-    try {
-      linkSync(path, join(dir, 'files', String(stat.ino)));
-    } catch {
-      // The file system has no links. No file is shared then.
-      return;
-    }
-  }
-}
-
-/** Removes the second names of files that no release has any more. */
-function removeUnshared(dir: string): void {
-  for (const name of readdirSync(join(dir, 'files'))) {
-    const path = join(dir, 'files', name);
-    if (lstatSync(path).nlink === 1) rmSync(path);
-  }
-}
-
 /** Keeps the `keep` newest releases, and each one that is in `inUse`. */
 export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
-  removeUnshared(dir);
+}
+
+/** Milliseconds for which a Gatefold stays in any case: a deployment may have brought it, and wait for the lock. */
+const YOUTH = 3_600_000;
+
+/**
+ * Removes each Gatefold that neither a release, nor the next start, nor the service uses.
+ *
+ * @param running the folder of the Gatefold that the service runs
+ */
+export function pruneRuntimes(dir: string, running: string): void {
+  const folder = join(dir, 'runtime');
+  const inUse = new Set(listReleases(dir).map((release) => readNote(dir, release)?.runtime));
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const stat = lstatSync(path);
+    const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
+    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - YOUTH) continue;
+    // An interruption leaves a name that no version has.
+    const gone = name.endsWith('.gone') ? path : `${path}.gone`;
+    renameSync(path, gone);
+    rmSync(gone, { recursive: true, force: true });
+  }
 }

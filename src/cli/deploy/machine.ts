@@ -5,9 +5,18 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
-import { listReleases, prune, readCurrent, readNote, removeLeftovers, removeRelease, setCurrent } from './folders.ts';
+import {
+  listReleases,
+  prune,
+  pruneRuntimes,
+  readCurrent,
+  readNote,
+  removeLeftovers,
+  removeRelease,
+  setCurrent,
+} from './folders.ts';
 import type { Order, Reply, Result } from './order.ts';
-import { makeRelease } from './release.ts';
+import { isFull, makeRelease } from './release.ts';
 import { canRestart, isInRelease, isRunning, readEnvironment, readRecord, restart, waitForRelease } from './serving.ts';
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
@@ -50,7 +59,7 @@ export async function runOrder(
 ): Promise<Result> {
   const { dir } = order;
   const notes = order.setup ? setUp(order) : [];
-  for (const name of ['releases', 'files', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
+  for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
   const lock = await acquireLock(join(dir, 'deploy.lock'), { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER }).catch(
     (error: Error) => {
       throw new Error(
@@ -81,13 +90,16 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     throw new Error(
       `The service at process ${record.pid} serves ${record.folder}, and no release of ${dir}: start it by ${join(dir, 'run')}`,
     );
+  if (isFull(dataDir))
+    throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
   // An interrupted deployment may have left the link at a release that does not serve.
   const served = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
   const before = served ?? current;
-  const target = order.action === 'back' ? releaseBefore(dir, current) : order.release;
-  if (order.action === 'release') await makeRelease({ order, input, before, env, report });
-  const runtime = (order.action === 'back' ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
-  await report(`swap to ${target}`);
+  const isBack = order.action === 'back';
+  const target = isBack ? releaseBefore(dir, current) : order.release;
+  const runtime = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
+  if (isBack) await report(`swap to ${target}`);
+  else await makeRelease({ order, input, before, env, report });
   const outcome = await activate({ dir, dataDir, release: target, runtime });
   const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
@@ -96,6 +108,7 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     for (const release of listReleases(dir))
       if (served?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
     prune(dir, keep, inUse);
+    if (outcome.state === 'serving' && served !== undefined) pruneRuntimes(dir, served.runtime);
     return { ...result, state: outcome.state };
   }
   const failed = { ...result, state: 'failed', errors: outcome.errors } as const;

@@ -28,7 +28,8 @@ export const NOTE = '.gatefold-release.json';
 const SKIPPED = new Set(['.git', '.hg', '.svn', 'node_modules', NOTE, '.DS_Store']);
 /** Folders at the top of a project with keys, tables and certificates. `gatefold init` makes git ignore them, too. */
 const SECRET_FOLDERS = ['data', 'tls'];
-const SECRET_FILE = /^\.env(?:\..*)?$|\.(?:pem|key|p12|pfx|jks)$|^id_(?:rsa|dsa|ecdsa|ed25519)$/i;
+const SECRET_FILE =
+  /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
 const LOCKS = ['npm-shrinkwrap.json', 'package-lock.json'];
 
 type Places = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;

@@ -1,25 +1,23 @@
-// Makes a release on this machine: receives its files, installs its packages, and links what has not changed to the
-// release before. The release gets its name only when it is complete.
+// Makes a release on this machine: receives its files and installs its packages, or copies those of the release before.
+// The release gets its name only when it is complete. Releases share no inode: a hard link changes the ctime of a file
+// that serves, and the service would take that for an edit.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  constants,
   cpSync,
   existsSync,
-  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
-  readlinkSync,
   renameSync,
   type Stats,
   statfsSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type Note, readNote, releasePath, shareFiles } from './folders.ts';
+import { type Note, readNote, releasePath } from './folders.ts';
 import type { Order } from './order.ts';
 import { devPackagesOf, hasScript, lockOf, NOTE } from './project.ts';
 
@@ -48,10 +46,10 @@ export async function makeRelease({ order, input, before, env, report }: Release
     await report('npm run predeploy');
     runNpm(['run', 'predeploy'], part, env);
   }
-  if (before !== undefined) linkUnchanged(releasePath(order.dir, before), part);
   const note: Note = { before: before ?? null, runtime: order.runtime, packages };
   writeFileSync(join(part, NOTE), `${JSON.stringify(note)}\n`);
-  shareFiles(order.dir, walk(part));
+  // A connection that is lost by now leaves only what the next deployment removes.
+  await report(`swap to ${order.release}`);
   renameSync(part, path);
 }
 
@@ -82,7 +80,9 @@ async function extract(input: Readable, folder: string): Promise<void> {
   throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
 }
 
-function isFull(folder: string): boolean {
+/** Returns whether nothing more can be written to a folder that exists. */
+export function isFull(folder: string): boolean {
+  if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize < SMALLEST_SPACE;
 }
@@ -109,13 +109,12 @@ function checkFiles(folder: string, { files, bytes }: Order): void {
 }
 
 /** Iterates over everything below a folder. A folder comes before what is in it. */
-function* walk(folder: string, skip?: string): Generator<{ path: string; stat: Stats }> {
+function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   for (const name of readdirSync(folder)) {
-    if (name === skip) continue;
     const path = join(folder, name);
     const stat = lstatSync(path);
     yield { path, stat };
-    if (stat.isDirectory()) yield* walk(path, skip);
+    if (stat.isDirectory()) yield* walk(path);
   }
 }
 
@@ -135,7 +134,13 @@ async function installPackages(part: string, { order, before, env, report }: Ins
     lockOf(old) === lock &&
     readNote(dir, before as string)?.packages === packages &&
     existsSync(join(old, 'node_modules'));
-  if (lock !== undefined && isSame) copyPackages(join(old, 'node_modules'), join(part, 'node_modules'), part);
+  if (lock !== undefined && isSame)
+    cpSync(join(old, 'node_modules'), join(part, 'node_modules'), {
+      recursive: true,
+      verbatimSymlinks: true,
+      // Where the file system can, the copies share their space until one of them is written.
+      mode: constants.COPYFILE_FICLONE,
+    });
   else if (lock !== undefined) {
     await report('npm ci');
     runNpm(['ci', ...(keepsDev ? ['--include=dev'] : ['--omit=dev']), '--no-audit', '--no-fund'], part, env);
@@ -145,18 +150,6 @@ async function installPackages(part: string, { order, before, env, report }: Ins
       `Node ${process.versions.node} cannot load TypeScript: install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)`,
     );
   return packages;
-}
-
-/** `predeploy` may write to the packages. Only without it, both releases can have the same files. */
-function copyPackages(from: string, to: string, part: string): void {
-  if (hasScript(part, 'predeploy')) return cpSync(from, to, { recursive: true, verbatimSymlinks: true });
-  mkdirSync(to);
-  for (const { path, stat } of walk(from)) {
-    const copy = to + path.slice(from.length);
-    if (stat.isDirectory()) mkdirSync(copy);
-    else if (stat.isSymbolicLink()) symlinkSync(readlinkSync(path), copy);
-    else linkSync(path, copy);
-  }
 }
 
 function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
@@ -175,21 +168,4 @@ function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): 
   const lines = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
   const said = lines.filter((line) => /error/i.test(line));
   throw new Error(`${title} ended with ${status}: ${(said.length > 0 ? said : lines).slice(0, 4).join(' | ')}`);
-}
-
-/** Links each file that equals the one of the release before. Both then take the space of one. */
-function linkUnchanged(before: string, part: string): void {
-  for (const { path, stat } of walk(part, 'node_modules')) {
-    if (!stat.isFile()) continue;
-    const old = before + path.slice(part.length);
-    const oldStat = lstatSync(old, { throwIfNoEntry: false });
-    if (!oldStat?.isFile() || oldStat.size !== stat.size || oldStat.mode !== stat.mode) continue;
-    if (!readFileSync(old).equals(readFileSync(path))) continue;
-    try {
-      linkSync(old, `${path}.linked~`);
-      renameSync(`${path}.linked~`, path);
-    } catch {
-      // The file system has no links, or no more of them for this file. The copy stays.
-    }
-  }
 }

@@ -15,6 +15,8 @@ export interface Machine {
   readonly hasRuntime: boolean;
   /** Why nothing can be written to the folder. */
   readonly refusal?: string;
+  /** A path there that others can change, so that they could run programs as the user that deploys. */
+  readonly open?: string;
   readonly user: string;
 }
 
@@ -30,6 +32,11 @@ try {
 } catch (error) {
   answer.refusal = error.code;
 }
+["", "env", "run", "restart", "releases", "runtime"].forEach(function (name) {
+  var file = path.join(dir, name), me = process.getuid && process.getuid(), stat;
+  try { stat = fs.statSync(file); } catch (error) { return; }
+  if (me !== undefined && ((stat.mode & 18) !== 0 || (stat.uid !== 0 && stat.uid !== me))) answer.open = file;
+});
 answer.isSetUp = fs.existsSync(path.join(dir, "run"));
 answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));
 console.log(${JSON.stringify(MARK)} + JSON.stringify(answer));`;

@@ -17,7 +17,10 @@ export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   const script = 'set -a; [ ! -f ./env ] || . ./env; exec "$0" -p "JSON.stringify(process.env)"';
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
   if (status === 0) return JSON.parse(stdout);
-  throw new Error(`Cannot read ${join(dir, 'env')}: ${stderr.trim().split('\n').at(-1) ?? ''}`);
+  // A shell quotes the line, and a setting may be a secret.
+  const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
+  const place = line === undefined ? 'it' : `line ${line}`;
+  throw new Error(`Cannot read ${join(dir, 'env')}: ${place} is not what a shell reads`);
 }
 
 /** Returns the generation file; undefined where no service has written one. @throws Error one line */

@@ -12,13 +12,14 @@ const UNITS = '/etc/systemd/system';
 
 /** Returns notes for people. @throws Error one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
-  for (const folder of ['', 'releases', 'files', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
+  for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
   if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
   const files: [path: string, text: string, mode: number][] = [
     [join(dir, 'env'), ENV, 0o640],
     [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],
   ];
   const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
+  if (hasSystemd) refuseTakenName(dir, name);
   if (hasSystemd)
     files.push(
       [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
@@ -74,7 +75,11 @@ export function unitOf(unit: string, dir: string, name: string): string {
 
 /** systemd refuses quotes in the path of a program, and takes them in an argument. */
 function quoted(path: string): string {
-  return `"${path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+  return `"${escaped(path)}"`;
+}
+
+function escaped(path: string): string {
+  return path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%');
 }
 
 /** Returns a name that every system accepts for a user. */
@@ -84,6 +89,23 @@ export function userOf(name: string): string {
     .replaceAll(/[^a-z0-9_-]/g, '-')
     .replace(/^[^a-z_]/, '_$&')
     .slice(0, 31);
+}
+
+/** A unit in `UNITS` takes the place of one with the same name in these folders. */
+const OTHER_UNITS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
+
+/** @throws Error when the unit or its user is there already, and for something else than this folder */
+function refuseTakenName(dir: string, name: string): void {
+  const file = `${name}.service`;
+  const unit = join(UNITS, file);
+  const isOwn = existsSync(unit)
+    ? readFileSync(unit, 'utf8').includes(`${escaped(dir)}/`)
+    : !OTHER_UNITS.some((folder) => existsSync(join(folder, file)));
+  const home = spawnSync('getent', ['passwd', userOf(name)], { encoding: 'utf8' }).stdout?.split(':')[5];
+  if (isOwn && (home === undefined || home === dir)) return;
+  throw new Error(
+    `The unit ${file} or the user ${userOf(name)} is there already, and not for ${dir}: give package.json another name`,
+  );
 }
 
 /** Makes the user of the unit, gives it the data, and has the machine start the unit. */

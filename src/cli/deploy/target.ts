@@ -18,10 +18,11 @@ export function parseTarget(name: string, project: string): Target {
   // Node imports nothing from a folder with a backslash.
   if (/[\p{Cc}\\]/u.test(dir))
     throw new UsageError(`${JSON.stringify(name)} has a control character or a backslash in its folder`);
+  if (/^\/+$/.test(dir)) throw new UsageError(`${JSON.stringify(name)}: the folder of a project is not /`);
   if (dir.startsWith('~'))
     throw new UsageError(`${JSON.stringify(name)}: write the folder without ~/; a relative one begins at the home`);
   if (dir.split('/').includes('..')) throw new UsageError(`${JSON.stringify(name)}: write the folder without ..`);
-  return { name, host, dir: dir === '' ? `/srv/${project}` : dir.replace(/(?<=.)\/+$/, '') };
+  return { name, host, dir: dir === '' ? `/srv/${project}` : dir.replace(/\/+$/, '') };
 }
 
 function splitTarget(name: string): { host: string; dir: string } {

@@ -2,7 +2,6 @@
 // that differs from it has changed.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { changeTime } from '../../base/fingerprint.ts';
 import { SERVICE } from '../../base/page-name.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
@@ -83,5 +82,5 @@ export function createBaseline(dir: string) {
 function isYoungerThan({ path, fingerprint }: LoadedFile, time: number): boolean {
   if (fingerprint === ABSENT) return false;
   const stat = statSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && changeTime(stat) >= time;
+  return stat !== undefined && Math.max(stat.mtimeMs, stat.ctimeMs) >= time;
 }

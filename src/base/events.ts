@@ -206,7 +206,7 @@ export interface LogEvents {
     'stream-failed': RequestFacts & ErrorFacts;
     'supervisor-exception': ErrorFacts;
     'supervisor-step-failed': { error: string };
-    'uncaught-exception': ErrorFacts & Partial<RequestIds> & { origin: string; at?: string };
+    'uncaught-exception': ErrorFacts & { origin: string; at?: string } & (RequestIds | { request_id?: never });
     'worker-died': ExitFacts;
     'workers-still-running': { workers: readonly Pid[] };
   };
